@@ -1,0 +1,53 @@
+"""AllGatherMeshOpbaseExecutor: the hello-world of HCCL algorithm development."""
+
+from hccl_executors.templates.mesh import mesh_all_gather
+from hccl_py.executor import (
+    Mode,
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
+from hccl_py.orchestration import Chunks, Region
+
+__all__ = ["AllGatherMeshOpbaseExecutor"]
+
+
+class AllGatherMeshOpbaseExecutor:
+    """AllGather inside one server whose ranks form a full mesh, in op-base mode.
+
+    Each rank stages its input in its own CCL_Out. Then all links work at once: one sub stream per
+    peer reads that peer's CCL_Out into this rank's output. For 4 ranks: 29 tasks a rank, 12 of them
+    waits; 3 sub streams, 6 notifies.
+    """
+
+    op = "all_gather"
+    algorithm = "level0:mesh"
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs one server with a full mesh, and CCL buffers."""
+        return require(
+            (topology.product.level0 == "mesh", "needs a full mesh inside the server"),
+            (topology.is_single_server, f"needs one server, there are {len(topology.servers)}"),
+            (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"),
+        )
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """One sub stream and one link per peer; a round fills CCL_Out but for one block of
+        alignment.
+        """
+        return ResourceRequest(
+            planes=(PlaneRequest("level0", "mesh"),),
+            sub_streams=rank.level0.size - 1,
+            max_count=(rank.ccl_bytes - 16384) // 128 * 128 // op.unit,
+        )
+
+    def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
+        """Stage, then read from everyone."""
+        staged = rank.ccl_out.head(rank.user_in.size)
+        rank.main.copy(staged, rank.user_in)
+        mesh_all_gather(rank, rank.level0, rank.user_out, staged)

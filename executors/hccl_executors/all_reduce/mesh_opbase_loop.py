@@ -1,0 +1,57 @@
+"""AllReduceMeshOpbaseLoopExecutor: two-shot all-reduce over the full mesh of one server, in op-base
+mode.
+"""
+
+from hccl_executors.templates.mesh import mesh_all_gather, mesh_reduce_scatter
+from hccl_py.executor import (
+    Mode,
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
+from hccl_py.orchestration import Region
+
+__all__ = ["AllReduceMeshOpbaseLoopExecutor"]
+
+
+class AllReduceMeshOpbaseLoopExecutor:
+    """AllReduce inside one full mesh: reduce-scatter into CCL_Out, then all-gather from it.
+
+    User memory is read and written directly at this rank's end, so CCL_Out holds only the own chunk
+    and a round takes p times the buffer. Two steps, n/p over each link in each. Without inline
+    reduce the peers' chunks need CCL_In, one slot each, and a round takes as much as the buffer.
+    """
+
+    op = "all_reduce"
+    algorithm = "level0:mesh"
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs one server with a full mesh, and CCL buffers."""
+        return require(
+            (topology.product.level0 == "mesh", "needs a full mesh inside the server"),
+            (topology.is_single_server, f"needs one server, there are {len(topology.servers)}"),
+            (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"),
+        )
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """One sub stream and one link per peer."""
+        size = rank.level0.size
+        chunk_limit = rank.ccl_bytes if rank.inline_reduce else rank.ccl_bytes // size // 128 * 128
+        return ResourceRequest(
+            planes=(PlaneRequest("level0", "mesh"),),
+            sub_streams=size - 1,
+            max_count=chunk_limit * size // op.unit,
+        )
+
+    def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
+        """Reduce chunk r at rank r, then read every chunk."""
+        mesh = rank.level0
+        inputs, outputs = rank.user_in.split(mesh.size), rank.user_out.split(mesh.size)
+        land = rank.ccl_out.head(inputs.largest)
+        mesh_reduce_scatter(rank, mesh, inputs, land)
+        mesh_all_gather(rank, mesh, outputs, land)

@@ -1,0 +1,1 @@
+"""Algorithms on one plane: functions of (stream, plane, chunks) that executors compose."""

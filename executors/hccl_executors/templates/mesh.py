@@ -1,0 +1,54 @@
+"""Mesh: every rank has a link to every other one, and all links work at the same time, one sub
+stream each.
+
+    reduce-scatter: put my own chunk into the landing place, then everyone adds its chunk d to rank
+    d's landing place all-gather:     everyone reads every peer's landing place
+
+Cost for p ranks and n bytes: reduce-scatter α + nβ/p + (p-1)/p·nγ, all-gather α + nβ/p; β is per
+link, links are parallel. Both are written for SDMA links, inside one server.
+"""
+
+from typing import Any
+
+from hccl_py.orchestration import Chunks, Plane, Rank, Region
+
+__all__ = ["mesh_all_gather", "mesh_reduce_scatter"]
+
+
+def mesh_reduce_scatter(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, land: Region) -> None:
+    """Leave in `land` (exported, the same place at every rank) the reduction of all ranks' chunk r.
+
+    With inline reduce the peers' chunks are added as they arrive: atomically, in an open order, so
+    that float sums may differ in the last bit from run to run. Without it they arrive side by side
+    in CCL_In, one slot per rank, and main reduces them in order of distance.
+    """
+    slots = rank.ccl_in.split(plane.size)
+    mine = land.head(chunks[plane.id].size)
+    with rank.main.phase("reduce-scatter"):
+        rank.main.copy(mine, chunks[plane.id])
+        with plane.fork() as lanes:
+            for sub, peer, link in lanes:
+                theirs = chunks[peer]
+                link.tx_ack(sub)  # my own chunk is in place: you may add yours
+                link.rx_ack(sub)
+                if rank.inline_reduce:
+                    sub.reduce(link.remote(land.head(theirs.size)), theirs)
+                else:
+                    sub.copy(link.remote(slots[plane.id].head(theirs.size)), theirs)
+                link.tx_data_signal(sub)  # yours has got my chunk
+                link.rx_data_signal(sub)
+        if not rank.inline_reduce:
+            for peer, _ in plane.others():
+                rank.main.reduce(mine, slots[peer].head(mine.size))
+
+
+def mesh_all_gather(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, land: Region) -> None:
+    """Leave in `chunks` what every rank has in its `land`, an exported place, the same for all."""
+    with rank.main.phase("all-gather"), plane.fork() as lanes:
+        rank.main.copy(chunks[plane.id], land.head(chunks[plane.id].size))
+        for sub, peer, link in lanes:
+            link.tx_ack(sub)  # mine is complete: you may read it
+            link.rx_ack(sub)
+            sub.copy(chunks[peer], link.remote(land.head(chunks[peer].size)))
+            link.tx_data_signal(sub)  # I have read yours
+            link.rx_data_signal(sub)  # you have read mine

@@ -1,0 +1,73 @@
+"""hccl-py: author, verify, time and run collective algorithms for Ascend NPUs, in Python.
+
+    import numpy as np
+    import hccl_py as hccl
+
+    comm = hccl.Communicator(ranks=4)
+    result = comm.all_gather([np.full(5, r + 1.0, np.float32) for r in range(4)])
+
+Names are loaded when they are first used, so that `import hccl_py` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hccl_py.communicator import Communicator, Plan, Result
+    from hccl_py.enums import DataType, Mode, ReduceOp
+    from hccl_py.errors import HcclError, HcclResult
+    from hccl_py.op_param import OpParam
+    from hccl_py.platforms import Adversary, Schedule
+    from hccl_py.program.program import Program
+    from hccl_py.selection import Selection
+    from hccl_py.topology import Topology, topology_of
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Adversary": "hccl_py.platforms",
+    "Communicator": "hccl_py.communicator",
+    "DataType": "hccl_py.enums",
+    "HcclError": "hccl_py.errors",
+    "HcclResult": "hccl_py.errors",
+    "Mode": "hccl_py.enums",
+    "OpParam": "hccl_py.op_param",
+    "Plan": "hccl_py.communicator",
+    "Program": "hccl_py.program.program",
+    "ReduceOp": "hccl_py.enums",
+    "Result": "hccl_py.communicator",
+    "Schedule": "hccl_py.platforms",
+    "Selection": "hccl_py.selection",
+    "Topology": "hccl_py.topology",
+    "topology_of": "hccl_py.topology",
+}
+
+__all__ = [
+    "Adversary",
+    "Communicator",
+    "DataType",
+    "HcclError",
+    "HcclResult",
+    "Mode",
+    "OpParam",
+    "Plan",
+    "Program",
+    "ReduceOp",
+    "Result",
+    "Schedule",
+    "Selection",
+    "Topology",
+    "topology_of",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hccl_py' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

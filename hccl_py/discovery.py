@@ -1,0 +1,180 @@
+"""Plugins: executors and platforms of installed packages, found by entry point and validated when
+they are loaded.
+
+A package shows its wares in one tuple, `EXECUTORS` or `PLATFORMS`. A package that is broken does
+not stop the others: its error is kept and shown by `hccl-py list`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from hccl_py.errors import HcclError, ParameterError, PluginError, did_you_mean
+from hccl_py.executor import Executor
+from hccl_py.operators import OPERATORS
+from hccl_py.platforms import Platform
+
+__all__ = ["Registered", "Registry", "find_platform", "installed_executors"]
+
+EXECUTOR_GROUP = "hccl_py.executors"
+PLATFORM_GROUP = "hccl_py.platforms"
+
+_METHODS = {"suits": ("op", "topology"), "resources": ("op", "rank"), "orchestrate": ("op", "rank")}
+
+
+@dataclass(frozen=True)
+class Registered:
+    """An executor and the package that brought it."""
+
+    name: str
+    executor: Executor
+    package: str
+
+
+@dataclass
+class Registry:
+    """Executors by name, in the order in which their packages list them, and the errors of broken
+    packages.
+    """
+
+    executors: dict[str, Registered] = field(default_factory=dict)
+    problems: list[PluginError] = field(default_factory=list)
+
+    def add(self, candidate: Any, package: str) -> Registered:
+        """Validate and register an executor class or instance; PluginError names what is wrong."""
+        executor = _validated(candidate, package)
+        name = type(executor).__name__
+        if name in self.executors:
+            raise PluginError(
+                f"Plugin {package}: an executor named {name} is already registered "
+                f"by {self.executors[name].package}.",
+                "Give the class another name: executors are selected by it.",
+            )
+        self.executors[name] = Registered(name, executor, package)
+        return self.executors[name]
+
+    def find(self, name: str, op: str | None = None) -> Registered:
+        """Return an executor by name; ParameterError names the nearest, and those of the op."""
+        known = [r.name for r in self.executors.values() if op is None or r.executor.op == op]
+        if name not in self.executors:
+            raise ParameterError(f"Executor {name!r} is unknown.", did_you_mean(name, known))
+        found = self.executors[name]
+        if op is not None and found.executor.op != op:
+            raise ParameterError(
+                f"{name} executes {found.executor.op}, not {op}.", f"For {op}: {', '.join(known)}."
+            )
+        return found
+
+    def for_op(self, op: str) -> list[Registered]:
+        """Return the executors of an op."""
+        return [r for r in self.executors.values() if r.executor.op == op]
+
+    def copy(self) -> Registry:
+        """Return a registry that can be added to without touching this one."""
+        return Registry(dict(self.executors), list(self.problems))
+
+
+@cache
+def installed_executors() -> Registry:
+    """Load the executors of every installed package; broken packages become `problems`."""
+    registry = Registry()
+    for point in _sorted_points(EXECUTOR_GROUP):
+        try:
+            for candidate in _wares(point, "EXECUTORS"):
+                registry.add(candidate, point.value)
+        except PluginError as error:
+            registry.problems.append(error)
+    return registry
+
+
+def find_platform(name: str) -> Platform:
+    """Return the platform of this name; ParameterError names the known ones."""
+    known: dict[str, type[Platform]] = {}
+    problems: list[PluginError] = []
+    for point in _sorted_points(PLATFORM_GROUP):
+        try:
+            known |= {platform.name: platform for platform in _wares(point, "PLATFORMS")}
+        except PluginError as error:
+            problems.append(error)
+    if name not in known:
+        if problems:
+            raise problems[0]
+        raise ParameterError(f"Platform {name!r} is unknown.", did_you_mean(name, known))
+    return known[name]()
+
+
+def _sorted_points(group: str) -> list[EntryPoint]:
+    """Return a group's entry points, the built-in one first."""
+    return sorted(
+        entry_points(group=group), key=lambda point: (point.name != "builtin", point.name)
+    )
+
+
+def _wares(point: EntryPoint, name: str) -> Iterable[Any]:
+    """Load a plugin package and return its tuple."""
+    try:
+        module = point.load()
+    except HcclError as error:
+        raise PluginError(f"Plugin {point.value}: {error.message}", error.hint) from error
+    except Exception as error:
+        raise PluginError(
+            f"Plugin {point.value} cannot be imported: {type(error).__name__}: {error}",
+            "Mend or uninstall the package; "
+            f"`python -c 'import {point.value}'` shows where it fails.",
+        ) from error
+    wares = getattr(module, name, None)
+    if not isinstance(wares, tuple):
+        raise PluginError(
+            f"Plugin {point.value} has no tuple {name}.",
+            f"Add {name} = (MyClass, ...) to the package that the entry point names.",
+        )
+    return wares
+
+
+def _validated(candidate: Any, package: str) -> Executor:
+    """Check an executor against the contract and return an instance."""
+    name = getattr(candidate, "__name__", type(candidate).__name__)
+    where = f"Plugin {package}, executor {name}"
+    for attribute in ("op", "algorithm"):
+        if not isinstance(getattr(candidate, attribute, None), str):
+            raise PluginError(
+                f"{where}: the attribute {attribute} is missing.",
+                f'Add {attribute} = "..." to the class.',
+            )
+    if candidate.op not in OPERATORS:
+        raise PluginError(
+            f"{where}: op {candidate.op!r} is unknown.", did_you_mean(candidate.op, OPERATORS)
+        )
+    if inspect.isclass(candidate):
+        try:
+            candidate = candidate()
+        except Exception as error:
+            raise PluginError(
+                f"{where} cannot be instantiated: {type(error).__name__}: {error}",
+                "Executors take no arguments.",
+            ) from error
+    for method, parameters in _METHODS.items():
+        _check_method(candidate, method, parameters, where)
+    executor: Executor = candidate
+    return executor
+
+
+def _check_method(executor: Any, method: str, parameters: tuple[str, ...], where: str) -> None:
+    function = getattr(executor, method, None)
+    if not callable(function):
+        raise PluginError(
+            f"{where}: the method {method} is missing.",
+            f"def {method}(self, {', '.join(parameters)}): ...",
+        )
+    try:
+        inspect.signature(function).bind(*parameters)
+    except TypeError as error:
+        raise PluginError(
+            f"{where}: {method} does not take ({', '.join(parameters)}): {error}.",
+            f"def {method}(self, {', '.join(parameters)}): ...",
+        ) from None

@@ -1,0 +1,114 @@
+"""Errors: what went wrong, where, with which numbers, and what to do about it.
+
+Every error that a user can cause derives from `HcclError`. It carries the HcclResult that HCCL's C
+API would return, one clear sentence, and a hint. The command line prints both and exits with status
+2.
+"""
+
+import difflib
+from collections.abc import Iterable
+from enum import IntEnum
+
+__all__ = [
+    "ConfigError",
+    "DeadlockError",
+    "HcclError",
+    "HcclResult",
+    "NotSupportedError",
+    "OrchestrationError",
+    "ParameterError",
+    "PluginError",
+    "ProgramFileError",
+    "did_you_mean",
+]
+
+
+class HcclResult(IntEnum):
+    """The return codes of HCCL's C API."""
+
+    SUCCESS = 0
+    E_PARA = 1
+    E_PTR = 2
+    E_MEMORY = 3
+    E_INTERNAL = 4
+    E_NOT_SUPPORT = 5
+    E_NOT_FOUND = 6
+    E_UNAVAIL = 7
+    E_SYSCALL = 8
+    E_TIMEOUT = 9
+
+
+class HcclError(Exception):
+    """Base of all errors; `result` is the HcclResult, `hint` says what to do."""
+
+    result = HcclResult.E_INTERNAL
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+class ParameterError(HcclError):
+    """An argument is outside of what the operation takes (HCCL_E_PARA)."""
+
+    result = HcclResult.E_PARA
+
+
+class ConfigError(ParameterError):
+    """An environment variable or a setting has an illegal value (HCCL's EI0001)."""
+
+
+class ProgramFileError(ParameterError):
+    """A program file is not what its format demands; the message names the JSON path."""
+
+
+class NotSupportedError(HcclError):
+    """Legal in itself, but not offered for this product, data type or topology
+    (HCCL_E_NOT_SUPPORT).
+    """
+
+    result = HcclResult.E_NOT_SUPPORT
+
+
+class DeadlockError(HcclError):
+    """Streams wait for notifies that nobody will post (on hardware: HCCL_E_TIMEOUT after
+    HCCL_EXEC_TIMEOUT).
+    """
+
+    result = HcclResult.E_TIMEOUT
+
+
+class PluginError(HcclError):
+    """A plugin package or one of its executors breaks the contract; the message names it."""
+
+
+class OrchestrationError(HcclError):
+    """An executor recorded something impossible.
+
+    `finding` is the verifier's class name where one fits, `line` the author's source line as
+    `file:line`.
+    """
+
+    def __init__(self, message: str, hint: str = "", *, finding: str = "", line: str = "") -> None:
+        super().__init__(message, hint)
+        self.finding = finding
+        self.line = line
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a hint that names the nearest known names, or all of them when none is near."""
+    choices = sorted(known)
+    near = difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
+    if not near:
+        lower = {choice.lower(): choice for choice in choices}
+        near = [
+            lower[key]
+            for key in difflib.get_close_matches(name.lower(), list(lower), n=3, cutoff=0.5)
+        ]
+    if near:
+        return f"Did you mean {' or '.join(near)}?"
+    return f"Known: {', '.join(choices) or 'none'}."

@@ -1,0 +1,44 @@
+"""Which line of an author's code is running: the innermost frame outside of the recording layer."""
+
+import sys
+from pathlib import Path
+from types import CodeType
+
+__all__ = ["Line", "author_line", "is_recording_file", "spell_line"]
+
+Line = tuple[CodeType, int]
+"""A code object and a line number in it; kept raw because recording asks for one per instruction.
+"""
+
+_PACKAGE = Path(__file__).parent
+_RECORDING = (
+    str(_PACKAGE / "orchestration"),
+    str(_PACKAGE / "values.py"),
+    str(_PACKAGE / "lines.py"),
+)
+_skipped: dict[str, bool] = {}
+
+
+def is_recording_file(name: str) -> bool:
+    """Whether a source file belongs to the recording layer and not to an author."""
+    return name.startswith(_RECORDING) or name.endswith("contextlib.py")
+
+
+def author_line() -> Line:
+    """Return the author's line that led here."""
+    frame = sys._getframe(1)
+    while True:
+        name = frame.f_code.co_filename
+        skip = _skipped.get(name)
+        if skip is None:
+            skip = is_recording_file(name)
+            _skipped[name] = skip
+        if not skip or frame.f_back is None:
+            return frame.f_code, frame.f_lineno
+        frame = frame.f_back
+
+
+def spell_line(line: Line) -> str:
+    """Return `folder/file.py:line`, enough to find the place and free of machine paths."""
+    code, number = line
+    return "/".join(Path(code.co_filename).parts[-2:]) + f":{number}"

@@ -1,0 +1,99 @@
+"""One step of a template: data goes to one neighbour and comes from another, over any kind of link.
+
+SDMA *pulls*: the sender posts Ack ("my data is ready"), the receiver waits, reads, posts
+DataSignal, the sender waits. RDMA *pushes*: the receiver posts Ack ("my memory is free"), the
+sender waits, writes, posts DataSignal, the receiver waits and posts DataAck, the sender waits. Each
+end records by its own link's kind, so a ring over servers works as it is.
+"""
+
+from __future__ import annotations
+
+from hccl_py.orchestration.region import Region, pieces
+from hccl_py.orchestration.stream import Memory, Stream
+from hccl_py.orchestration.transport import Link
+
+__all__ = ["exchange"]
+
+
+def exchange(
+    stream: Stream,
+    to: Link | None = None,
+    frm: Link | None = None,
+    send: Memory = (),  # type: ignore[assignment]
+    recv: Memory = (),  # type: ignore[assignment]
+    *,
+    reduce: bool = False,
+    source: Region | None = None,
+    land: Region | None = None,
+) -> None:
+    """Send `send` over `to` and receive `recv` over `frm`; one-sided where either link is None.
+
+    Both ends use the same place by default. `source` is where a pull finds its data in the peer's
+    memory, `land` where a push arrives in ours (and the peer's push from us in theirs). `reduce`
+    adds what arrives to `recv`; state it at both ends: a push reduces at the sender. Where the
+    hardware cannot reduce inline, data lands beside (`Rank.landing`) first.
+    """
+    send, recv = pieces(send), pieces(recv)
+    pull = frm is not None and not frm.rdma
+    push = to is not None and bool(to.rdma)
+    if to is not None and not push:
+        to.tx_ack(stream)  # you may read mine
+    if frm is not None and not pull:
+        frm.tx_ack(stream)  # you may write into mine
+    if frm is not None and pull:
+        frm.rx_ack(stream)
+        _pull(stream, frm, recv, reduce, source, land)
+    if to is not None and push:
+        to.rx_ack(stream)
+        _push(stream, to, send, reduce, land)
+        to.tx_data_signal(stream)
+    if frm is not None and not pull:
+        frm.rx_data_signal(stream)
+        _arrive(stream, frm, recv, reduce, land)
+        frm.tx_data_ack(stream)
+    if to is not None:
+        if push:
+            to.rx_data_ack(stream)
+        else:
+            to.rx_data_signal(stream)
+
+
+def _pull(
+    stream: Stream,
+    frm: Link,
+    recv: list[Region],
+    reduce: bool,
+    source: Region | None,
+    land: Region | None,
+) -> None:
+    theirs = [frm.remote(source.head(r.size) if source else r) for r in recv]
+    if reduce and not frm.rank.inline_reduce:
+        beside = _landings(frm, recv, land)
+        stream.copy(beside, theirs)
+        frm.tx_data_signal(stream)
+        stream.reduce(recv, beside)
+    else:
+        (stream.reduce if reduce else stream.copy)(recv, theirs)
+        frm.tx_data_signal(stream)
+
+
+def _push(stream: Stream, to: Link, send: list[Region], reduce: bool, land: Region | None) -> None:
+    if reduce and to.rank.inline_reduce:
+        stream.reduce([to.remote(r) for r in send], send)
+    else:
+        places = _landings(to, send, land) if reduce or land else send
+        stream.copy([to.remote(r) for r in places], send)
+
+
+def _arrive(
+    stream: Stream, frm: Link, recv: list[Region], reduce: bool, land: Region | None
+) -> None:
+    """Move what a push has brought from where it landed."""
+    if reduce and not frm.rank.inline_reduce:
+        stream.reduce(recv, _landings(frm, recv, land))
+    elif land and not reduce:
+        stream.copy(recv, _landings(frm, recv, land))
+
+
+def _landings(link: Link, regions: list[Region], land: Region | None) -> list[Region]:
+    return [land.head(r.size) if land else link.rank.landing(r) for r in regions]

@@ -1,0 +1,216 @@
+"""From requests to transports: which ends exist, and how links and planes find theirs.
+
+A transport is identified by (plane, rank, peer). Two planes that reach the same peer have a
+transport each: notifies are never shared, so planes may work at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import Buffer, Mode
+from hccl_py.errors import OrchestrationError, did_you_mean
+from hccl_py.orchestration.recorder import orchestration_error
+from hccl_py.program.transports import OWN_NOTIFIES, LocalNotifies, Transports
+from hccl_py.resources import PlaneRequest, ResourceRequest
+from hccl_py.topology.topology import PLANES, Topology
+from hccl_py.values import IntArray
+
+__all__ = ["Fabric", "RankRequest", "build_fabric"]
+
+
+class RankRequest(NamedTuple):
+    """A request and the ranks that made it."""
+
+    ranks: IntArray
+    request: ResourceRequest
+
+
+class Fabric:
+    """Everything that the ranks of one op share while they record."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        transports: Transports,
+        keys: IntArray,
+        requests: Sequence[RankRequest],
+    ) -> None:
+        self.topology = topology
+        self.transports = transports
+        self.requests = tuple(requests)
+        self._keys = keys
+        self.sub_streams = max(r.request.sub_streams for r in requests)
+        extra = max(r.request.notify_count - 2 * r.request.sub_streams for r in requests)
+        self.local_notifies = LocalNotifies.of(
+            self.sub_streams, 2 * self.sub_streams + max(extra, 0)
+        )
+
+    def ends(
+        self, plane: str, ranks: npt.NDArray[np.int64] | int, peers: npt.NDArray[np.int64] | int
+    ) -> IntArray:
+        """Return each rank's transport end towards its peer; refuse where none was requested."""
+        keys = _key(self.topology.size, PLANES.index(plane), ranks, peers)
+        at = np.searchsorted(self._keys, keys)
+        if not len(self._keys):
+            missing = np.ones(np.shape(keys), bool)
+        else:
+            missing = self._keys[np.minimum(at, len(self._keys) - 1)] != keys
+        if np.any(missing):
+            lane = int(np.argmax(np.atleast_1d(missing)))
+            rank, peer = divmod(
+                int(np.atleast_1d(keys)[lane]) % self.topology.size**2, self.topology.size
+            )
+            raise orchestration_error(
+                f"Rank {rank} has no transport to rank {peer} on plane {plane}",
+                "Request it in resources() with a PlaneRequest whose pattern reaches the peer.",
+                finding="UNDECLARED_CHANNEL",
+            )
+        return np.asarray(at, np.int64)
+
+    def request_of(self, rank: int) -> ResourceRequest:
+        """Return what a rank asked for."""
+        return next(r.request for r in self.requests if rank in r.ranks)
+
+
+def build_fabric(topology: Topology, mode: Mode, requests: Sequence[RankRequest]) -> Fabric:
+    """Create the transports that the ranks requested; both ends must have asked for them alike."""
+    keys, memories, notifies = [], [], []
+    for group in requests:
+        for plane in group.request.planes:
+            pair = _memories(plane, mode)
+            for ranks, peers in _peers(topology, plane, group.ranks):
+                keys.append(_key(topology.size, PLANES.index(plane.level), ranks, peers))
+                memories.append(np.broadcast_to(np.array(pair, np.int8), (len(ranks), 2)))
+                notifies.append(np.full(len(ranks), OWN_NOTIFIES + plane.extra_notifies, np.int16))
+    if not keys:
+        return Fabric(topology, _no_transports(), np.zeros(0, np.int64), requests)
+    unique, first = np.unique(np.concatenate(keys), return_index=True)
+    transports = _transports(
+        topology, unique, np.concatenate(memories)[first], np.concatenate(notifies)[first]
+    )
+    return Fabric(topology, transports, unique, requests)
+
+
+def _transports(
+    topology: Topology,
+    keys: IntArray,
+    exports: npt.NDArray[np.int8],
+    notifies: npt.NDArray[np.int16],
+) -> Transports:
+    n = topology.size
+    plane, pair = np.divmod(keys, n * n)
+    rank, peer = np.divmod(pair, n)
+    back = _key(n, plane, peer, rank)
+    far = np.minimum(np.searchsorted(keys, back), len(keys) - 1)
+    lonely = keys[far] != back
+    if lonely.any() or (notifies != notifies[far]).any():
+        end = int(np.argmax(lonely | (notifies != notifies[far])))
+        raise OrchestrationError(
+            f"Rank {rank[end]} requests a transport to rank {peer[end]} "
+            f"on plane {PLANES[plane[end]]}, but rank {peer[end]} does not request the same one.",
+            "Both ends of a transport must be requested alike, extra notifies included.",
+            finding="RESOURCE_MISMATCH",
+        )
+    kind = topology.link_kinds(rank, peer)
+    return Transports(PLANES, rank, peer, plane, kind, far, np.ascontiguousarray(exports), notifies)
+
+
+def _no_transports() -> Transports:
+    none = np.zeros(0, np.int64)
+    return Transports(
+        PLANES,
+        none,
+        none,
+        none,
+        none.astype(np.int8),
+        none,
+        np.zeros((0, 2), np.int8),
+        none.astype(np.int16),
+    )
+
+
+def _key(n: int, plane: npt.ArrayLike, ranks: npt.ArrayLike, peers: npt.ArrayLike) -> IntArray:
+    return (np.asarray(plane, np.int64) * n + np.asarray(ranks, np.int64)) * n + np.asarray(
+        peers, np.int64
+    )
+
+
+def _memories(plane: PlaneRequest, mode: Mode) -> tuple[Buffer, Buffer]:
+    op_base = mode is Mode.OP_BASE
+    first = plane.input_mem
+    second = plane.output_mem
+    if first is None:
+        first = Buffer.CCL_IN if op_base else Buffer.USER_IN
+    if second is None:
+        second = Buffer.CCL_OUT if op_base else Buffer.USER_OUT
+    return first, second
+
+
+def _peers(
+    topology: Topology, plane: PlaneRequest, ranks: IntArray
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield (ranks, their peers) so that every requested end appears; sizes of planes may differ by
+    rank.
+    """
+    if plane.level not in PLANES:
+        raise OrchestrationError(
+            f"Plane {plane.level!r} does not exist.", did_you_mean(plane.level, PLANES)
+        )
+    number, index, size = topology.plane(plane.level)
+    members = topology.members(plane.level)
+    for n in np.unique(size[ranks]).tolist():
+        if n == 1:
+            continue
+        mine = ranks[size[ranks] == n]
+        for who, there in _pattern(plane, index[mine], n):
+            yield mine[who], members[number[mine[who]], there]
+
+
+def _pattern(
+    plane: PlaneRequest, index: IntArray, n: int
+) -> Iterator[tuple[npt.NDArray[np.bool_], IntArray]]:
+    """Yield (mask of members, index of the peer of those members)."""
+    everyone = np.ones(len(index), bool)
+    if callable(plane.pattern):
+        for k, me in enumerate(index.tolist()):
+            for peer in plane.pattern(me, n):
+                only = np.zeros(len(index), bool)
+                only[k] = True
+                yield only, np.array([peer % n])
+    elif plane.pattern == "rhd":
+        yield from _halving_doubling(index, n)
+    elif plane.pattern in _DISTANCES:
+        for distance in _DISTANCES[plane.pattern](n):
+            yield everyone, (index + distance) % n
+    else:
+        raise OrchestrationError(
+            f"Link pattern {plane.pattern!r} does not exist.",
+            did_you_mean(plane.pattern, [*_DISTANCES, "rhd"]),
+        )
+
+
+_DISTANCES: dict[str, Callable[[int], Iterable[int]]] = {
+    "mesh": lambda n: range(1, n),
+    "ring": lambda n: sorted({1, n - 1}),
+    "nhr": lambda n: sorted(
+        {d for k in range(n.bit_length()) if 2**k < n for d in (2**k, n - 2**k)}
+    ),
+}
+
+
+def _halving_doubling(index: IntArray, n: int) -> Iterator[tuple[npt.NDArray[np.bool_], IntArray]]:
+    """Pairs among the first 2(n - b) members; the hypercube of the b members of the block."""
+    b = 1 << (n.bit_length() - 1)
+    pairs = n - b
+    paired = index < 2 * pairs
+    yield paired, (index ^ 1)[paired]
+    in_block = ~paired | (index % 2 == 0)
+    block = np.where(paired, index // 2, index - pairs)
+    for step in range(b.bit_length() - 1):
+        other = block ^ (1 << step)
+        yield in_block, np.where(other < pairs, 2 * other, other + pairs)[in_block]

@@ -1,0 +1,86 @@
+"""A plane as a rank sees it: a small communicator with its own index, size and links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hccl_py.orchestration.stream import Stream
+from hccl_py.orchestration.transport import Link
+from hccl_py.topology.topology import Topology
+from hccl_py.values import OutOfBoundsError, PerRank, RankInt, values_of
+
+if TYPE_CHECKING:
+    from hccl_py.orchestration.rank import Rank
+
+__all__ = ["Plane", "PlaneView"]
+
+
+class PlaneView:
+    """Index and size of a plane; `plane.size` differs by rank where servers are uneven."""
+
+    def __init__(self, topology: Topology, name: str, ids: RankInt) -> None:
+        number, index, size = topology.plane(name)
+        at = values_of(ids)
+        self.name = name
+        self.number = PerRank.of(number[at])
+        self.id = ids if name == "flat" else PerRank.of(index[at])
+        self.size = PerRank.of(size[at])
+
+
+class Plane(PlaneView):
+    """A plane with its links, looked up when first used: one rank needs no special case."""
+
+    def __init__(self, rank: Rank[Any, Any], name: str) -> None:
+        super().__init__(rank.fabric.topology, name, rank.id)
+        self._rank = rank
+        self._links: dict[object, tuple[Link, RankInt]] = {}
+
+    def __getitem__(self, index: RankInt) -> Link:
+        """Return the link to the member with this index; a negative index counts from the end."""
+        # The index is kept with its link: its arrays must outlive the key made of their ids.
+        key = index.key() if isinstance(index, PerRank) else index
+        if key not in self._links:
+            self._links[key] = (self._link(index), index)
+        return self._links[key][0]
+
+    @property
+    def right(self) -> Link:
+        """The link to the next member."""
+        return self[(self.id + 1) % self.size]
+
+    @property
+    def left(self) -> Link:
+        """The link to the previous member."""
+        return self[(self.id - 1) % self.size]
+
+    def others(self) -> Iterator[tuple[RankInt, Link]]:
+        """Yield index and link of every other member, nearest below first and wrapping (HCCL's
+        BackwardRank).
+        """
+        for distance in range(1, int(self.size)):
+            index = (self.id - distance) % self.size
+            yield index, self[index]
+
+    @contextmanager
+    def fork(self) -> Iterator[list[tuple[Stream, RankInt, Link]]]:
+        """Wake one sub stream per other member; yield (sub, index, link) of each; wait for all at
+        the end.
+        """
+        with self._rank.fork(int(self.size) - 1) as subs:
+            yield [
+                (sub, index, link) for sub, (index, link) in zip(subs, self.others(), strict=True)
+            ]
+
+    def _link(self, index: RankInt) -> Link:
+        size = int(self.size)
+        if isinstance(index, PerRank):
+            index = index.wrapped(size, "member")
+        elif not -size <= index < size:
+            raise OutOfBoundsError(f"member {index} of {size}")
+        table = self._rank.fabric.topology.members(self.name)
+        ranks = table[values_of(self.number), np.mod(values_of(index), size)]
+        return Link(self._rank, self.name, PerRank.of(ranks))

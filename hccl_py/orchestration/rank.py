@@ -1,0 +1,267 @@
+"""The ranks of one batch, as executors see them.
+
+`resources(op, rank)` gets a `RankView`, `orchestrate(op, rank)` a `Rank`. Both stand for many ranks
+at once: `rank.id` and whatever follows from it are per-rank values (values.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Generic, TypeVar, overload
+
+from hccl_py.enums import Buffer, Mode
+from hccl_py.op_param import OpParam
+from hccl_py.orchestration.fabric import Fabric
+from hccl_py.orchestration.plane import Plane, PlaneView
+from hccl_py.orchestration.recorder import Recorder, orchestration_error
+from hccl_py.orchestration.region import Chunks, Region
+from hccl_py.orchestration.stream import Notify, Stream
+from hccl_py.topology.topology import Topology
+from hccl_py.values import IntArray, PerRank, RankInt
+
+__all__ = ["Rank", "RankView"]
+
+T = TypeVar("T")
+In = TypeVar("In", bound=Region | Chunks)
+Out = TypeVar("Out", bound=Region | Chunks)
+
+
+class Requested(Sequence[T]):
+    """Streams or notifies that were requested; any other index is refused with the number."""
+
+    def __init__(self, things: Iterable[T], what: str, finding: str) -> None:
+        self._things = tuple(things)
+        self._what = what
+        self._finding = finding
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        if not isinstance(index, slice) and not -len(self) <= int(index) < len(self):
+            raise orchestration_error(
+                f"There is no {self._what} {int(index)}: {len(self)} were requested",
+                "Ask for more in resources().",
+                finding=self._finding,
+            )
+        return self._things[index]
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._things)
+
+
+class RankView:
+    """What is known of a rank before its resources exist."""
+
+    def __init__(self, ids: IntArray, op: OpParam, topology: Topology, ccl_bytes: int) -> None:
+        self.id: RankInt = PerRank.of(ids)
+        self.size = topology.size
+        self.ccl_bytes = ccl_bytes
+        self.mode = op.mode
+        self.inline_reduce = topology.product.reduces_inline(op.dtype, op.reduce)
+        self._topology = topology
+
+    @cached_property
+    def flat(self) -> PlaneView:
+        """The plane that holds every rank."""
+        return PlaneView(self._topology, "flat", self.id)
+
+    @cached_property
+    def level0(self) -> PlaneView:
+        """The plane inside this rank's server."""
+        return PlaneView(self._topology, "level0", self.id)
+
+    @cached_property
+    def level1(self) -> PlaneView:
+        """The plane of the ranks with the same index in every server."""
+        return PlaneView(self._topology, "level1", self.id)
+
+
+class Rank(Generic[In, Out]):
+    """What an executor records on: streams, notifies, planes with links, and this round's memory.
+
+    `user_in` and `user_out` are regions or chunks of user memory, already cut to the round:
+    all_gather's `user_out` has one chunk per rank. `ccl_in`, `ccl_out` and `scratch` are whole.
+    """
+
+    user_in: In
+    user_out: Out
+
+    def __init__(
+        self,
+        ids: IntArray,
+        op: OpParam,
+        fabric: Fabric,
+        recorder: Recorder,
+        ccl_bytes: int,
+        scratch: int,
+    ) -> None:
+        self.fabric = fabric
+        self.recorder = recorder
+        self.id: RankInt = PerRank.of(ids)
+        self.size = fabric.topology.size
+        self.mode = op.mode
+        self.inline_reduce = fabric.topology.product.reduces_inline(op.dtype, op.reduce)
+        self.ccl_bytes = ccl_bytes
+        self.ccl_in = Region(Buffer.CCL_IN, 0, ccl_bytes)
+        self.ccl_out = Region(Buffer.CCL_OUT, 0, ccl_bytes)
+        self.scratch = Region(Buffer.SCRATCH, 0, scratch)
+        self.main = Stream(recorder, 0)
+        self._in_place = op.in_place
+
+    @cached_property
+    def flat(self) -> Plane:
+        """The plane that holds every rank."""
+        return Plane(self, "flat")
+
+    @cached_property
+    def level0(self) -> Plane:
+        """The plane inside this rank's server."""
+        return Plane(self, "level0")
+
+    @cached_property
+    def level1(self) -> Plane:
+        """The plane of the ranks with the same index in every server."""
+        return Plane(self, "level1")
+
+    @cached_property
+    def subs(self) -> Requested[Stream]:
+        """The sub streams that were requested."""
+        streams = (Stream(self.recorder, i + 1) for i in range(self._request[0]))
+        return Requested(streams, "sub stream", "UNDECLARED_STREAM")
+
+    @cached_property
+    def notifies(self) -> Requested[Notify]:
+        """The local notifies that were requested: main's (one per sub), one per sub, then extra
+        ones.
+        """
+        cells = self.id * len(self.fabric.local_notifies.slots) + self.fabric.transports.cells
+        notifies = (Notify(cells + slot) for slot in self._notify_slots)
+        return Requested(notifies, "notify", "NOTIFY_INDEX_OUT_OF_RANGE")
+
+    @contextmanager
+    def fork(self, count: int | None = None) -> Iterator[tuple[Stream, ...]]:
+        """Wake sub streams (all, or the first `count`) from main; when the block ends, main waits
+        for them.
+        """
+        subs = self.subs[: len(self.subs) if count is None else int(count)]
+        if count is not None and len(subs) < int(count):
+            raise orchestration_error(
+                f"{int(count)} sub streams are needed, {len(self.subs)} were requested",
+                "Ask for them with ResourceRequest(sub_streams=...).",
+                finding="UNDECLARED_STREAM",
+            )
+        done, wake = (
+            self.notifies[: len(self.subs)],
+            self.notifies[len(self.subs) : 2 * len(self.subs)],
+        )
+        if len(wake) < len(subs):
+            raise orchestration_error(
+                f"{len(subs)} sub streams need {2 * len(self.subs)} notifies, "
+                f"{len(self.notifies)} were requested",
+                "Leave ResourceRequest.notifies out: the default is two per sub stream.",
+                finding="NOTIFY_INDEX_OUT_OF_RANGE",
+            )
+        for notify in wake[: len(subs)]:
+            self.main.post(notify)
+        for sub, notify in zip(subs, wake, strict=False):
+            sub.wait(notify)
+        yield subs
+        for sub, notify in zip(subs, done, strict=False):
+            sub.post(notify)
+        for notify in done[: len(subs)]:
+            self.main.wait(notify)
+
+    def stage_in(self) -> Region:
+        """Put this round's input where peers can reach it and it may be changed; return that
+        memory.
+
+        Op-base mode: a copy in CCL_In. Graph mode: user memory itself, which is the output after a
+        copy of the input (nothing to copy in place), because the input is the caller's.
+        """
+        if not isinstance(self.user_in, Region):
+            raise orchestration_error(
+                "stage_in() takes an input of one region", "Copy the chunks that you need."
+            )
+        if self.mode is Mode.OP_BASE:
+            work = self._fitting(self.ccl_in, self.user_in.size)
+        else:
+            assert isinstance(self.user_out, Region)
+            work = self.user_out
+            if self._in_place:
+                return work
+        self.main.copy(work, self.user_in)
+        return work
+
+    def stage_out(self) -> Chunks:
+        """Return memory that peers can reach and that has one slot per chunk of this round's
+        output, not filled.
+
+        Op-base mode: CCL_Out, slots packed. Graph mode: the user's output itself.
+        """
+        if not isinstance(self.user_out, Chunks):
+            raise orchestration_error(
+                "stage_out() takes an output of chunks", "Use ccl_out.head(size)."
+            )
+        if self.mode is Mode.GRAPH:
+            return self.user_out
+        sizes = self.user_out.sizes
+        ends = sizes.cumsum(axis=1)
+        self._fitting(self.ccl_out, int(ends.max()))
+        return Chunks(Buffer.CCL_OUT, ends - sizes, sizes, self.user_out.row)
+
+    def deliver(self, work: Region | Chunks) -> None:
+        """Copy finished data to this round's output, piece by piece; nothing to do where it lies
+        there already.
+        """
+        if work.buffer != Buffer.USER_OUT:
+            self.main.copy(self.user_out, work)
+
+    def landing(self, region: Region) -> Region:
+        """Return where raw data arrives that will be reduced into `region`: the same place in the
+        other CCL buffer.
+
+        Outside of the CCL buffers (graph mode) it is the same place in scratch.
+        """
+        other = {Buffer.CCL_IN: Buffer.CCL_OUT, Buffer.CCL_OUT: Buffer.CCL_IN}.get(
+            Buffer(region.buffer)
+        )
+        if other is not None:
+            return Region(other, region.offset, region.size)
+        return self.scratch[region.offset : region.offset + region.size]
+
+    def _fitting(self, memory: Region, size: RankInt) -> Region:
+        if int(size) > self.ccl_bytes:
+            raise orchestration_error(
+                f"{int(size)} bytes do not fit a CCL buffer of {self.ccl_bytes}",
+                "Set ResourceRequest.max_count so that a round fits.",
+                finding="OUT_OF_BOUNDS",
+            )
+        return memory.head(size)
+
+    @cached_property
+    def _request(self) -> tuple[int, int]:
+        """Sub streams and notifies that all ranks of the batch asked for alike; the recorder
+        batches by request.
+        """
+        first = int(self.id.values()[0]) if isinstance(self.id, PerRank) else self.id
+        request = self.fabric.request_of(first)
+        return request.sub_streams, request.notify_count
+
+    @property
+    def _notify_slots(self) -> list[int]:
+        """This rank's slots in the common layout: main's, the subs', then extra ones."""
+        subs, notifies = self._request
+        most = self.fabric.sub_streams
+        mine = [
+            *range(subs),
+            *range(most, most + subs),
+            *range(2 * most, 2 * most + notifies - 2 * subs),
+        ]
+        return mine[:notifies]

@@ -1,0 +1,99 @@
+"""The list that a batch of ranks records on, and where in the op it is."""
+
+from __future__ import annotations
+
+from hccl_py.enums import DataType, ReduceOp, TaskKind
+from hccl_py.errors import OrchestrationError
+from hccl_py.lines import Line, author_line, spell_line
+from hccl_py.program.instruction import Instruction
+from hccl_py.values import RankInt
+
+__all__ = ["Recorder", "Texts"]
+
+
+class Texts:
+    """Labels and source lines, numbered in the order of their first use."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[object, int] = {}
+
+    def number(self, text: object) -> int:
+        """Return the number of a label or line."""
+        return self.numbers.setdefault(text, len(self.numbers))
+
+
+class Recorder:
+    """Appends instructions for the ranks of one batch."""
+
+    def __init__(
+        self, dtype: DataType, reduce: ReduceOp | None, labels: Texts, lines: Texts
+    ) -> None:
+        self.instructions: list[Instruction] = []
+        self.dtype = dtype.number
+        self.reduce = -1 if reduce is None else int(reduce)
+        self.labels = labels
+        self.lines = lines
+        self.label = -1
+        self.round = 0
+
+    def append(
+        self,
+        kind: TaskKind,
+        stream: int,
+        cell: RankInt = -1,
+        end: RankInt = -1,
+        peer: RankInt = -1,
+        duration_us: float = 0.0,
+    ) -> None:
+        """Record a task that moves no data."""
+        self.instructions.append(
+            Instruction(
+                kind,
+                stream,
+                self.label,
+                self.lines.number(author_line()),
+                self.round,
+                cell,
+                end,
+                peer,
+                duration_us=duration_us,
+            )
+        )
+
+    def append_move(
+        self,
+        kind: TaskKind,
+        stream: int,
+        end: RankInt,
+        peer: RankInt,
+        src: tuple[int, RankInt],
+        dst: tuple[int, RankInt],
+        size: RankInt,
+    ) -> None:
+        """Record a data task; `src` and `dst` are (buffer, offset)."""
+        reduce = self.reduce if kind.reduces else -1
+        self.instructions.append(
+            Instruction(
+                kind,
+                stream,
+                self.label,
+                self.lines.number(author_line()),
+                self.round,
+                -1,
+                end,
+                peer,
+                *src,
+                *dst,
+                size,
+                self.dtype,
+                reduce,
+            )
+        )
+
+
+def orchestration_error(
+    message: str, hint: str = "", finding: str = "", line: Line | None = None
+) -> OrchestrationError:
+    """Return an error that names the author's line."""
+    where = spell_line(line or author_line())
+    return OrchestrationError(f"{message} ({where})", hint, finding=finding, line=where)

@@ -1,0 +1,255 @@
+"""Memory as executors see it: a `Region` is one contiguous range, `Chunks` a sequence of regions.
+
+Offsets and sizes are bytes. A region knows its buffer and, where it lies in a peer's memory, the
+link it is reached by. One data task moves one region; chunks copied to chunks are one task per
+piece.
+
+`Chunks` keeps tables `offsets[row, i]` and `sizes[row, i]`. Ranks whose chunks lie alike share a
+row, so that indexing with a per-rank value stays a formula (orchestration/values.py) and costs no
+array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_of
+
+if TYPE_CHECKING:
+    from hccl_py.orchestration.transport import Link
+
+__all__ = ["SLICE_ALIGN", "Chunks", "Region", "pieces"]
+
+SLICE_ALIGN = 128
+"""HCCL_MIN_SLICE_ALIGN: bytes to which slices are rounded up when data is split."""
+
+
+class Region:
+    """A contiguous range of one buffer, of this rank or, with `link`, of a peer."""
+
+    __slots__ = ("buffer", "link", "offset", "size")
+
+    def __init__(
+        self, buffer: int, offset: RankInt, size: RankInt, link: Link | None = None
+    ) -> None:
+        self.buffer = buffer
+        self.offset = offset
+        self.size = size
+        self.link = link
+
+    def head(self, size: RankInt) -> Region:
+        """Return the first `size` bytes."""
+        if size is not self.size and np.any(values_of(size) > values_of(self.size)):
+            raise OutOfBoundsError(
+                f"head of {_largest(size)} bytes of a region of {_largest(self.size)}"
+            )
+        return Region(self.buffer, self.offset, size, self.link)
+
+    def __getitem__(self, part: slice) -> Region:
+        """Return bytes `part.start` to `part.stop`."""
+        if part.step is not None:
+            raise OutOfBoundsError("a region is contiguous: slice it without a step")
+        start = 0 if part.start is None else part.start
+        stop = self.size if part.stop is None else part.stop
+        low, high, size = values_of(start), values_of(stop), values_of(self.size)
+        if np.any((low < 0) | (low > high) | (high > size)):
+            raise OutOfBoundsError(
+                f"bytes {_largest(start)} to {_largest(stop)} of a region of {_largest(self.size)}"
+            )
+        return Region(self.buffer, self.offset + start, stop - start, self.link)
+
+    def split(self, n: RankInt, align: int = SLICE_ALIGN) -> Chunks:
+        """Cut into n chunks of ceil(size / n) bytes rounded up to `align`; the last ones may be
+        shorter or empty.
+        """
+        n = int(n)
+        offset, size, row = _rows(self.offset, self.size)
+        each = _split_size(size, n, align)
+        start = np.minimum(np.arange(n) * each[:, None], size[:, None])
+        sizes = np.minimum(each[:, None], size[:, None] - start)
+        return Chunks(self.buffer, offset[:, None] + start, sizes, row, self.link)
+
+    def __repr__(self) -> str:
+        return f"Region(buffer={self.buffer}, offset={self.offset!r}, size={self.size!r})"
+
+
+class Chunks:
+    """A sequence of regions of one buffer, indexed with an int or a per-rank value.
+
+    `offsets` and `sizes` have shape [rows, n]; `row` is each rank's row.
+    """
+
+    __slots__ = ("buffer", "link", "offsets", "order", "row", "same_size", "sizes")
+
+    def __init__(
+        self,
+        buffer: int,
+        offsets: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int64],
+        row: RankInt = 0,
+        link: Link | None = None,
+        order: tuple[int, ...] | None = None,
+    ) -> None:
+        if isinstance(row, int):
+            offsets, sizes, row = offsets[row : row + 1], sizes[row : row + 1], 0
+        self.buffer = buffer
+        self.offsets: IntArray = np.ascontiguousarray(offsets, np.int64)
+        self.sizes: IntArray = np.ascontiguousarray(sizes, np.int64)
+        self.row = row
+        self.link = link
+        self.order = order
+        flat = self.sizes.reshape(-1)
+        self.same_size = int(flat[0]) if flat.size and (flat == flat[0]).all() else None
+
+    def __len__(self) -> int:
+        return int(self.offsets.shape[1])
+
+    def __iter__(self) -> Iterator[Region]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: RankInt) -> Region:
+        """Return one chunk; a negative index counts from the end."""
+        at = self._physical(self._index(index))
+        size = self.same_size if self.same_size is not None else self._at(self.sizes, at)
+        return Region(self.buffer, self._at(self.offsets, at), size, self.link)
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest chunk."""
+        return int(self.sizes.max(initial=0))
+
+    def heads(self, size: int) -> Chunks:
+        """Return the first `size` bytes of every chunk."""
+        return Chunks(
+            self.buffer,
+            self.offsets,
+            np.full_like(self.sizes, size),
+            self.row,
+            self.link,
+            self.order,
+        )
+
+    def parts(self, n: int, align: int = SLICE_ALIGN) -> list[Chunks]:
+        """Cut every chunk into n; element k of the result has the k-th part of every chunk."""
+        each = _split_size(self.sizes, n, align)
+        starts = [np.minimum(k * each, self.sizes) for k in range(n + 1)]
+        return [
+            Chunks(
+                self.buffer,
+                self.offsets + a,
+                np.minimum(b, self.sizes) - a,
+                self.row,
+                self.link,
+                self.order,
+            )
+            for a, b in pairwise(starts)
+        ]
+
+    def renumbered(self, order: tuple[int, ...]) -> Chunks:
+        """Return the same memory with logical chunk i at place order[i]."""
+        return Chunks(self.buffer, self.offsets, self.sizes, self.row, self.link, order)
+
+    def series(self, first: RankInt, stride: int, k: int) -> list[Region]:
+        """Return chunks first, first + stride, ... (k of them, modulo n), adjacent ones merged into
+        one region.
+        """
+        runs = _runs(len(self), stride % len(self), k, self.order, self._is_gapless())
+        at, row = values_of(self._index(first)), values_of(self.row)
+        count = int(PerRank.of(runs.first[at + 1] - runs.first[at]))
+        regions = []
+        for j in range(count):
+            low, high = runs.low[runs.first[at] + j], runs.high[runs.first[at] + j]
+            start = self.offsets[row, low]
+            size = self.offsets[row, high] + self.sizes[row, high] - start
+            regions.append(Region(self.buffer, PerRank.of(start), PerRank.of(size), self.link))
+        return regions
+
+    def _is_gapless(self) -> bool:
+        return bool((self.offsets[:, 1:] == self.offsets[:, :-1] + self.sizes[:, :-1]).all())
+
+    def _index(self, index: RankInt) -> RankInt:
+        if isinstance(index, PerRank):
+            return index.wrapped(len(self), "chunk")
+        if not -len(self) <= index < len(self):
+            raise OutOfBoundsError(f"chunk {index} of {len(self)}")
+        return index % len(self)
+
+    def _physical(self, index: RankInt) -> RankInt:
+        if self.order is None:
+            return index
+        if isinstance(index, PerRank):
+            return index.looked_up(_order_table(self.order))
+        return self.order[index]
+
+    def _at(self, table: IntArray, index: RankInt) -> RankInt:
+        if isinstance(self.row, int):
+            return index.looked_up(table[0]) if isinstance(index, PerRank) else int(table[0, index])
+        return PerRank.of(table[self.row.values(), values_of(index)])
+
+    def __repr__(self) -> str:
+        return f"Chunks(buffer={self.buffer}, n={len(self)}, offsets={self.offsets.tolist()})"
+
+
+def pieces(memory: Region | Chunks | list[Region]) -> list[Region]:
+    """Return the regions of anything that a copy takes."""
+    return [memory] if isinstance(memory, Region) else list(memory)
+
+
+class _Runs:
+    """For every first index: the runs of adjacent places that a series covers (low and high place
+    of each).
+    """
+
+    def __init__(
+        self, n: int, stride: int, k: int, order: tuple[int, ...] | None, merge: bool
+    ) -> None:
+        places = (np.arange(n)[:, None] + stride * np.arange(k)) % n
+        if order is not None:
+            places = _order_table(order)[places]
+        covered = np.zeros((n, n + 1), bool)
+        np.put_along_axis(covered, places, True, 1)
+        starts = covered.copy()
+        ends = covered[:, :-1].copy()
+        if merge:
+            starts[:, 1:] &= ~covered[:, :-1]
+            ends &= ~covered[:, 1:]
+        self.first = np.concatenate([[0], np.cumsum(starts.sum(1))])
+        self.low = np.nonzero(starts)[1]
+        self.high = np.nonzero(ends)[1]
+
+
+@lru_cache(maxsize=256)
+def _runs(n: int, stride: int, k: int, order: tuple[int, ...] | None, merge: bool) -> _Runs:
+    return _Runs(n, stride, k, order, merge)
+
+
+@lru_cache(maxsize=64)
+def _order_table(order: tuple[int, ...]) -> IntArray:
+    return np.array(order, np.int64)
+
+
+def _rows(offset: RankInt, size: RankInt) -> tuple[IntArray, IntArray, RankInt]:
+    """Return the distinct (offset, size) pairs and each rank's row among them."""
+    if isinstance(offset, int) and isinstance(size, int):
+        return np.array([offset]), np.array([size]), 0
+    offsets, sizes = np.broadcast_arrays(
+        np.atleast_1d(values_of(offset)), np.atleast_1d(values_of(size))
+    )
+    pairs, row = np.unique(np.stack([offsets, sizes]), axis=1, return_inverse=True)
+    return pairs[0], pairs[1], PerRank.of(row.reshape(-1).astype(np.int64))
+
+
+def _split_size(size: IntArray, n: int, align: int) -> IntArray:
+    """Return ceil(size / n), rounded up to `align`."""
+    each = (size + n - 1) // n
+    return (each + align - 1) // align * align
+
+
+def _largest(value: RankInt) -> int:
+    return int(np.max(values_of(value)))

@@ -1,0 +1,53 @@
+"""One kind of task for all ranks of a batch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hccl_py.enums import TaskKind
+from hccl_py.values import IntArray, RankInt
+
+__all__ = ["Batch", "Instruction"]
+
+
+class Instruction(NamedTuple):
+    """What every rank of a batch does next on one of its streams; columns that differ by rank are
+    formulas.
+
+    The source or the destination of a data task lies in the memory of `peer` where the kind says
+    so. Sizes and offsets are bytes. A field that does not apply is -1 (buffers, cell, end, peer,
+    dtype, reduce) or 0.
+    """
+
+    kind: TaskKind
+    stream: int
+    label: int = -1
+    line: int = -1
+    round: int = 0
+    cell: RankInt = -1
+    end: RankInt = -1
+    peer: RankInt = -1
+    src_buffer: int = -1
+    src_offset: RankInt = 0
+    dst_buffer: int = -1
+    dst_offset: RankInt = 0
+    size: RankInt = 0
+    dtype: int = -1
+    reduce: int = -1
+    duration_us: float = 0.0
+
+
+class Batch(NamedTuple):
+    """Ranks that run the same instructions; the k-th value of a column belongs to `ranks[k]`."""
+
+    ranks: IntArray
+    instructions: tuple[Instruction, ...]
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks the batch stands for."""
+        return len(self.ranks) * len(self.instructions)
+
+
+COLUMNS = ("cell", "end", "peer", "src_offset", "dst_offset", "size")
+"""The fields of an Instruction that may differ by rank."""

@@ -1,0 +1,207 @@
+"""The meaning of a program: the untimed walk over one-bit notify cells.
+
+Every (rank, stream) is a queue. A queue runs until a wait finds an empty cell; a post that fills
+the cell lets it go on. The walk ends when nothing moves. It links every wait to the post that it
+consumed, gives a topological order of all tasks, and finds overruns (a post on a full cell), posts
+that nobody consumed, and streams that are stuck.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import TaskKind
+from hccl_py.errors import DeadlockError, OrchestrationError
+from hccl_py.program.describe import spell_cell, spell_place, spell_task
+from hccl_py.program.kernels import kernel
+from hccl_py.program.program import Program
+
+__all__ = ["Linked", "Queues", "link", "queues_of"]
+
+Rows = npt.NDArray[np.int32]
+
+_POST = int(TaskKind.NOTIFY_POST)
+_WAIT = int(TaskKind.NOTIFY_WAIT)
+_SHOWN = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Queues:
+    """Task rows by (rank, stream): queue q = rank·streams + stream holds rows[first[q] : first[q +
+    1]].
+    """
+
+    first: npt.NDArray[np.int64]
+    rows: Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Linked:
+    """What the untimed walk found; all members are task rows.
+
+    `order` lists the executed tasks, `post_of` has for every wait the post that it consumed (-1
+    elsewhere), `overruns` pairs of (late post, earlier unconsumed post), `leftover` posts never
+    consumed, `stuck` the waits that block a stream.
+    """
+
+    order: Rows
+    post_of: Rows
+    overruns: Rows
+    leftover: Rows
+    stuck: Rows
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every stream ends, no post is lost and none is left over."""
+        return not (len(self.stuck) or len(self.overruns) or len(self.leftover))
+
+    def check(self, program: Program) -> None:
+        """Raise DeadlockError or OrchestrationError unless the program is clean."""
+        if len(self.stuck):
+            raise DeadlockError(*self.report(program))
+        if len(self.overruns):
+            late, early = self.overruns[0].tolist()
+            raise OrchestrationError(
+                f"Notify overrun: {spell_place(program, late)} posts {spell_cell(program, late)}, "
+                f"but the post of {spell_place(program, early)} was not consumed yet.",
+                "A notify is one bit: wait for it before it is posted again.",
+                finding="NOTIFY_OVERRUN",
+            )
+        if len(self.leftover):
+            row = int(self.leftover[0])
+            raise OrchestrationError(
+                f"Unmatched post: nobody waits for {spell_cell(program, row)} "
+                f"posted by {spell_place(program, row)}.",
+                "Each tx needs an rx at the other end of the same transport.",
+                finding="UNMATCHED_POST",
+            )
+
+    def report(self, program: Program) -> tuple[str, str]:
+        """Return what is stuck where, one line per stream, and a hint."""
+        streams = len(
+            np.unique(program.tasks.rank.astype(np.int64) * program.streams + program.tasks.stream)
+        )
+        lines = [
+            f"Deadlock: {len(self.stuck)} of {streams} streams can never go on "
+            f"({len(self.order)} of {len(program.tasks)} tasks done)."
+        ]
+        lines += [f"  {spell_task(program, row)}" for row in self.stuck[:_SHOWN].tolist()]
+        if len(self.stuck) > _SHOWN:
+            lines.append(f"  ... and {len(self.stuck) - _SHOWN} more")
+        return "\n".join(
+            lines
+        ), "Each rx_ack needs a tx_ack at the other end of the same transport."
+
+
+def queues_of(program: Program) -> Queues:
+    """Sort the tasks by rank and stream, keeping their order."""
+    tasks, streams = program.tasks, program.streams
+    if streams == 1:
+        return Queues(tasks.first, np.arange(len(tasks), dtype=np.int32))
+    first, rows = _sort_queues.sized(len(tasks))(
+        tasks.first, tasks.instruction, tasks.table.stream, streams
+    )
+    return Queues(first, rows)
+
+
+def link(program: Program) -> Linked:
+    """Walk the program without times."""
+    tasks, queues = program.tasks, queues_of(program)
+    order, done, post_of, late, early, overruns, counter, holder = _walk.sized(len(tasks))(
+        queues.first, queues.rows, tasks.instruction, tasks.table.kind, tasks.cell, program.cells
+    )
+    blocked = counter < queues.first[1:]
+    return Linked(
+        order=order[:done],
+        post_of=post_of,
+        overruns=np.column_stack([late[:overruns], early[:overruns]]),
+        leftover=np.sort(holder[holder >= 0]),
+        stuck=queues.rows[counter[blocked]],
+    )
+
+
+@kernel
+def _sort_queues(
+    first: npt.NDArray[np.int64], instruction: Rows, stream: npt.NDArray[np.int16], streams: int
+) -> tuple[npt.NDArray[np.int64], Rows]:
+    """Counting sort of every rank's rows by stream."""
+    ranks = len(first) - 1
+    queue_first = np.zeros(ranks * streams + 1, np.int64)
+    rows = np.empty(len(instruction), np.int32)
+    place = np.zeros(streams, np.int64)
+    for rank in range(ranks):
+        place[:] = 0
+        for row in range(first[rank], first[rank + 1]):
+            place[stream[instruction[row]]] += 1
+        at = first[rank]
+        for s in range(streams):
+            queue_first[rank * streams + s] = at
+            count = place[s]
+            place[s] = at
+            at += count
+        for row in range(first[rank], first[rank + 1]):
+            s = stream[instruction[row]]
+            rows[place[s]] = row
+            place[s] += 1
+    queue_first[ranks * streams] = first[ranks]
+    return queue_first, rows
+
+
+@kernel
+def _walk(
+    queue_first: npt.NDArray[np.int64],
+    rows: Rows,
+    instruction: Rows,
+    kinds: npt.NDArray[np.int8],
+    cell: npt.NDArray[np.int64],
+    cells: int,
+) -> tuple[Any, ...]:
+    """Run queues from a stack; a queue that blocks registers with its cell and is pushed again by
+    the post.
+    """
+    queues = len(queue_first) - 1
+    counter = queue_first[:-1].copy()
+    holder = np.full(cells, -1, np.int32)  # the unconsumed post of every cell
+    waiter = np.full(cells, -1, np.int32)  # the queue that waits for it
+    order = np.empty(len(rows), np.int32)
+    post_of = np.full(len(rows), -1, np.int32)
+    late = np.empty(len(rows), np.int32)
+    early = np.empty(len(rows), np.int32)
+    stack = np.empty(queues + cells + 1, np.int32)
+    for q in range(queues):
+        stack[q] = queues - 1 - q
+    height, done, overruns = queues, 0, 0
+    while height > 0:
+        height -= 1
+        q = stack[height]
+        at = counter[q]
+        while at < queue_first[q + 1]:
+            row = rows[at]
+            kind = kinds[instruction[row]]
+            if kind == _WAIT:
+                c = cell[row]
+                if holder[c] < 0:
+                    waiter[c] = q
+                    break
+                post_of[row] = holder[c]
+                holder[c] = -1
+            elif kind == _POST:
+                c = cell[row]
+                if holder[c] >= 0:
+                    late[overruns] = row
+                    early[overruns] = holder[c]
+                    overruns += 1
+                holder[c] = row
+                if waiter[c] >= 0:
+                    stack[height] = waiter[c]
+                    height += 1
+                    waiter[c] = -1
+            order[done] = row
+            done += 1
+            at += 1
+        counter[q] = at
+    return order, done, post_of, late, early, overruns, counter, holder

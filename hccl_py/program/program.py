@@ -1,0 +1,110 @@
+"""A program: what was recorded for all ranks, immutable, and everything needed to verify, time,
+draw or run it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.op_param import OpParam
+from hccl_py.program.instruction import Batch
+from hccl_py.program.transports import LocalNotifies, Transports
+from hccl_py.values import IntArray
+
+if TYPE_CHECKING:
+    from hccl_py.program.link import Linked
+    from hccl_py.program.tasks import Tasks
+
+__all__ = ["Declared", "Program"]
+
+
+@dataclass(frozen=True, eq=False)
+class Declared:
+    """What every rank asked for, one value per rank: sub streams, local notifies, scratch bytes."""
+
+    sub_streams: IntArray
+    notifies: IntArray
+    scratch_bytes: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """All tasks of all ranks for one call of an op.
+
+    `buffer_sizes` has shape [ranks, buffers], in bytes. Two programs are the same when their task
+    views are, however their ranks were batched: compare `digest`.
+    """
+
+    op: OpParam
+    executor: str
+    ranks: int
+    buffers: tuple[str, ...]
+    buffer_sizes: npt.NDArray[np.int64]
+    transports: Transports
+    local_notifies: LocalNotifies
+    declared: Declared
+    batches: tuple[Batch, ...]
+    labels: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    rounds: int = 1
+    splits: tuple[str, ...] = field(default=(), compare=False)
+
+    @cached_property
+    def task_count(self) -> int:
+        """Number of tasks of all ranks together."""
+        return sum(batch.tasks for batch in self.batches)
+
+    @cached_property
+    def streams(self) -> int:
+        """Streams of the rank that has most, main included."""
+        used = max((i.stream for batch in self.batches for i in batch.instructions), default=0)
+        return max(used, int(self.declared.sub_streams.max(initial=0))) + 1
+
+    @property
+    def cells(self) -> int:
+        """Notify cells: those of the transports, then every rank's local ones."""
+        return self.transports.cells + self.ranks * len(self.local_notifies.slots)
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        """The task view: one row per task, expanded on first use."""
+        from hccl_py.program.tasks import expand
+
+        return expand(self)
+
+    @cached_property
+    def linked(self) -> Linked:
+        """Posts linked to waits, and a topological order, found on first use."""
+        from hccl_py.program.link import link
+
+        return link(self)
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of what the program does; labels, source lines and batching do not count."""
+        tasks = self.tasks
+        parts = [
+            repr(
+                (self.op, self.ranks, self.buffers, self.local_notifies.slots, self.rounds)
+            ).encode()
+        ]
+        t = self.transports
+        arrays = [
+            self.buffer_sizes,
+            t.rank,
+            t.peer,
+            t.plane,
+            t.kind,
+            t.exports,
+            t.notifies,
+            tasks.first,
+        ]
+        arrays += [*tasks.meaning().values()]
+        parts += [np.ascontiguousarray(a).tobytes() for a in arrays]
+        return hashlib.sha256(b"|".join(parts)).hexdigest()

@@ -1,0 +1,174 @@
+"""The task view: one row per task of the program, as columns.
+
+Rows are ordered by rank, then as recorded; the rows of rank r are first[r] .. first[r + 1] - 1.
+What the ranks of a batch share (kind, stream, buffers, data type, label, source line) is kept once
+per instruction and looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import TaskKind
+from hccl_py.program.instruction import COLUMNS, Batch, Instruction
+from hccl_py.program.program import Program
+from hccl_py.values import IntArray, PerRank
+
+__all__ = ["Tasks", "expand"]
+
+_BLOCK = 64
+_SHARED = (
+    "kind",
+    "stream",
+    "src_buffer",
+    "dst_buffer",
+    "dtype",
+    "reduce",
+    "label",
+    "line",
+    "round",
+    "duration_us",
+)
+
+
+class Tasks:
+    """Columns of all tasks; see the fields of Instruction for their meaning and units."""
+
+    def __init__(
+        self,
+        first: IntArray,
+        instruction: npt.NDArray[np.int32],
+        columns: IntArray,
+        table: InstructionTable,
+    ) -> None:
+        self.first = first
+        self.instruction = instruction
+        self.table = table
+        self.cell, self.end, self.peer, self.src_offset, self.dst_offset, self.size = columns
+
+    def __len__(self) -> int:
+        return len(self.instruction)
+
+    @cached_property
+    def rank(self) -> npt.NDArray[np.int32]:
+        """The rank of every task."""
+        return np.repeat(np.arange(len(self.first) - 1, dtype=np.int32), np.diff(self.first))
+
+    @property
+    def kind(self) -> npt.NDArray[np.int8]:
+        """TaskKind of every task."""
+        return self.table.kind[self.instruction]
+
+    @property
+    def stream(self) -> npt.NDArray[np.int16]:
+        """Stream of every task; 0 is main."""
+        return self.table.stream[self.instruction]
+
+    @cached_property
+    def index(self) -> npt.NDArray[np.int64]:
+        """The position of every task on its stream."""
+        queue = (
+            self.rank.astype(np.int64) * (int(self.table.stream.max(initial=0)) + 1) + self.stream
+        )
+        order = np.argsort(queue, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(queue))])
+        index = np.empty(len(self), np.int64)
+        index[order] = np.arange(len(self)) - starts[queue[order]]
+        return index
+
+    def meaning(self) -> dict[str, npt.NDArray[np.generic]]:
+        """Return the columns that say what the tasks do: everything but labels and source lines."""
+        found: dict[str, npt.NDArray[np.generic]] = {name: getattr(self, name) for name in COLUMNS}
+        for name in _SHARED:
+            if name not in ("label", "line"):
+                found[name] = getattr(self.table, name)[self.instruction]
+        return found
+
+
+class InstructionTable:
+    """The shared fields of all instructions of a program, batch after batch."""
+
+    def __init__(self, instructions: Sequence[Instruction]) -> None:
+        fields = list(zip(*instructions, strict=True)) or [()] * len(Instruction._fields)
+        by_name = dict(zip(Instruction._fields, fields, strict=True))
+        self.kind = np.array(by_name["kind"], np.int8)
+        self.stream = np.array(by_name["stream"], np.int16)
+        self.src_buffer = np.array(by_name["src_buffer"], np.int16)
+        self.dst_buffer = np.array(by_name["dst_buffer"], np.int16)
+        self.dtype = np.array(by_name["dtype"], np.int8)
+        self.reduce = np.array(by_name["reduce"], np.int8)
+        self.label = np.array(by_name["label"], np.int32)
+        self.line = np.array(by_name["line"], np.int32)
+        self.round = np.array(by_name["round"], np.int32)
+        self.duration_us = np.array(by_name["duration_us"], np.float64)
+
+    @cached_property
+    def moves_data(self) -> npt.NDArray[np.bool_]:
+        """Whether each instruction moves data."""
+        return self.kind <= TaskKind.RDMA_WRITE_REDUCE
+
+
+def expand(program: Program) -> Tasks:
+    """Make the task view of a program."""
+    counts = np.zeros(program.ranks, np.int64)
+    for batch in program.batches:
+        counts[batch.ranks] = len(batch.instructions)
+    first = np.concatenate([[0], np.cumsum(counts)])
+    instruction = np.empty(first[-1], np.int32)
+    columns = np.empty((len(COLUMNS), first[-1]), np.int64)
+    done = 0
+    for batch in program.batches:
+        _fill(batch, first[batch.ranks], instruction, columns, done)
+        done += len(batch.instructions)
+    table = InstructionTable([i for batch in program.batches for i in batch.instructions])
+    for array in (first, instruction, columns):
+        array.flags.writeable = False
+    return Tasks(first, instruction, columns, table)
+
+
+def _fill(
+    batch: Batch, first: IntArray, instruction: npt.NDArray[np.int32], columns: IntArray, done: int
+) -> None:
+    """Write the rows of one batch: what its ranks share at once, then the columns that differ by
+    rank.
+    """
+    count = len(batch.instructions)
+    if not count:
+        return
+    fields = dict(zip(Instruction._fields, zip(*batch.instructions, strict=True), strict=True))
+    _write(instruction, first, count, np.arange(done, done + count))
+    for column, name in zip(columns, COLUMNS, strict=True):
+        values = fields[name]
+        _write(column, first, count, np.array([v if isinstance(v, int) else 0 for v in values]))
+        _scatter(column, first, [(j, v) for j, v in enumerate(values) if not isinstance(v, int)])
+
+
+def _write(
+    column: npt.NDArray[np.integer[Any]], first: IntArray, count: int, shared: IntArray
+) -> None:
+    """Give every rank of a batch the same values."""
+    if first[-1] - first[0] == count * (len(first) - 1) and (np.diff(first) == count).all():
+        column[first[0] : first[-1] + count].reshape(len(first), count)[:] = shared
+    else:
+        for row in first.tolist():
+            column[row : row + count] = shared
+
+
+def _scatter(column: IntArray, first: IntArray, values: list[tuple[int, PerRank]]) -> None:
+    """Write per-rank columns, several at a time so that writes to one rank's rows are near each
+    other.
+    """
+    known: dict[int, IntArray] = {}
+    for start in range(0, len(values), _BLOCK):
+        block = values[start : start + _BLOCK]
+        found = np.empty((len(first), len(block)), np.int64)
+        for k, (_, value) in enumerate(block):
+            if value.is_sum and id(value) not in known:
+                known[id(value)] = value.values()
+            found[:, k] = known[id(value)] if value.is_sum else value.values()
+        column[first[:, None] + np.array([j for j, _ in block])] = found

@@ -1,0 +1,78 @@
+"""What a program uses, held against what its ranks declared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import TaskKind
+from hccl_py.program.program import Program
+from hccl_py.values import IntArray
+
+__all__ = ["Usage", "differences", "usage_of"]
+
+_READS = [kind for kind in TaskKind if kind.reads_remote]
+_WRITES = [kind for kind in TaskKind if kind.writes_remote]
+
+
+@dataclass(frozen=True, eq=False)
+class Usage:
+    """Per rank: sub streams, local notifies, transports used; the scratch bytes reached."""
+
+    sub_streams: IntArray
+    notifies: IntArray
+    transports: IntArray
+    scratch_bytes: IntArray
+
+
+def usage_of(program: Program) -> Usage:
+    """Count what the tasks of each rank use."""
+    tasks, transports = program.tasks, program.transports
+    rank = tasks.rank.astype(np.int64)
+    sub = tasks.stream > 0
+    local = tasks.cell >= transports.cells
+    remote = tasks.end >= 0
+    return Usage(
+        sub_streams=_distinct(rank[sub], tasks.stream[sub], program.ranks),
+        notifies=_distinct(rank[local], tasks.cell[local], program.ranks),
+        transports=_distinct(rank[remote], tasks.end[remote], program.ranks),
+        scratch_bytes=_reached(program, "SCRATCH"),
+    )
+
+
+def differences(program: Program) -> list[str]:
+    """Return one sentence for every rank and resource where use differs from the declaration."""
+    used, declared = usage_of(program), program.declared
+    pairs = {
+        "sub streams": (declared.sub_streams, used.sub_streams),
+        "notifies": (declared.notifies, used.notifies),
+        "transports": (program.transports.counts(program.ranks), used.transports),
+        "scratch bytes": (declared.scratch_bytes, used.scratch_bytes),
+    }
+    return [
+        f"rank {rank}: {want[rank]} {what} declared, {have[rank]} used"
+        for what, (want, have) in pairs.items()
+        for rank in np.flatnonzero(want != have).tolist()
+    ]
+
+
+def _distinct(rank: IntArray, what: npt.NDArray[Any], ranks: int) -> IntArray:
+    pairs = np.unique(np.stack([rank, what.astype(np.int64)]), axis=1)
+    return np.bincount(pairs[0], minlength=ranks)
+
+
+def _reached(program: Program, buffer: str) -> IntArray:
+    """Return the largest end of any range of a buffer, per rank that owns the memory."""
+    tasks, reached = program.tasks, np.zeros(program.ranks, np.int64)
+    if buffer not in program.buffers:
+        return reached
+    number = program.buffers.index(buffer)
+    reads, writes = np.isin(tasks.kind, _READS), np.isin(tasks.kind, _WRITES)
+    for side, away in (("src", reads), ("dst", writes)):
+        here = getattr(tasks.table, f"{side}_buffer")[tasks.instruction] == number
+        owner = np.where(away, tasks.peer, tasks.rank)[here]
+        np.maximum.at(reached, owner, (getattr(tasks, f"{side}_offset") + tasks.size)[here])
+    return reached

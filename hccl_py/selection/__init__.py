@@ -1,0 +1,5 @@
+"""Algorithm selection: HCCL's decision tables as data, and explanations of what they chose."""
+
+from hccl_py.selection.select import Rejected, Selection, select
+
+__all__ = ["Rejected", "Selection", "select"]

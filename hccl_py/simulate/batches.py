@@ -1,0 +1,393 @@
+"""The uncontended walk over batches: final clocks of very large programs, without expanding them.
+
+Every (batch, stream) is a queue of vector instructions with one clock per lane. A queue runs in
+lock-step until a wait of it finds an empty cell in some lane; go round the queues while any moves.
+A batch that depends on itself (a pipelined chain) stops there: the same clocks, cells and counters
+then go on rank by rank. Both add and compare the same numbers as the walk over the task view does,
+so all give the same times to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import LinkKind, TaskKind
+from hccl_py.errors import DeadlockError, OrchestrationError
+from hccl_py.program.instruction import Instruction
+from hccl_py.program.kernels import kernel
+from hccl_py.program.program import Program
+from hccl_py.simulate.columns import ColumnPool, PooledColumns
+from hccl_py.simulate.cost import LOCAL, CostModel
+from hccl_py.values import IntArray, PerRank, RankInt, values_of
+
+__all__ = ["Clocks", "simulate_batches"]
+
+Floats = npt.NDArray[np.float64]
+
+_POST = int(TaskKind.NOTIFY_POST)
+_WAIT = int(TaskKind.NOTIFY_WAIT)
+
+
+@dataclass(frozen=True, eq=False)
+class Clocks:
+    """When every stream of every rank ends, shape [ranks, streams], and every RDMA connection;
+    microseconds.
+
+    `lockstep` is the share of tasks that whole batches did together.
+    """
+
+    end_us: Floats
+    wire_us: Floats
+    lockstep: float
+
+    @property
+    def total_us(self) -> float:
+        """When everything is done."""
+        return float(max(self.end_us.max(initial=0.0), self.wire_us.max(initial=0.0)))
+
+
+def simulate_batches(program: Program, cost: CostModel, *, lockstep: bool = True) -> Clocks:
+    """Time a program by its batches; `lockstep=False` goes rank by rank from the start.
+
+    Raises DeadlockError where streams can never end, OrchestrationError for a post on a full cell.
+    """
+    code = _compile(program, cost)
+    steps = program.task_count
+    # An empty cell holds -1: times are never negative.
+    state = _State(
+        np.zeros(int(code.lane_first[-1])),
+        np.full(program.cells, -1.0),
+        np.zeros(len(program.transports) + 1),
+    )
+    counter = code.first[:-1].copy()
+    done = 0
+    if lockstep:
+        run: Callable[..., int] = _lockstep.sized(steps)
+        done = _checked(run(*code.arrays(), counter, *state.arrays()), program)
+    together = done / max(steps, 1)
+    if done < steps:
+        lanes = np.repeat(np.arange(len(counter)), np.diff(code.lane_first))
+        finish: Callable[..., int] = _by_rank.sized(steps)
+        done += _checked(finish(*code.arrays(), counter[lanes], lanes, *state.arrays()), program)
+    if done < steps:
+        raise DeadlockError(
+            f"Deadlock: {done} of {steps} tasks done, no stream can go on.",
+            "Record it with fewer ranks and look at program.linked.report(program).",
+        )
+    end = np.zeros((program.ranks, program.streams))
+    for queue, (ranks, stream) in enumerate(code.queues):
+        end[ranks, stream] = state.clock[code.lane_first[queue] : code.lane_first[queue + 1]]
+    return Clocks(end, state.wire[:-1], together)
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    clock: Floats
+    cell: Floats
+    wire: Floats
+
+    def arrays(self) -> tuple[Floats, Floats, Floats]:
+        return self.clock, self.cell, self.wire
+
+
+@dataclass(frozen=True, eq=False)
+class _Code:
+    """Queues of instructions: queue q has instructions first[q] .. first[q + 1] - 1 and lanes
+    lane_first[q] .. .
+    """
+
+    queues: list[tuple[IntArray, int]]
+    first: IntArray
+    lane_first: IntArray
+    kind: npt.NDArray[np.int8]
+    columns: npt.NDArray[np.int64]
+    pool: PooledColumns
+
+    def arrays(self) -> tuple[Any, ...]:
+        pool = self.pool
+        shared = (self.first, self.lane_first, self.kind, self.columns)
+        return (*shared, pool.formulas, pool.ints, pool.floats)
+
+
+def _checked(done: int, program: Program) -> int:
+    if done < 0:
+        raise OrchestrationError(
+            f"Notify overrun: cell {-done - 1} of {program.executor} is posted while still set.",
+            "Record it with fewer ranks and call program.linked.check(program).",
+            finding="NOTIFY_OVERRUN",
+        )
+    return done
+
+
+def _compile(program: Program, cost: CostModel) -> _Code:
+    """Sort each batch's instructions by stream and pool their columns."""
+    compiler = _Compiler(program, cost)
+    queues, first, lanes, kinds, columns = [], [0], [0], [], []
+    for batch in program.batches:
+        by_stream: dict[int, list[Instruction]] = {}
+        for instruction in batch.instructions:
+            by_stream.setdefault(instruction.stream, []).append(instruction)
+        for stream, instructions in by_stream.items():
+            queues.append((batch.ranks, stream))
+            kinds += [instruction.kind for instruction in instructions]
+            columns += [compiler.columns(instruction) for instruction in instructions]
+            first.append(len(kinds))
+            lanes.append(lanes[-1] + len(batch.ranks))
+    return _Code(
+        queues,
+        np.array(first),
+        np.array(lanes),
+        np.array(kinds, np.int8),
+        np.array(columns, np.int64).reshape(-1, 6),
+        compiler.pool.pooled(),
+    )
+
+
+class _Compiler:
+    """Turns instructions into six numbers: cell, wire (-1: none), and for the time on the stream
+    and the time after it the index column and the place among the pooled durations.
+    """
+
+    def __init__(self, program: Program, cost: CostModel) -> None:
+        self.pool = ColumnPool()
+        self._transports = program.transports
+        self._durations = cost.durations()
+        self._links: dict[object, tuple[Any, int]] = {}
+        self._nothing = self.pool.duration(0, "nothing", lambda size: np.zeros(len(size)))
+
+    def columns(self, i: Instruction) -> tuple[int, ...]:
+        """Return the numbers of one instruction."""
+        if i.kind == TaskKind.NOTIFY_WAIT:
+            return (self.pool.integer(i.cell), -1, *self._nothing, *self._nothing)
+        if i.kind == TaskKind.NOTIFY_POST:
+            wire, after = self._post(i)
+            return (self.pool.integer(i.cell), wire, *self._nothing, *after)
+        if i.kind == TaskKind.COMPUTE:
+            key = ("compute", i.duration_us)
+            on_stream = self.pool.duration(0, key, lambda size: np.full(len(size), i.duration_us))
+            return (0, -1, *on_stream, *self._nothing)
+        return self._move(i)
+
+    def _post(self, i: Instruction) -> tuple[int, tuple[int, int]]:
+        link, wire = self._link(i.end)
+        local = isinstance(i.end, int) and i.end < 0
+        notify = -1 if local else _first(i.cell) % self._transports.stride
+        after = self.pool.duration(
+            _spread(link, 0),
+            ("post", notify, _key(link, i.end)),
+            lambda size: np.broadcast_to(self._durations.of_post(link, notify), len(size)),
+        )
+        return wire, after
+
+    def _move(self, i: Instruction) -> tuple[int, ...]:
+        link, wire = self._link(i.end)
+        size, key = _spread(link, i.size), (int(i.kind), _key(link, i.end))
+        kind, durations = int(i.kind), self._durations
+        on_stream = self.pool.duration(
+            size, ("stream", key), lambda s: durations.on_stream(kind, link, s)
+        )
+        if i.kind not in (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE):
+            return (0, -1, *on_stream, *self._nothing)
+        after = self.pool.duration(size, ("wire", key), lambda s: durations.on_wire(kind, link, s))
+        return (0, wire, *on_stream, *after)
+
+    def _link(self, end: RankInt) -> tuple[Any, int]:
+        """Return the link kind (an array where lanes differ) and the column of RDMA connections."""
+        key = end.key() if isinstance(end, PerRank) else end
+        if key not in self._links:
+            self._links[key] = self._find_link(end)
+        return self._links[key]
+
+    def _find_link(self, end: RankInt) -> tuple[Any, int]:
+        if isinstance(end, int) and end < 0:
+            return LOCAL, -1
+        ends = np.atleast_1d(values_of(end))
+        kinds = self._transports.kind[ends]
+        wires = self.pool.integer(PerRank.of(np.where(kinds == LinkKind.RDMA, ends, -1)))
+        if (kinds == kinds[0]).all():
+            return int(kinds[0]), wires if kinds[0] == LinkKind.RDMA else -1
+        return kinds, wires
+
+
+def _spread(link: Any, size: RankInt) -> RankInt:
+    """Return the size as a plain column of lanes where the lanes' links differ in kind."""
+    if isinstance(link, int):
+        return size
+    return PerRank(np.broadcast_to(values_of(size), len(link)).astype(np.int64))
+
+
+def _key(link: Any, end: RankInt) -> object:
+    if isinstance(link, int):
+        return link
+    return end.key() if isinstance(end, PerRank) else end
+
+
+def _first(value: RankInt) -> int:
+    return int(value.values()[0]) if isinstance(value, PerRank) else value
+
+
+@kernel
+def _lockstep(
+    first: IntArray,
+    lane_first: IntArray,
+    kinds: npt.NDArray[np.int8],
+    columns: IntArray,
+    formulas: IntArray,
+    ints: IntArray,
+    floats: Floats,
+    counter: IntArray,
+    clock: Floats,
+    cell: Floats,
+    wire: Floats,
+) -> int:
+    """Advance whole queues while every cell of a wait is full.
+
+    Return the tasks done, or -1 - cell of an overrun.
+    """
+
+    def evaluate(into: IntArray, c: int, lanes: int) -> None:
+        # The formula in locals: the stores below could alias it otherwise.
+        base, step, add, mod, table = formulas[c]
+        for lane in range(lanes):
+            v = ints[base + lane * step] + add
+            if mod > 0 and v >= mod:
+                v -= mod
+            into[lane] = v if table < 0 else ints[table + v]
+
+    queues = len(first) - 1
+    widest = 1
+    for q in range(queues):
+        widest = max(widest, lane_first[q + 1] - lane_first[q])
+    cells = np.empty(widest, np.int64)
+    ends = np.empty(widest, np.int64)
+    index = np.empty(widest, np.int64)
+    done = 0
+    moved = True
+    while moved:
+        moved = False
+        for q in range(queues):
+            lanes = lane_first[q + 1] - lane_first[q]
+            now = clock[lane_first[q] : lane_first[q + 1]]
+            while counter[q] < first[q + 1]:
+                i = counter[q]
+                kind = kinds[i]
+                c, w, c_stream, at_stream, c_after, at_after = columns[i]
+                if kind in (_WAIT, _POST):
+                    evaluate(cells, c, lanes)
+                if kind == _WAIT:
+                    empty = 0
+                    for lane in range(lanes):
+                        empty += cell[cells[lane]] < 0
+                    if empty:
+                        break
+                    for lane in range(lanes):
+                        now[lane] = max(now[lane], cell[cells[lane]])
+                        cell[cells[lane]] = -1.0
+                else:
+                    if formulas[c_stream, 1] == 0:
+                        now += floats[at_stream]
+                    else:
+                        evaluate(index, c_stream, lanes)
+                        for lane in range(lanes):
+                            now[lane] += floats[at_stream + index[lane]]
+                    if kind == _POST or w >= 0:
+                        evaluate(index, c_after, lanes)
+                    if w >= 0:
+                        evaluate(ends, w, lanes)
+                    if kind == _POST:
+                        for lane in range(lanes):
+                            t = now[lane] + floats[at_after + index[lane]]
+                            if w >= 0 and ends[lane] >= 0:
+                                t = max(t, wire[ends[lane]])
+                                wire[ends[lane]] = t
+                            if cell[cells[lane]] >= 0:
+                                return -1 - int(cells[lane])
+                            cell[cells[lane]] = t
+                    elif w >= 0:
+                        for lane in range(lanes):
+                            e = ends[lane]
+                            wire[e] = max(wire[e], now[lane]) + floats[at_after + index[lane]]
+                counter[q] = i + 1
+                done += lanes
+                moved = True
+    return int(done)
+
+
+@kernel
+def _by_rank(
+    first: IntArray,
+    lane_first: IntArray,
+    kinds: npt.NDArray[np.int8],
+    columns: IntArray,
+    formulas: IntArray,
+    ints: IntArray,
+    floats: Floats,
+    counter: IntArray,
+    queue_of: IntArray,
+    clock: Floats,
+    cell: Floats,
+    wire: Floats,
+) -> int:
+    """Go on rank by rank from any state; `counter` is per lane.
+
+    Return the tasks done, or -1 - cell of an overrun.
+    """
+
+    def value(c: int, lane: int) -> int:
+        base, step, add, mod, table = formulas[c]
+        v = ints[base + lane * step] + add
+        if mod > 0 and v >= mod:
+            v -= mod
+        return int(v) if table < 0 else int(ints[table + v])
+
+    lanes = len(queue_of)
+    waiter = np.full(len(cell), -1, np.int64)
+    stack = np.empty(lanes + len(cell) + 1, np.int64)
+    for n in range(lanes):
+        stack[n] = lanes - 1 - n
+    height, done = lanes, 0
+    while height > 0:
+        height -= 1
+        n = stack[height]
+        q = queue_of[n]
+        lane = n - lane_first[q]
+        t = clock[n]
+        while counter[n] < first[q + 1]:
+            i = counter[n]
+            c, w, c_stream, at_stream, c_after, at_after = columns[i]
+            if kinds[i] == _WAIT:
+                at = value(c, lane)
+                if cell[at] < 0:
+                    waiter[at] = n
+                    break
+                t = max(t, cell[at])
+                cell[at] = -1.0
+            else:
+                t += floats[at_stream + value(c_stream, lane)]
+                arrival = t
+                if kinds[i] == _POST:
+                    arrival = t + floats[at_after + value(c_after, lane)]
+                    e = value(w, lane) if w >= 0 else -1
+                    if e >= 0:
+                        arrival = max(arrival, wire[e])
+                        wire[e] = arrival
+                    at = value(c, lane)
+                    if cell[at] >= 0:
+                        return -1 - at
+                    cell[at] = arrival
+                    if waiter[at] >= 0:
+                        stack[height] = waiter[at]
+                        height += 1
+                        waiter[at] = -1
+                elif w >= 0:
+                    e = value(w, lane)
+                    wire[e] = max(wire[e], t) + floats[at_after + value(c_after, lane)]
+            counter[n] = i + 1
+            done += 1
+        clock[n] = t
+    return done

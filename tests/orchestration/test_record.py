@@ -1,0 +1,306 @@
+"""Recording: batches equal rank by rank, splits, rounds, resources, errors that name the line."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py.enums import Buffer, Mode, ReduceOp
+from hccl_py.errors import OrchestrationError
+from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.orchestration import exchange
+from hccl_py.program.describe import spell_line_of
+from hccl_py.program.program import Program
+from hccl_py.program.usage import differences
+from hccl_py.topology import Topology, topology_of
+from hccl_py.topology.presets import PRESETS
+from tests.recording import BY_NAME, MESH_ONLY, op_of, recorded
+
+SERVERS = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)
+
+
+class Author:
+    """An author's executor whose parts a test replaces."""
+
+    op = "all_gather"
+    algorithm = "level0:ring"
+    planes: tuple[PlaneRequest, ...] = (PlaneRequest("flat", "mesh"),)
+    subs: Any = 0
+    scratch: Any = 0
+
+    def suits(self, op: Any, topology: Any) -> bool:
+        return True
+
+    def resources(self, op: Any, rank: Any) -> ResourceRequest:
+        return ResourceRequest(self.planes, sub_streams=self.subs, scratch_bytes=self.scratch)
+
+    def orchestrate(self, op: Any, rank: Any) -> None:
+        raise NotImplementedError
+
+
+def texts(program: Program) -> list[tuple[str, str]]:
+    """Labels and lines of all tasks; their numbers depend on batching, their texts must not."""
+    labels = program.tasks.table.label[program.tasks.instruction].tolist()
+    return [
+        (program.labels[label] if label >= 0 else "", spell_line_of(program, row))
+        for row, label in enumerate(labels)
+    ]
+
+
+@given(
+    name=st.sampled_from(sorted(BY_NAME)),
+    servers=SERVERS,
+    count=st.sampled_from([0, 1, 5, 1000, 3000]),
+    dtype=st.sampled_from(["fp32", "int64", "int8"]),
+    mode=st.sampled_from(list(Mode)),
+    ccl_kib=st.sampled_from([32, 1024]),
+)
+def test_batches_record_what_single_ranks_record(
+    name: str, servers: tuple[int, ...], count: int, dtype: str, mode: Mode, ccl_kib: int
+) -> None:
+    topology = Topology(PRESETS["mesh"], servers)
+    op = op_of(BY_NAME[name].op, count, dtype, mode=mode)
+    if not BY_NAME[name]().suits(op, topology):
+        return
+    together = recorded(name, op, topology, ccl_kib << 10)
+    alone = recorded(name, op, topology, ccl_kib << 10, by_rank=True)
+    assert len(alone.batches) == topology.size
+    assert together.digest == alone.digest
+    assert texts(together) == texts(alone)
+    together.linked.check(together)
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+@pytest.mark.parametrize("dtype", ["fp32", "int64"])
+def test_ranks_use_what_they_declare(name: str, dtype: str) -> None:
+    for ranks in (1, 2, 3, 8, *(() if name in MESH_ONLY else (9, 16))):
+        program = recorded(name, op_of(BY_NAME[name].op, 4096, dtype), ranks)
+        assert differences(program) == []
+
+
+def test_the_article_s_numbers() -> None:
+    program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather"), 4)
+    tasks = program.tasks
+    for rank in range(4):
+        mine = tasks.rank == rank
+        assert np.bincount(tasks.stream[mine]).tolist() == [8, 7, 7, 7]
+        assert (tasks.kind[mine] == 9).sum() == 12
+    assert program.declared.sub_streams.tolist() == [3] * 4
+    assert program.declared.notifies.tolist() == [6] * 4
+    assert program.declared.scratch_bytes.tolist() == [0] * 4
+    assert program.transports.counts(4).tolist() == [3] * 4
+    assert len(program.batches) == 1
+
+
+def test_a_ring_of_one_kind_is_one_batch_and_a_mixed_one_few() -> None:
+    op = op_of("all_reduce", 1 << 16)
+    assert len(recorded("AllReduceComm", op, topology_of(64, preset="ring")).batches) == 1
+    assert len(recorded("AllReduceComm", op, topology_of(servers=4, devices=8)).batches) == 3
+
+
+def test_data_beyond_the_buffer_goes_in_rounds() -> None:
+    program = recorded("AllReduceComm", op_of("all_reduce", 5000), 4, ccl_bytes=8192)
+    assert program.rounds == 3
+    assert sorted(set(program.tasks.table.round.tolist())) == [0, 1, 2]
+    graph = recorded("AllReduceComm", op_of("all_reduce", 5000, mode=Mode.GRAPH), 4, 8192)
+    assert graph.rounds == 1
+
+
+def test_graph_mode_links_user_memory_and_keeps_the_input() -> None:
+    program = recorded("AllReduceComm", op_of("all_reduce", 5000, mode=Mode.GRAPH), 4)
+    table = program.tasks.table
+    used = set(table.src_buffer[table.moves_data]) | set(table.dst_buffer[table.moves_data])
+    assert used == {Buffer.USER_IN, Buffer.USER_OUT}
+    assert Buffer.USER_IN not in set(table.dst_buffer[table.moves_data])
+
+
+class Rooted(Author):
+    """Branches on the rank in every way an author might."""
+
+    def orchestrate(self, op: Any, rank: Any) -> None:
+        links, stream = rank.flat, rank.main
+        staged = rank.ccl_out.head(rank.user_in.size)
+        stream.copy(staged, rank.user_in)
+        stream.copy(rank.user_out[rank.id], staged)
+        for peer in range(rank.size):
+            if peer == rank.id:
+                for other in range(rank.size):
+                    if other != rank.id:
+                        exchange(stream, to=links[other], send=staged)
+            else:
+                exchange(
+                    stream, frm=links[peer], recv=rank.user_out[peer], source=rank.ccl_out,
+                    land=rank.ccl_in,
+                )  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_plain_python_branches_split_and_stay_right(ranks: int) -> None:
+    op = op_of("all_gather", 9)
+    together = recorded(Rooted, op, ranks)
+    assert len(together.batches) == ranks
+    assert together.digest == recorded(Rooted, op, ranks, by_rank=True).digest
+    together.linked.check(together)
+
+
+def test_many_batches_leave_the_author_s_line() -> None:
+    program = recorded(Rooted, op_of("all_gather", 1), topology_of(70, preset="mesh"))
+    assert len(program.batches) == 70
+    assert all("test_record.py:" in line for line in program.splits)
+
+
+class UnevenSubs(Author):
+    """Asks for as many sub streams as its server has other ranks."""
+
+    planes = (PlaneRequest("level0", "mesh"),)
+
+    def resources(self, op: Any, rank: Any) -> ResourceRequest:
+        return ResourceRequest(self.planes, sub_streams=rank.level0.size - 1)
+
+    def orchestrate(self, op: Any, rank: Any) -> None:
+        with rank.level0.fork() as lanes:
+            for sub, _, link in lanes:
+                link.tx_ack(sub)
+                link.rx_ack(sub)
+
+
+def test_requests_may_differ_by_rank() -> None:
+    topology = topology_of(11)  # servers of 8 and 3
+    program = recorded(UnevenSubs, op_of("all_gather"), topology)
+    assert program.declared.sub_streams.tolist() == [7] * 8 + [2] * 3
+    assert differences(program) == []
+    assert (
+        program.digest == recorded(UnevenSubs, op_of("all_gather"), topology, by_rank=True).digest
+    )
+    program.linked.check(program)
+
+
+SLICE, BOUNDS = "SLICE_LEN_MISMATCH", "OUT_OF_BOUNDS"
+STREAM, EXPORT, NOTIFY = "UNDECLARED_STREAM", "REMOTE_NOT_EXPORTED", "NOTIFY_INDEX_OUT_OF_RANGE"
+
+
+def failing(body: Any, **attributes: Any) -> OrchestrationError:
+    """Record an executor with this body and return the error."""
+    orchestrate = lambda self, op, rank: body(rank)  # noqa: E731
+    executor = type("Failing", (Author,), {**attributes, "orchestrate": orchestrate})
+    with pytest.raises(OrchestrationError) as caught:
+        recorded(executor, op_of("all_gather", 100), 4)
+    message = str(caught.value)
+    assert "Failing.orchestrate" in message
+    assert "test_record.py:" in message
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("body", "finding", "words"),  # one defect a line
+    [
+        (lambda r: r.main.copy(r.ccl_in.head(8), r.ccl_out.head(9)), SLICE, "9 bytes"),
+        (lambda r: r.ccl_in.head(r.ccl_bytes + 1), BOUNDS, "1048577"),
+        (lambda r: r.subs[0].copy(r.ccl_in, r.ccl_out), STREAM, "no sub stream 0: 0 were"),
+        (lambda r: r.level0.fork().__enter__(), STREAM, "3 sub streams are needed, 0"),
+        (lambda r: r.flat.right.remote(r.scratch), EXPORT, "exports CCL_IN and CCL_OUT"),
+        (lambda r: r.flat.right.post(r.main, 0), NOTIFY, "0 extra"),
+        (lambda r: r.flat.right.tx_data_ack(r.main), "", "no DataAck"),
+        (lambda r: r.main.post(r.notifies[2]), NOTIFY, "no notify 2: 0"),
+        (lambda r: r.main.reduce(r.ccl_in, r.ccl_out), "", "no reduce op"),
+        (lambda r: r.flat[r.id / 2], "", "use //"),
+        (lambda r: r.flat[4], BOUNDS, "member 4 of 4"),
+        (lambda r: np.arange(9)[r.id], "", "IndexError"),
+        (lambda r: r.nonsense, "", "nonsense"),
+    ],
+)
+def test_impossible_recordings_name_the_line(body: Any, finding: str, words: str) -> None:
+    error = failing(body)
+    assert error.finding == finding
+    assert words in error.message
+
+
+def test_a_link_that_was_not_requested() -> None:
+    ring = (PlaneRequest("flat", "ring"),)
+    error = failing(lambda r: r.flat[(r.id + 2) % 4], planes=ring)
+    assert error.finding == "UNDECLARED_CHANNEL"
+    assert "Rank 0 has no transport to rank 2" in error.message
+
+
+def test_rdma_cannot_be_read() -> None:
+    class Reads(Author):
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            rank.main.copy(rank.ccl_in, rank.flat.right.remote(rank.ccl_in))
+
+    with pytest.raises(OrchestrationError, match="only write"):
+        recorded(Reads, op_of("all_gather"), topology_of(servers=2, devices=1))
+
+
+def test_ends_must_agree() -> None:
+    class OneSided(Author):
+        def resources(self, op: Any, rank: Any) -> ResourceRequest:
+            return ResourceRequest(self.planes if rank.id == 0 else ())
+
+    with pytest.raises(OrchestrationError, match="does not request the same") as caught:
+        recorded(OneSided, op_of("all_gather"), 3)
+    assert caught.value.finding == "RESOURCE_MISMATCH"
+
+
+@pytest.mark.parametrize(
+    ("plane", "words"),
+    [
+        (PlaneRequest("level7", "mesh"), "Did you mean level"),
+        (PlaneRequest("flat", "rings"), "Did you mean ring"),
+    ],
+)
+def test_unknown_planes_and_patterns_name_the_nearest(plane: PlaneRequest, words: str) -> None:
+    with pytest.raises(OrchestrationError, match=words):
+        recorded(type("Odd", (Author,), {"planes": (plane,)}), op_of("all_gather"))
+
+
+def test_a_buffer_too_small_for_one_element() -> None:
+    with pytest.raises(OrchestrationError, match="not move even one element"):
+        recorded("AllGatherComm", op_of("all_gather"), 4, ccl_bytes=256)
+
+
+def test_non_inline_reductions_land_beside() -> None:
+    inline = recorded("AllReduceComm", op_of("all_reduce"), 4).tasks.table.kind
+    local = recorded("AllReduceComm", op_of("all_reduce", dtype="int64"), 4).tasks.table.kind
+    prod = recorded("AllReduceComm", op_of("all_reduce", reduce=ReduceOp.PROD), 4).tasks.table.kind
+    for kinds, used, unused in ((inline, 4, 3), (local, 3, 4), (prod, 3, 4)):
+        assert used in kinds
+        assert unused not in kinds
+
+
+def test_extra_notifies_and_custom_patterns() -> None:
+    class Pairs(Author):
+        planes = (PlaneRequest("flat", lambda me, n: [me ^ 1], extra_notifies=2),)
+
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            link = rank.flat[rank.id ^ 1]
+            for index in range(2):
+                link.post(rank.main, index)
+                link.wait(rank.main, index)
+
+    program = recorded(Pairs, op_of("all_gather"), 4)
+    program.linked.check(program)
+    assert program.transports.counts(4).tolist() == [1] * 4
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5, 6, 7, 8, 12])
+def test_patterns_reach_the_peers_of_their_algorithm(ranks: int) -> None:
+    def peers(pattern: str) -> list[int]:
+        class Only(Author):
+            planes = (PlaneRequest("flat", pattern),)
+
+            def orchestrate(self, op: Any, rank: Any) -> None:
+                pass
+
+        program = recorded(Only, op_of("all_gather"), topology_of(ranks, preset="mesh"))
+        counts: list[int] = program.transports.counts(ranks).tolist()
+        return counts
+
+    log = (ranks - 1).bit_length()
+    assert peers("mesh") == [ranks - 1] * ranks
+    assert peers("ring") == [min(2, ranks - 1)] * ranks
+    assert max(peers("nhr")) <= 2 * log
+    block = 1 << (ranks.bit_length() - 1)
+    folded = sum(r < 2 * (ranks - block) and r % 2 for r in range(ranks))
+    assert sum(peers("rhd")) == block * (block.bit_length() - 1) + 2 * folded

@@ -1,0 +1,97 @@
+"""Regions and chunks: cutting, indexing, series."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.values import PerRank, values_of
+
+
+def spans(regions: list[Region]) -> list[tuple[int, int]]:
+    return [(int(r.offset), int(r.size)) for r in regions]
+
+
+@given(size=st.integers(0, 5000), n=st.integers(1, 9), offset=st.integers(0, 999))
+def test_split_covers_the_region_in_aligned_pieces(size: int, n: int, offset: int) -> None:
+    pieces = spans(list(Region(0, offset, size).split(n)))
+    assert len(pieces) == n
+    at = offset
+    for start, length in pieces:
+        assert start == at
+        at += length
+    assert at == offset + size
+    full = (size + n - 1) // n + 127
+    full -= full % 128
+    assert all(length in (0, full) or at == offset + size for _, length in pieces)
+    assert all(start % 128 == offset % 128 or length == 0 for start, length in pieces)
+
+
+@given(n=st.integers(1, 9), step=st.integers(-9, 9), size=st.integers(0, 3000))
+def test_a_per_rank_index_finds_what_each_rank_would_find(n: int, step: int, size: int) -> None:
+    chunks = Region(1, 64, size).split(n)
+    index = (PerRank.of(np.arange(n)) + step) % n
+    found = chunks[index]
+    for r in range(n):
+        alone = chunks[(r + step) % n]
+        for mine, single in ((found.offset, alone.offset), (found.size, alone.size)):
+            assert np.broadcast_to(values_of(mine), n)[r] == single
+
+
+@given(n=st.integers(1, 12), first=st.integers(-12, 11), stride=st.integers(-5, 5), data=st.data())
+def test_series_merges_neighbours_and_moves_the_same_bytes(
+    n: int, first: int, stride: int, data: st.DataObject
+) -> None:
+    first %= n
+    k = data.draw(st.integers(0, n))
+    order = tuple(data.draw(st.permutations(range(n))))
+    chunks = Chunks(0, np.arange(n)[None] * 10, np.full((1, n), 10)).renumbered(order)
+    places = {order[(first + stride * i) % n] for i in range(k)}
+    covered = sorted(b for o, s in spans(chunks.series(first, stride, k)) for b in range(o, o + s))
+    assert covered == sorted(b for place in places for b in range(place * 10, place * 10 + 10))
+    runs = sum(place - 1 not in places for place in places)
+    assert len(chunks.series(first, stride, k)) == runs
+
+
+def test_slots_with_gaps_are_never_merged() -> None:
+    slots = Chunks(0, np.array([[0, 100, 200]]), np.full((1, 3), 10))
+    assert spans(slots.series(0, 1, 2)) == [(0, 10), (100, 10)]
+
+
+@given(size=st.integers(0, 700), n=st.integers(1, 4))
+def test_parts_cut_every_chunk(size: int, n: int) -> None:
+    chunks = Region(0, 0, size).split(3)
+    parts = chunks.parts(n)
+    for i, chunk in enumerate(chunks):
+        pieces = [part[i] for part in parts]
+        assert pieces[0].offset == chunk.offset
+        assert sum(p.size for p in pieces) == chunk.size
+
+
+def test_slicing_a_region() -> None:
+    region = Region(0, 100, 50)
+    assert spans([region[10:30], region[:5], region[45:], region.head(7)]) == [
+        (110, 20),
+        (100, 5),
+        (145, 5),
+        (100, 7),
+    ]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda r: r.head(51),
+        lambda r: r[10:51],
+        lambda r: r[-1:4],
+        lambda r: r[9:4],
+        lambda r: r[::2],
+        lambda r: r.split(3)[3],
+        lambda r: r.split(3)[-4],
+        lambda r: r.split(3)[PerRank(np.arange(4))],
+    ],
+)
+def test_leaving_a_region_is_refused_with_numbers(use: object) -> None:
+    with pytest.raises(IndexError, match=r"\d|step"):
+        use(Region(0, 0, 50))  # type: ignore[operator]

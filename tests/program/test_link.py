@@ -1,0 +1,145 @@
+"""The untimed walk: order, links, deadlocks, overruns and left-over posts."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py.enums import TaskKind
+from hccl_py.errors import DeadlockError, OrchestrationError
+from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.program.instruction import Batch, Instruction
+from hccl_py.program.link import queues_of
+from hccl_py.program.program import Program
+from hccl_py.topology import topology_of
+from tests.recording import BY_NAME, MESH_ONLY, op_of, recorded
+
+
+def without(program: Program, drop: Any) -> Program:
+    """Return the program less the instructions that `drop` picks."""
+    batches = tuple(
+        Batch(b.ranks, tuple(i for i in b.instructions if not drop(i))) for b in program.batches
+    )
+    return replace(program, batches=batches)
+
+
+@given(name=st.sampled_from(sorted(BY_NAME)), ranks=st.integers(1, 12))
+def test_the_order_respects_streams_and_posts(name: str, ranks: int) -> None:
+    if name in MESH_ONLY and ranks > 8:
+        return
+    program = recorded(name, op_of(BY_NAME[name].op), ranks)
+    linked, tasks = program.linked, program.tasks
+    place = np.empty(len(tasks), np.int64)
+    place[linked.order] = np.arange(len(tasks))
+    queues = queues_of(program)
+    for q in range(len(queues.first) - 1):
+        assert (np.diff(place[queues.rows[queues.first[q] : queues.first[q + 1]]]) > 0).all()
+    waits = np.flatnonzero(tasks.kind == TaskKind.NOTIFY_WAIT)
+    posts = linked.post_of[waits]
+    assert (tasks.cell[posts] == tasks.cell[waits]).all()
+    assert (place[posts] < place[waits]).all()
+    assert len(set(posts.tolist())) == len(posts) == (tasks.kind == TaskKind.NOTIFY_POST).sum()
+
+
+def test_compiled_and_plain_walks_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce"), 4)
+    cut = without(plain, lambda i: i.kind == TaskKind.NOTIFY_POST and i.stream == 2)
+    found = [plain.linked, cut.linked]
+    monkeypatch.setattr("hccl_py.program.kernels.WORTH_COMPILING", 0)
+    for before, program in zip(found, (replace(plain), replace(cut)), strict=True):
+        after = program.linked
+        assert np.array_equal(before.order, after.order)
+        assert np.array_equal(before.post_of, after.post_of)
+        assert np.array_equal(before.stuck, after.stuck)
+        assert np.array_equal(before.leftover, after.leftover)
+    assert len(cut.linked.stuck) > 0
+
+
+def test_a_deadlock_says_who_waits_for_what_where() -> None:
+    ring = recorded("AllGatherComm", op_of("all_gather"), 3)
+    silent = without(ring, lambda i: i.kind == TaskKind.NOTIFY_POST and i.label == 0)
+    with pytest.raises(DeadlockError) as caught:
+        silent.linked.check(silent)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "Deadlock: 3 of 3 streams can never go on (3 of 36 tasks done)."
+    assert lines[1].startswith("  rank 0 main   task 2/12  waits for Ack from rank 2   templates/")
+    assert lines[-1] == "Each rx_ack needs a tx_ack at the other end of the same transport."
+
+
+def test_a_large_deadlock_shows_the_first_streams() -> None:
+    ring = recorded("AllGatherComm", op_of("all_gather"), topology_of(20, preset="ring"))
+    silent = without(ring, lambda i: i.kind == TaskKind.NOTIFY_POST)
+    with pytest.raises(DeadlockError, match="and 12 more"):
+        silent.linked.check(silent)
+
+
+class Notifies:
+    """Posts and waits as a test says: pairs of (verb, name)."""
+
+    op = "all_gather"
+    algorithm = "level0:ring"
+
+    def __init__(self, *steps: str) -> None:
+        self.steps = steps
+
+    def suits(self, op: Any, topology: Any) -> bool:
+        return True
+
+    def resources(self, op: Any, rank: Any) -> ResourceRequest:
+        return ResourceRequest((PlaneRequest("flat", "ring"),), sub_streams=1)
+
+    def orchestrate(self, op: Any, rank: Any) -> None:
+        for step in self.steps:
+            if step in ("post", "wait"):
+                getattr(rank.subs[0] if step == "wait" else rank.main, step)(rank.notifies[1])
+            else:
+                getattr(rank.flat.right if step.startswith("tx") else rank.flat.left, step)(
+                    rank.main
+                )
+
+
+@pytest.mark.parametrize(
+    ("steps", "finding", "words"),
+    [
+        (("tx_ack", "tx_ack", "rx_ack", "rx_ack"), "NOTIFY_OVERRUN", "posts Ack of rank 1"),
+        (("tx_ack",), "UNMATCHED_POST", "nobody waits for Ack of rank 1"),
+        (("post",), "UNMATCHED_POST", "notify 0 of sub 0"),
+        (("post", "post", "wait", "wait"), "NOTIFY_OVERRUN", "rank 0 main task 2/2"),
+    ],
+)
+def test_lost_and_left_over_posts(steps: tuple[str, ...], finding: str, words: str) -> None:
+    program = recorded(Notifies(*steps), op_of("all_gather"), 2)
+    if program.linked.stuck.size:
+        with pytest.raises(DeadlockError):
+            program.linked.check(program)
+        assert finding == "NOTIFY_OVERRUN"
+        assert len(program.linked.overruns)
+        return
+    with pytest.raises(OrchestrationError, match=words) as caught:
+        program.linked.check(program)
+    assert caught.value.finding == finding
+
+
+def test_the_digest_sees_every_column_that_matters() -> None:
+    program = recorded("AllReduceComm", op_of("all_reduce"), 3)
+    batch = program.batches[0]
+    for number, instruction in enumerate(batch.instructions):
+        for name, value in (
+            ("stream", 1),
+            ("round", 7),
+            ("src_offset", 8),
+            ("size", 4),
+            ("dtype", 0),
+        ):
+            changed: Instruction = instruction._replace(**{name: value})  # type: ignore[arg-type]
+            if changed == instruction:
+                continue
+            edited = (*batch.instructions[:number], changed, *batch.instructions[number + 1 :])
+            other = replace(program, batches=(Batch(batch.ranks, edited),))
+            assert other.digest != program.digest
+        if number > 6:
+            break
+    assert replace(program, labels=("x",) * 9).digest == program.digest

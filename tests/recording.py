@@ -1,0 +1,50 @@
+"""Recording a call in one line, for tests."""
+
+from hccl_executors import EXECUTORS
+from hccl_py.enums import DataType, Mode, ReduceOp
+from hccl_py.op_param import OpParam
+from hccl_py.operators import make_operator
+from hccl_py.orchestration.record import record
+from hccl_py.program.program import Program
+from hccl_py.topology import Topology, topology_of
+
+MESH_ONLY = ("AllGatherMeshOpbaseExecutor", "AllReduceMeshOpbaseLoopExecutor")
+
+BY_NAME = {cls.__name__: cls for cls in EXECUTORS}
+
+
+def op_of(
+    name: str,
+    count: int = 1000,
+    dtype: str = "fp32",
+    reduce: ReduceOp = ReduceOp.SUM,
+    mode: Mode = Mode.OP_BASE,
+) -> OpParam:
+    """Return the parameters of a call; only reductions get the reduce op."""
+    op = reduce if name == "all_reduce" else None
+    return OpParam(name, count, DataType.parse(dtype), op, mode=mode)
+
+
+def recorded(
+    executor: object,
+    op: OpParam,
+    topology: Topology | int = 4,
+    ccl_bytes: int = 1 << 20,
+    *,
+    by_rank: bool = False,
+) -> Program:
+    """Record an executor, given as an instance, a class or a built-in's name."""
+    if isinstance(executor, str):
+        executor = BY_NAME[executor]
+    if isinstance(executor, type):
+        executor = executor()
+    if isinstance(topology, int):
+        topology = topology_of(topology)
+    return record(
+        executor,  # type: ignore[arg-type]
+        op,
+        topology,
+        make_operator(op.name),
+        ccl_bytes,
+        by_rank=by_rank,
+    )

@@ -1,0 +1,60 @@
+"""HCCL_ALGO's grammar."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py.errors import ConfigError
+from hccl_py.selection.algo import ALGORITHMS, parse_algo
+
+
+@pytest.mark.parametrize(
+    ("text", "op", "levels"),
+    [
+        ("", "all_reduce", {}),
+        ("level0:NA;level1:ring", "all_reduce", {"level0": "NA", "level1": "ring"}),
+        (" level1 : NHR ", "all_gather", {"level1": "NHR"}),
+        ("level0:null", "all_gather", {"level0": "null"}),
+        ("allreduce=level1:NB/allgather=level1:ring", "all_gather_v", {"level1": "ring"}),
+        ("allreduce=level1:NB/others=level1:ring", "broadcast", {"level1": "ring"}),
+        ("allreduce=level1:NB", "broadcast", {}),
+        ("alltoall=level1:pairwise", "all_to_all_vc", {"level1": "pairwise"}),
+    ],
+)
+def test_levels_by_op(text: str, op: str, levels: dict[str, str]) -> None:
+    assert parse_algo(text, op) == levels
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("level0", "is not level:algorithm"),
+        ("level0:NA;", "segment ''"),
+        ("level9:ring", "level 'level9' is unknown"),
+        ("level1:rnig", "Did you mean ring"),
+        ("level1:ring;level1:NHR", "level1 appears twice"),
+        ("level0:ring", "level0 cannot be set to ring"),
+        ("allreduce=level0:null", "level0 cannot be set to null"),
+        ("allreduce=level1:ring/level1:NHR", "names no op"),
+        ("allreduce=level1:ring/allreduce=level1:NB", "'allreduce' appears twice"),
+        ("alreduce=level1:ring", "Did you mean allreduce"),
+        ("others=level1:ring/others=level1:NB", "appears twice"),
+    ],
+)
+def test_what_hccl_refuses(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        parse_algo(text, "all_reduce")
+
+
+@given(st.text(alphabet="level01:;=/ringNA ", max_size=30))
+def test_any_text_parses_or_is_refused_with_a_sentence(text: str) -> None:
+    refusal = None
+    try:
+        levels = parse_algo(text, "all_reduce")
+    except ConfigError as error:
+        refusal = error
+    if refusal is None:
+        assert set(levels.values()) <= set(ALGORITHMS)
+    else:
+        assert "HCCL_ALGO" in refusal.message
+        assert refusal.hint

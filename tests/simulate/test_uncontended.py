@@ -1,0 +1,114 @@
+"""Uncontended times: every walk to the last bit, and the closed formulas."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py.enums import LinkKind
+from hccl_py.errors import DeadlockError, OrchestrationError
+from hccl_py.program.program import Program
+from hccl_py.simulate import CostModel, LinkCost, simulate_batches, simulate_tasks
+from hccl_py.simulate.batches import _by_rank, _lockstep
+from hccl_py.simulate.tasks import _walk
+from hccl_py.topology import Topology, topology_of
+from hccl_py.topology.presets import PRESETS
+from tests.program.test_link import Notifies, without
+from tests.recording import BY_NAME, op_of, recorded
+
+COST = CostModel("test", LinkCost(3.0, 1e-3), LinkCost(7.0, 2e-3), 5e-4, 1e-4, 0.25, 0.125)
+
+
+def ends_by_task(program: Program, cost: CostModel) -> npt.NDArray[np.float64]:
+    timeline = simulate_tasks(program, cost)
+    queue = program.tasks.rank.astype(np.int64) * program.streams + program.tasks.stream
+    ends = np.zeros(program.ranks * program.streams)
+    np.maximum.at(ends, queue, timeline.end_us)
+    return ends.reshape(program.ranks, program.streams)
+
+
+@given(
+    name=st.sampled_from(sorted(BY_NAME)),
+    servers=st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple),
+    count=st.sampled_from([0, 1, 1000, 5000]),
+    dtype=st.sampled_from(["fp32", "int64"]),
+)
+def test_all_walks_give_the_same_times_to_the_last_bit(
+    name: str, servers: tuple[int, ...], count: int, dtype: str
+) -> None:
+    topology, op = Topology(PRESETS["mesh"], servers), op_of(BY_NAME[name].op, count, dtype)
+    if not BY_NAME[name]().suits(op, topology):
+        return
+    program = recorded(name, op, topology, 1 << 15)
+    wanted = ends_by_task(program, COST)
+    for lockstep in (True, False):
+        assert np.array_equal(simulate_batches(program, COST, lockstep=lockstep).end_us, wanted)
+    alone = recorded(name, op, topology, 1 << 15, by_rank=True)
+    assert np.array_equal(ends_by_task(alone, COST), wanted)
+    assert np.array_equal(simulate_batches(alone, COST).end_us, wanted)
+
+
+def test_compiled_walks_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = recorded("AllReduceComm", op_of("all_reduce"), topology_of(12))
+    plain = simulate_batches(program, COST), simulate_batches(program, COST, lockstep=False)
+    by_task = simulate_tasks(program, COST)
+    monkeypatch.setattr("hccl_py.program.kernels.WORTH_COMPILING", 0)
+    fast = simulate_batches(program, COST), simulate_batches(program, COST, lockstep=False)
+    for a, b in zip(plain, fast, strict=True):
+        assert np.array_equal(a.end_us, b.end_us)
+        assert np.array_equal(a.wire_us, b.wire_us)
+        assert a.lockstep == b.lockstep
+    assert np.array_equal(by_task.effect_us, simulate_tasks(program, COST).effect_us)
+    kernels: tuple[Any, ...] = (_lockstep, _by_rank, _walk)
+    assert all(kernel.compiled.signatures for kernel in kernels)
+
+
+@given(ranks=st.integers(2, 16), per_rank=st.integers(1, 40))
+def test_times_equal_the_closed_formulas(ranks: int, per_rank: int) -> None:
+    size = 128 * ranks * per_rank
+    cost = CostModel.of("mesh").formula()
+    alpha, beta, gamma = cost.sdma.alpha_us, cost.sdma.beta_us, cost.gamma_us
+    share = (ranks - 1) / ranks * size
+    formulas = {
+        "AllGatherComm": (ranks - 1) * alpha + share * beta,
+        "AllGatherMeshOpbaseExecutor": alpha + size / ranks * beta,
+        "AllReduceComm": 2 * (ranks - 1) * alpha + 2 * share * beta + share * gamma,
+        "AllReduceMeshOpbaseLoopExecutor": 2 * alpha + size / ranks * (2 * beta + gamma),
+    }
+    for name, wanted in formulas.items():
+        op = BY_NAME[name].op
+        count = size // 4 if op == "all_reduce" else size // 4 // ranks
+        program = recorded(name, op_of(op, count), topology_of(ranks, preset="mesh"))
+        assert simulate_tasks(program, cost).total_us == pytest.approx(wanted, rel=1e-9)
+
+
+def test_rdma_rings_cost_the_same_formula() -> None:
+    topology = topology_of(servers=5, devices=1)
+    cost = CostModel.of("atlas-800t-a2").formula()
+    program = recorded("AllGatherComm", op_of("all_gather", 3200), topology)
+    assert set(program.transports.kind) == {LinkKind.RDMA}
+    wanted = 4 * cost.rdma.alpha_us + 4 * 12800 * cost.rdma.beta_us
+    assert simulate_tasks(program, cost).total_us == pytest.approx(wanted, rel=1e-9)
+
+
+def test_large_rings_run_in_lock_step() -> None:
+    program = recorded(
+        "AllReduceComm", op_of("all_reduce", 1 << 20), topology_of(256, preset="ring"), 200 << 20
+    )
+    clocks = simulate_batches(program, COST)
+    assert clocks.lockstep == 1.0
+    assert clocks.total_us == clocks.end_us.max() > 0
+
+
+def test_programs_that_cannot_end_are_refused() -> None:
+    ring = recorded("AllGatherComm", op_of("all_gather"), 3)
+    stuck = without(ring, lambda i: i.kind == 8)
+    for lockstep in (True, False):
+        with pytest.raises(DeadlockError, match="3 of 30 tasks done"):
+            simulate_batches(stuck, COST, lockstep=lockstep)
+        late = recorded(Notifies("tx_ack", "tx_ack"), op_of("all_gather"), 2)
+        with pytest.raises(OrchestrationError, match="overrun"):
+            simulate_batches(late, COST, lockstep=lockstep)

@@ -1,0 +1,70 @@
+"""Plugins are validated when they are registered; a broken one does not stop the others."""
+
+from typing import Any
+
+import pytest
+
+from hccl_executors import EXECUTORS
+from hccl_py.discovery import Registry, find_platform, installed_executors
+from hccl_py.errors import ParameterError, PluginError
+
+
+class Good:
+    op = "all_gather"
+    algorithm = "level0:mesh"
+
+    def suits(self, op: Any, topology: Any) -> bool:
+        return True
+
+    def resources(self, op: Any, rank: Any) -> Any: ...
+
+    def orchestrate(self, op: Any, rank: Any) -> None: ...
+
+
+def variant(**attributes: Any) -> type:
+    return type("Odd", (Good,), attributes)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "words"),
+    [
+        (variant(op=None), "the attribute op is missing"),
+        (variant(algorithm=7), "the attribute algorithm is missing"),
+        (variant(op="all_gathr"), "Did you mean all_gather"),
+        (variant(suits=None), "the method suits is missing"),
+        (variant(orchestrate=lambda self: None), "orchestrate does not take"),
+        (variant(resources=lambda self, op, rank, more: None), "resources does not take"),
+        (variant(__init__=lambda self, size: None), "cannot be instantiated"),
+        (42, "attribute op is missing"),
+    ],
+)
+def test_what_is_wrong_with_a_plugin_is_named(candidate: Any, words: str) -> None:
+    with pytest.raises(PluginError, match=words) as caught:
+        Registry().add(candidate, "their_package")
+    assert "their_package" in caught.value.message
+    assert caught.value.hint
+
+
+def test_names_are_unique() -> None:
+    registry = Registry()
+    registry.add(Good, "first")
+    with pytest.raises(PluginError, match="already registered by first"):
+        registry.add(Good, "second")
+
+
+def test_the_built_in_executors_come_through_the_same_door() -> None:
+    found = installed_executors()
+    names = [name for name, r in found.executors.items() if r.package == "hccl_executors"]
+    assert names == [cls.__name__ for cls in EXECUTORS]
+
+
+def test_copies_are_independent() -> None:
+    registry = installed_executors().copy()
+    registry.add(Good, "test")
+    assert "Good" not in installed_executors().executors
+
+
+def test_unknown_platforms_name_the_known_ones() -> None:
+    assert find_platform("emulated").name == "emulated"
+    with pytest.raises(ParameterError, match="Did you mean emulated"):
+        find_platform("emulate")

@@ -1,0 +1,368 @@
+"""Every code block of the documentation runs, or says why it does not.
+
+A page is run from top to bottom by a fresh interpreter in an empty folder:
+
+- python: all blocks of a page share one namespace, as if a reader typed them in.
+- console: each "$ command" runs in bash and must exit 0, or N where it ends in "# exit N". The
+  lines below a command, if there are any, are its output; "..." stands for any lines, or within a
+  line for any text.
+- json and toml must parse; text, mermaid and cpp are free; there is no other language.
+
+A comment right above a block changes what is done with it: <!-- not run: reason --> leaves it out,
+<!-- file: name --> writes it into the folder instead. Commands that set up a checkout (pip install,
+pytest, ...) are compared with the project, not run.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from markdown_it import MarkdownIt
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PAGES = [
+    *("README.md", "README.zh.md", "CONTRIBUTING.md"),
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
+]
+FREE_TEXT = {"text", "mermaid", "cpp"}
+SECONDS_PER_PAGE = 300
+
+
+# ---- reading a page ----
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    line: int
+    text: str
+    note: str = ""  # "not run" or "file", from the comment above
+    value: str = ""  # the reason, or the file's name
+
+
+def read_blocks(page: str) -> list[Block]:
+    blocks = []
+    note: tuple[str, str] | None = None
+    for token in MarkdownIt().parse(page):
+        line = token.map[0] + 1 if token.map else 0
+        if token.type == "fence":
+            blocks.append(Block(token.info.strip(), line + 1, token.content, *note or ()))
+            note = None
+            continue
+        if note:
+            raise ValueError(f"line {line}: a comment {note[0]!r} belongs right above a block")
+        if token.type == "code_block":
+            raise ValueError(f"line {line}: an indented code block; use a fence with a language")
+        if token.type == "html_block":
+            note = read_note(token.content, line)
+    if note:
+        raise ValueError(f"the last comment {note[0]!r} belongs right above a block")
+    return blocks
+
+
+def read_note(comment: str, line: int) -> tuple[str, str] | None:
+    if not re.match(r"<!--\s*(not run|file)\b", comment):
+        return None
+    if match := re.fullmatch(r"<!--\s*(not run|file):\s*(\S.*?)\s*-->\s*", comment, re.DOTALL):
+        return match[1], match[2]
+    raise ValueError(f"line {line}: write <!-- not run: reason --> or <!-- file: name -->")
+
+
+@dataclass
+class Command:
+    text: str
+    line: int
+    status: int = 0
+    output: list[str] = field(default_factory=list)
+
+
+def read_commands(block: Block) -> list[Command]:
+    commands: list[Command] = []
+    for line, text in enumerate(block.text.splitlines(), block.line):
+        if text.startswith("$ "):
+            commands.append(Command(text[2:], line))
+        elif not commands:
+            raise ValueError(f"line {line}: a console block starts with '$ '")
+        elif commands[-1].text.endswith("\\"):
+            commands[-1].text = commands[-1].text[:-1] + text.removeprefix("> ").lstrip()
+        else:
+            commands[-1].output.append(text)
+    for command in commands:
+        if match := re.search(r"\s+# exit (\d+)$", command.text):
+            command.text, command.status = command.text[: match.start()], int(match[1])
+    return commands
+
+
+# ---- running a page ----
+
+
+def run_page(page: Path, namespace: dict[str, object]) -> None:
+    for block in read_blocks(page.read_text("utf-8")):
+        if block.note == "file":
+            Path(block.value).write_text(block.text, "utf-8")
+        elif block.note != "not run":
+            run_block(block, page, namespace)
+
+
+def run_block(block: Block, page: Path, namespace: dict[str, object]) -> None:
+    if block.language == "python":
+        source = "\n" * (block.line - 1) + block.text  # tracebacks name the page's own lines
+        exec(compile(source, page, "exec", dont_inherit=True), namespace)
+    elif block.language == "console":
+        for command in read_commands(block):
+            run_command(command, page)
+    elif block.language == "json":
+        json.loads(block.text)
+    elif block.language == "toml":
+        tomllib.loads(block.text)
+    elif block.language not in FREE_TEXT:
+        raise ValueError(f"{page.name}:{block.line}: language {block.language!r} is not known here")
+
+
+def run_command(command: Command, page: Path) -> None:
+    where = f"{page.name}:{command.line}: $ {command.text}"
+    rest = [part for part in re.split(r"\s+&&\s+", command.text) if not is_set_up(part)]
+    if not rest:
+        return
+    done = subprocess.run(
+        ["bash", "-c", " && ".join(rest)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != command.status:
+        wanted = f"exit status {done.returncode}, the page says {command.status}"
+        raise AssertionError(f"{where}\n{wanted}\n{done.stdout}")
+    if any(command.output) and (problem := difference(command.output, done.stdout)):
+        raise AssertionError(f"{where}\n{problem}\nThe whole output is:\n{done.stdout}")
+
+
+def difference(wanted: list[str], output: str) -> str:
+    """What is wrong with the output, or nothing; blank lines around it do not count."""
+    lines = [line.rstrip() for line in "\n".join(wanted).strip("\n").split("\n")]
+    text = "".join(line.rstrip() + "\n" for line in output.strip("\n").split("\n"))
+    if re.fullmatch(pattern(lines), text):
+        return ""
+    for count, line in enumerate(lines, 1):
+        if not re.fullmatch(pattern([*lines[:count], "..."]), text):
+            return f"line {count} of what the page shows is not there: {line}"
+    return "the output goes on after what the page shows (write ... for lines left out)"
+
+
+def pattern(lines: list[str]) -> str:
+    def one(line: str) -> str:
+        return ".*".join(re.escape(piece) for piece in line.split("...")) + r"\n"
+
+    return "".join(r"(?:.*\n)*?" if line.strip() == "..." else one(line) for line in lines)
+
+
+# ---- commands that set up a checkout: compared with the project, not run ----
+
+
+def is_set_up(part: str) -> bool:
+    """Whether this is such a command; raises where the project does not have what it names."""
+    command = re.sub(r"^(?:[A-Z_]+=\S*\s+)+", "", part)
+    for start, check in SET_UP.items():
+        if command == start or command.startswith(start + " "):
+            check(start, shlex.split(command.removeprefix(start), comments=True))
+            return True
+    return False
+
+
+def check_pip_install(_: str, words: list[str]) -> None:
+    extras = CONFIGURATION["project"]["optional-dependencies"]
+    for word in words:
+        match = re.fullmatch(r"(?:\.|hccl-py)(?:\[([\w,-]+)\])?", word)
+        if not match and not word.startswith("-"):
+            raise ValueError(f"pip install {word}: not this project; say <!-- not run: ... -->")
+        if match and match[1] and (unknown := set(match[1].split(",")) - set(extras)):
+            raise ValueError(f"pip install {word}: no extra {sorted(unknown)}, only {list(extras)}")
+
+
+def check_git_clone(_: str, words: list[str]) -> None:
+    folder = words[-1].rsplit("/", 1)[-1].removesuffix(".git")
+    if folder != CONFIGURATION["project"]["name"]:
+        raise ValueError(f"git clone {shlex.join(words)}: makes no folder hccl-py")
+    Path(folder).mkdir()  # a later cd finds it
+
+
+def check_pytest(_: str, words: list[str]) -> None:
+    options = CONFIGURATION["tool"]["pytest"]["ini_options"]
+    markers = {line.partition(":")[0] for line in options["markers"]} | {"and", "or", "not"}
+    for before, word in zip(["", *words], words, strict=False):
+        if before == "-m" and (unknown := set(re.findall(r"\w+", word)) - markers):
+            raise ValueError(f"pytest -m {word!r}: no marker {sorted(unknown)}")
+        if before in {"-m", "-k", "-n"} or word.startswith("-"):
+            continue
+        if not (ROOT / word.partition("::")[0]).exists():
+            raise ValueError(f"pytest {word}: no such file")
+
+
+def check_script(script: str, words: list[str]) -> None:
+    text = (ROOT / script).read_text("utf-8")
+    if unknown := [word for word in words if word not in text]:
+        raise ValueError(f"{script} has no option {unknown}")
+
+
+def check_environment(start: str, words: list[str]) -> None:
+    if (start, words) not in [("python -m venv", [".venv"]), (".", [".venv/bin/activate"])]:
+        raise ValueError(f"{start} {shlex.join(words)}: the environment's folder is .venv")
+
+
+SET_UP: dict[str, Callable[[str, list[str]], None]] = {
+    "pip install": check_pip_install,
+    "git clone": check_git_clone,
+    "python -m venv": check_environment,
+    ".": check_environment,
+    "pytest": check_pytest,
+    "scripts/check": check_script,
+    ".ci/run": check_script,
+}
+
+
+# ---- the tests ----
+
+
+def run_apart(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a page in a fresh interpreter that finds hccl-py and no settings from outside."""
+    outside = ("HCCL", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS")
+    environment = {name: text for name, text in os.environ.items() if not name.startswith(outside)}
+    environment["PATH"] = sysconfig.get_path("scripts") + os.pathsep + environment["PATH"]
+    environment |= {"COLUMNS": "100", "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "TERM": "dumb"}
+    return subprocess.run(
+        [sys.executable, __file__, str(page)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_PER_PAGE,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page(page: str, tmp_path: Path) -> None:
+    done = run_apart(ROOT / page, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+GOOD_PAGE = """
+# A page
+
+```python
+first = 1
+```
+
+<!-- file: greeting.txt -->
+```text
+hello
+world
+```
+
+```console
+$ cat greeting.txt && \\
+> echo "$HCCL_ALGO"
+hello
+...
+$ echo took 12.5 us; echo to stderr >&2
+took ... us
+to stderr
+$ exit 3  # exit 3
+$ pip install -e ".[test]" && ls
+greeting.txt
+```
+
+- In a list:
+
+  ```python
+  assert first == 1
+  assert open("greeting.txt").read() == "hello\\nworld\\n"
+  ```
+
+<!-- not run: it needs a card -->
+```python
+import nowhere
+```
+
+```json
+{"sizes": [1, 2]}
+```
+"""
+
+
+def test_good_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HCCL_ALGO", "level0:NA")
+    page = tmp_path / "page.md"
+    page.write_text(GOOD_PAGE, "utf-8")
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    done = run_apart(page, folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_blocks_of_good_page() -> None:
+    blocks = read_blocks(GOOD_PAGE)
+    languages = ["python", "text", "console", "python", "python", "json"]
+    assert [block.language for block in blocks] == languages
+    assert (blocks[0].line, blocks[0].text) == (5, "first = 1\n")
+    assert (blocks[1].note, blocks[1].value) == ("file", "greeting.txt")
+    assert (blocks[4].note, blocks[4].value) == ("not run", "it needs a card")
+
+
+BAD_PAGES = {
+    "```console\n$ echo 1; echo 3\n1\n2\n```": "line 2 of what the page shows is not there: 2",
+    "```console\n$ echo 1; echo 2\n1\n```": "the output goes on",
+    "```console\n$ echo 1 2\n1 ... 3\n```": "is not there: 1 ... 3",
+    "```console\n$ exit 1\n```": "exit status 1, the page says 0",
+    "```console\n$ true  # exit 2\n```": "exit status 0, the page says 2",
+    "```console\necho\n```": "line 2: a console block starts with",
+    '```console\n$ pip install -e ".[nothing]"\n```': "no extra ",
+    "```console\n$ pip install something\n```": "not this project",
+    "```console\n$ git clone https://example.org/other.git\n```": "makes no folder hccl-py",
+    "```console\n$ pytest tests/test_nothing.py\n```": "no such file",
+    "```console\n$ PROFILE=x pytest -m slow\n```": "no marker ",
+    "```console\n$ scripts/check --quick\n```": "has no option ",
+    "```console\n$ python -m venv elsewhere\n```": "folder is .venv",
+    "```python\nassert 1 == 2, 'wrong sum'\n```": "wrong sum",
+    "```json\n{]\n```": "Expecting property name",
+    "```toml\nx =\n```": "Invalid value",
+    "```sh\ntrue\n```": "page.md:2: language 'sh' is not known",
+    "```\ntrue\n```": "language '' is not known",
+    "text\n\n    indented = 1\n": "line 3: an indented code block",
+    "<!-- not run -->\n```python\n```": "line 1: write <!-- not run: reason -->",
+    "<!-- not run: because -->\ntext\n\n```python\n```": "line 2: a comment 'not run' belongs",
+    "<!-- file: x.json -->": "the last comment 'file' belongs",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_PAGES.items())
+def test_bad_page(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = Path("page.md")
+    page.write_text(text, "utf-8")
+    with pytest.raises((AssertionError, ValueError), match=re.escape(message)):
+        run_page(page, {})
+
+
+if __name__ == "__main__":  # run_apart lands here
+    sys.path[0] = ""
+    program = sys.modules["__main__"]  # keeps this module's globals alive
+    sys.modules["__main__"] = ModuleType("__main__")
+    run_page(Path(sys.argv[1]), vars(sys.modules["__main__"]))
