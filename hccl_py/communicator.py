@@ -6,6 +6,7 @@ execution.
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,13 +30,17 @@ from hccl_py.selection import Selection, select
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import DEFAULT_PRESET
 
-__all__ = ["Communicator", "Plan", "Result"]
+__all__ = ["BatchingWarning", "Communicator", "Plan", "Result"]
 
 Array = npt.NDArray[Any]
 ExecutorChoice = str | Executor | type[Executor] | None
 
 CACHED_PLANS = 128
 """Plans that a communicator keeps; the least recently used goes first."""
+
+
+class BatchingWarning(UserWarning):
+    """An executor's code makes ranks fall into very many batches, so that recording is slow."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +160,8 @@ class Communicator:
         operator = make_operator(op.name)
         selection, chosen = self.select(op, executor)
         program = record(chosen.executor, op, self.topology, operator, self.config.ccl_bytes)
+        if program.batching_hint:
+            warnings.warn(program.batching_hint, BatchingWarning, stacklevel=4)
         plan = Plan(op, selection, program)
         self._plans[key] = plan
         if len(self._plans) > CACHED_PLANS:

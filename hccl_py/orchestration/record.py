@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from hccl_py.enums import Buffer, Mode
-from hccl_py.errors import HcclError, OrchestrationError
+from hccl_py.errors import HcclError, OrchestrationError, did_you_mean
 from hccl_py.executor import Executor, executor_name
 from hccl_py.lines import is_recording_file, spell_line
 from hccl_py.op_param import OpParam
@@ -130,16 +130,22 @@ def _author_error(
     frame = frames[-1]
     where = "/".join(frame.filename.split("/")[-2:]) + f":{frame.lineno}"
     finding = "OUT_OF_BOUNDS" if isinstance(error, OutOfBoundsError) else ""
-    hint = f"The line reads: {frame.line}" if frame.line else ""
-    if isinstance(error, IndexError) and "only integers" in str(error):
-        hint = "A per-rank value cannot index a numpy array or list: use Chunks or int(value)."
     return OrchestrationError(
         f"{executor_name(executor)}.{what}, {_spell_ranks(ids)}: "
         f"{type(error).__name__}: {error} ({where})",
-        hint,
+        _author_hint(error, frame.line),
         finding=finding,
         line=where,
     )
+
+
+def _author_hint(error: Exception, line: str | None) -> str:
+    """Say what to do, where that can be known."""
+    if isinstance(error, IndexError) and "only integers" in str(error):
+        return "A per-rank value cannot index a numpy array: use Chunks, or int(value)."
+    if isinstance(error, AttributeError) and error.name and error.obj is not None:
+        return did_you_mean(error.name, [n for n in dir(error.obj) if not n.startswith("_")])
+    return f"The line reads: {line}" if line else ""
 
 
 def _spell_ranks(ids: IntArray) -> str:

@@ -5,6 +5,7 @@ draw or run it.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -54,6 +55,18 @@ class Program:
     lines: tuple[str, ...] = ()
     rounds: int = 1
     splits: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def batching_hint(self) -> str:
+        """What makes the ranks fall into very many batches, at which line; empty where they do not."""
+        if not self.splits:
+            return ""
+        line, _ = Counter(self.splits).most_common(1)[0]
+        return (
+            f"{self.executor} records {self.ranks} ranks in {len(self.batches)} batches: "
+            f"{line} needs another number for every rank. "
+            "Index chunks, links and plane.others() with per-rank values instead of branching on them."
+        )
 
     @cached_property
     def task_count(self) -> int:

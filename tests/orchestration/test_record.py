@@ -149,6 +149,8 @@ def test_many_batches_leave_the_author_s_line() -> None:
     program = recorded(Rooted, op_of("all_gather", 1), topology_of(70, preset="mesh"))
     assert len(program.batches) == 70
     assert all("test_record.py:" in line for line in program.splits)
+    assert "records 70 ranks in 70 batches: orchestration/test_record.py:" in program.batching_hint
+    assert recorded(Rooted, op_of("all_gather", 1), 8).batching_hint == ""
 
 
 class UnevenSubs(Author):
@@ -209,12 +211,13 @@ def failing(body: Any, **attributes: Any) -> OrchestrationError:
         (lambda r: r.flat[4], BOUNDS, "member 4 of 4"),
         (lambda r: np.arange(9)[r.id], "", "IndexError"),
         (lambda r: r.nonsense, "", "nonsense"),
+        (lambda r: r.main.cpoy(r.ccl_in, r.ccl_out), "", "Did you mean copy"),
     ],
 )
 def test_impossible_recordings_name_the_line(body: Any, finding: str, words: str) -> None:
     error = failing(body)
     assert error.finding == finding
-    assert words in error.message
+    assert words in str(error)
 
 
 def test_a_link_that_was_not_requested() -> None:

@@ -1,0 +1,18 @@
+"""The same program in many interleavings of its asynchronous streams, the nastiest included."""
+
+import numpy as np
+
+import hccl_py as hccl
+
+inputs = [
+    np.arange(1000, dtype=np.float16) + rank for rank in range(12)
+]  # two servers: SDMA and RDMA
+wanted = np.sum(inputs, axis=0)
+
+for adversary in hccl.Adversary:
+    for seed in range(3):
+        schedule = hccl.Schedule(seed, adversary)
+        with hccl.Communicator(ranks=12, schedule=schedule) as comm:
+            result = comm.all_reduce([x.astype(np.int32) for x in inputs])
+        assert all((output == wanted).all() for output in result.outputs)
+    print(f"{adversary.value}: right in 3 interleavings, {result.program.task_count} tasks each")

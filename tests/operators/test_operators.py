@@ -1,0 +1,105 @@
+"""Legality and meaning of the operators."""
+
+import numpy as np
+import pytest
+
+from hccl_py.enums import DataType, ReduceOp
+from hccl_py.errors import HcclResult, NotSupportedError, ParameterError
+from hccl_py.op_param import OpParam
+from hccl_py.operators import OPERATORS, make_operator
+from hccl_py.operators.base import MAX_COUNT
+from hccl_py.topology import topology_of
+
+TOPOLOGY = topology_of(4)
+REDUCIBLE = {"int8", "int16", "int32", "int64", "fp16", "fp32", "bf16"}
+
+
+@pytest.mark.parametrize("dtype", list(DataType))
+def test_data_types_by_op(dtype: DataType) -> None:
+    make_operator("all_gather").check(OpParam("all_gather", 4, dtype), TOPOLOGY)
+    op = OpParam("all_reduce", 4, dtype, ReduceOp.SUM)
+    if dtype.value in REDUCIBLE:
+        make_operator("all_reduce").check(op, TOPOLOGY)
+        return
+    with pytest.raises(NotSupportedError, match=f"does not take {dtype.value}") as caught:
+        make_operator("all_reduce").check(op, TOPOLOGY)
+    assert caught.value.result is HcclResult.E_NOT_SUPPORT
+    assert caught.value.hint == "It takes int8, int16, int32, fp16, fp32, int64, bf16."
+
+
+@pytest.mark.parametrize("dtype", sorted(REDUCIBLE))
+def test_prod_excludes_what_the_product_cannot_multiply(dtype: str) -> None:
+    op = OpParam("all_reduce", 4, DataType(dtype), ReduceOp.PROD)
+    if dtype in ("int16", "bf16"):
+        with pytest.raises(NotSupportedError, match="does not take prod"):
+            make_operator("all_reduce").check(op, TOPOLOGY)
+    else:
+        make_operator("all_reduce").check(op, TOPOLOGY)
+
+
+@pytest.mark.parametrize(
+    ("op", "words"),
+    [
+        (OpParam("all_gather", -1, DataType.FP32), "count of -1"),
+        (OpParam("all_gather", MAX_COUNT + 1, DataType.FP32), f"from 0 to {MAX_COUNT}"),
+        (OpParam("all_gather", 1, DataType.FP32, root=4), "Root 4 of all_gather is not a rank"),
+        (OpParam("all_gather", 1, DataType.FP32, root=-1), "ranks 0 to 3"),
+        (OpParam("all_reduce", 1, DataType.FP32), "needs a reduce op"),
+    ],
+)
+def test_illegal_parameters(op: OpParam, words: str) -> None:
+    with pytest.raises(ParameterError, match=words) as caught:
+        make_operator(op.name).check(op, TOPOLOGY)
+    assert caught.value.result is HcclResult.E_PARA
+
+
+def test_unknown_ops_name_the_nearest() -> None:
+    with pytest.raises(ParameterError, match="Did you mean all_gather"):
+        make_operator("allgather")
+    assert set(OPERATORS) == {"all_gather", "all_reduce"}
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "count"),
+    [
+        ("all_gather", 1024, 64),
+        ("all_gather", 1025, 65),
+        ("all_reduce", 1024, 256),
+        ("all_reduce", 1, 1),
+    ],
+)
+def test_counts_of_data_sizes_round_up(name: str, size: int, count: int) -> None:
+    assert make_operator(name).count(size, 4, 4) == count
+
+
+def test_expected_results() -> None:
+    inputs = [np.array([r, 2 - r], np.int8) for r in range(3)]
+    gathered = make_operator("all_gather").expected(OpParam("all_gather", 2, DataType.INT8), inputs)
+    assert gathered[2].tolist() == [0, 2, 1, 1, 2, 0]
+    for op, wanted in ((ReduceOp.SUM, [3, 3]), (ReduceOp.MAX, [2, 2]), (ReduceOp.PROD, [0, 0])):
+        param = OpParam("all_reduce", 2, DataType.INT8, op)
+        assert make_operator("all_reduce").expected(param, inputs)[0].tolist() == wanted
+    wrapped = make_operator("all_reduce").expected(
+        OpParam("all_reduce", 1, DataType.INT8, ReduceOp.SUM), [np.array([100], np.int8)] * 2
+    )
+    assert wrapped[0].tolist() == [-56]
+
+
+def test_bus_bandwidth_factors() -> None:
+    assert make_operator("all_reduce").bus_factor(4) == 1.5
+    assert make_operator("all_gather").bus_factor(4) == 0.75
+
+
+@pytest.mark.parametrize("name", ["fp32", "float32", "bf16", "bfloat16", "int8"])
+def test_data_types_by_either_name(name: str) -> None:
+    dtype = DataType.parse(name)
+    assert DataType.of(dtype.numpy) is dtype
+    assert dtype.numpy.itemsize == dtype.itemsize
+    assert DataType.from_number(dtype.number) is dtype
+
+
+def test_unknown_data_types_and_reduce_ops() -> None:
+    with pytest.raises(NotSupportedError, match="Did you mean fp32"):
+        DataType.parse("fp31")
+    with pytest.raises(NotSupportedError, match="Did you mean sum"):
+        ReduceOp.parse("sun")

@@ -1,0 +1,116 @@
+"""Users' arrays: what is taken, what is copied, what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hccl_py.arrays import Arrays, prepare
+from hccl_py.errors import HcclError, ParameterError
+from hccl_py.operators import make_operator
+
+
+def prepared(name: str, inputs: Any, out: Any = None) -> Arrays:
+    ranks = range(len(inputs))
+    return prepare(make_operator(name), inputs, out, ranks, len(ranks))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "wanted"),
+    [
+        ("all_reduce", (), ()),
+        ("all_reduce", (0, 3), (0, 3)),
+        ("all_reduce", (2, 3), (2, 3)),
+        ("all_gather", (), (3,)),
+        ("all_gather", (5,), (15,)),
+        ("all_gather", (2, 3), (6, 3)),
+        ("all_gather", (0,), (0,)),
+    ],
+)
+def test_shapes_are_what_numpy_users_expect(name: str, shape: Any, wanted: Any) -> None:
+    arrays = prepared(name, [np.zeros(shape, np.float32)] * 3)
+    assert [r.shape for r in arrays.results] == [wanted] * 3
+    assert all(a.ndim == 1 and a.flags.c_contiguous for a in arrays.inputs + arrays.outputs)
+    assert arrays.count == int(np.prod(shape))
+
+
+def test_lists_and_views_are_taken() -> None:
+    wide = np.arange(12, dtype=np.int32).reshape(3, 4)
+    arrays = prepared("all_reduce", [wide.T, wide.T])
+    assert arrays.inputs[0].tolist() == wide.T.reshape(-1).tolist()
+    assert prepared("all_reduce", [[1, 2], [3, 4]]).count == 2
+
+
+def test_outputs_that_are_not_contiguous_are_written_at_the_end() -> None:
+    out = [np.zeros((4, 2), np.float32)[:, 0] for _ in range(2)]
+    arrays = prepared("all_reduce", [np.ones(4, np.float32)] * 2, out)
+    assert not np.shares_memory(arrays.outputs[0], out[0])
+    for flat in arrays.outputs:
+        flat[:] = 7
+    assert [r.tolist() for r in arrays.finish()] == [[7.0] * 4] * 2
+    assert out[1].tolist() == [7.0] * 4
+
+
+def test_in_place_is_recognised() -> None:
+    data = [np.ones(4, np.float32) for _ in range(2)]
+    assert prepared("all_reduce", data, data).in_place
+    apart = prepared("all_reduce", data, [np.ones(4, np.float32) for _ in range(2)])
+    assert not apart.in_place
+    out = [np.ones(8, np.float32) for _ in range(2)]
+    arrays = prepared("all_gather", [o[4 * r : 4 * r + 4] for r, o in enumerate(out)], out)
+    assert arrays.in_place
+    assert np.shares_memory(arrays.inputs[1], out[1])
+
+
+def test_awkward_overlaps_are_copied_first() -> None:
+    out = [np.arange(8, dtype=np.float32) for _ in range(2)]
+    arrays = prepared("all_gather", [o[1:5] for o in out], out)
+    assert not arrays.in_place
+    assert not np.shares_memory(arrays.inputs[0], out[0])
+    assert arrays.inputs[0].tolist() == [1, 2, 3, 4]
+    mixed = prepared("all_reduce", [out[0][:4], np.ones(4, np.float32)], [out[0][:4], out[1][:4]])
+    assert not mixed.in_place
+    assert not np.shares_memory(mixed.inputs[0], out[0])
+
+
+ONE = np.ones(4, np.float32)
+FROZEN = np.ones(4, np.float32)
+FROZEN.flags.writeable = False
+SHARED = np.ones(6, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "out", "words"),
+    [
+        ([ONE, ONE[:3]], None, r"Rank 1's input has shape \(3,\), rank 0's has \(4,\)"),
+        ([ONE, ONE.astype(np.float64)], None, "Rank 1's input is float64, rank 0's is float32"),
+        ([ONE, ONE.astype(bool)], None, "no data type for numpy's bool"),
+        ([ONE, ONE.astype(object)], None, "no data type for numpy's object"),
+        ([ONE, ["a"] * 4], None, "no data type for numpy's str"),
+        ([ONE.astype(complex)] * 2, None, "no data type for numpy's complex128"),
+        ([ONE.astype(">f4")] * 2, None, "byte-swapped"),
+        ([np.ma.masked_array(ONE, ONE > 0)] * 2, None, "masked"),
+        ([ONE, ONE], [ONE.copy()], "1 outputs for 2 ranks"),
+        ([ONE, ONE], [ONE.copy(), [1.0] * 4], "Rank 1's output is a list"),
+        ([ONE, ONE], [ONE.copy(), np.ones(5, np.float32)], r"float32 of shape \(5,\)"),
+        ([ONE, ONE], [ONE.copy(), np.ones(4)], r"float64 of shape \(4,\)"),
+        ([ONE, ONE], [ONE.copy(), FROZEN], "read-only"),
+        (
+            [ONE, ONE],
+            [SHARED[:4], SHARED[2:]],
+            "Rank 1's output shares memory with rank 0's output",
+        ),
+        ([ONE, SHARED[:4]], [SHARED[2:], ONE.copy()], "shares memory"),
+    ],
+)
+def test_what_is_refused_and_why(inputs: Any, out: Any, words: str) -> None:
+    with pytest.raises(HcclError, match=words) as caught:
+        prepared("all_reduce", inputs, out)
+    assert caught.value.hint
+
+
+def test_the_number_of_inputs() -> None:
+    with pytest.raises(ParameterError, match="got 1 inputs for 2 ranks"):
+        prepare(make_operator("all_reduce"), [ONE], None, range(2), 2)
+    alone = prepare(make_operator("all_reduce"), ONE, [ONE.copy()], range(1), 1)  # type: ignore[arg-type]
+    assert alone.count == 4
