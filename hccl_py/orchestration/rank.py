@@ -18,6 +18,7 @@ from hccl_py.orchestration.plane import Plane, PlaneView
 from hccl_py.orchestration.recorder import Recorder, orchestration_error
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.orchestration.stream import Notify, Stream
+from hccl_py.resources import ResourceRequest
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, PerRank, RankInt
 
@@ -100,7 +101,7 @@ class Rank(Generic[In, Out]):
         fabric: Fabric,
         recorder: Recorder,
         ccl_bytes: int,
-        scratch: int,
+        request: ResourceRequest,
     ) -> None:
         self.fabric = fabric
         self.recorder = recorder
@@ -111,9 +112,10 @@ class Rank(Generic[In, Out]):
         self.ccl_bytes = ccl_bytes
         self.ccl_in = Region(Buffer.CCL_IN, 0, ccl_bytes)
         self.ccl_out = Region(Buffer.CCL_OUT, 0, ccl_bytes)
-        self.scratch = Region(Buffer.SCRATCH, 0, scratch)
+        self.scratch = Region(Buffer.SCRATCH, 0, request.scratch_bytes)
         self.main = Stream(recorder, 0)
         self._in_place = op.in_place
+        self._request = request
 
     @cached_property
     def flat(self) -> Plane:
@@ -133,7 +135,7 @@ class Rank(Generic[In, Out]):
     @cached_property
     def subs(self) -> Requested[Stream]:
         """The sub streams that were requested."""
-        streams = (Stream(self.recorder, i + 1) for i in range(self._request[0]))
+        streams = (Stream(self.recorder, i + 1) for i in range(self._request.sub_streams))
         return Requested(streams, "sub stream", "UNDECLARED_STREAM")
 
     @cached_property
@@ -150,32 +152,19 @@ class Rank(Generic[In, Out]):
         """Wake sub streams (all, or the first `count`) from main; when the block ends, main waits
         for them.
         """
-        subs = self.subs[: len(self.subs) if count is None else int(count)]
-        if count is not None and len(subs) < int(count):
-            raise orchestration_error(
-                f"{int(count)} sub streams are needed, {len(self.subs)} were requested",
-                "Ask for them with ResourceRequest(sub_streams=...).",
-                finding="UNDECLARED_STREAM",
-            )
-        done, wake = (
-            self.notifies[: len(self.subs)],
-            self.notifies[len(self.subs) : 2 * len(self.subs)],
-        )
-        if len(wake) < len(subs):
-            raise orchestration_error(
-                f"{len(subs)} sub streams need {2 * len(self.subs)} notifies, "
-                f"{len(self.notifies)} were requested",
-                "Leave ResourceRequest.notifies out: the default is two per sub stream.",
-                finding="NOTIFY_INDEX_OUT_OF_RANGE",
-            )
-        for notify in wake[: len(subs)]:
+        declared = len(self.subs)
+        needed = declared if count is None else int(count)
+        self._check_fork(needed, declared)
+        subs = self.subs[:needed]
+        done, wake = self.notifies[:needed], self.notifies[declared : declared + needed]
+        for notify in wake:
             self.main.post(notify)
-        for sub, notify in zip(subs, wake, strict=False):
+        for sub, notify in zip(subs, wake, strict=True):
             sub.wait(notify)
         yield subs
-        for sub, notify in zip(subs, done, strict=False):
+        for sub, notify in zip(subs, done, strict=True):
             sub.post(notify)
-        for notify in done[: len(subs)]:
+        for notify in done:
             self.main.wait(notify)
 
     def stage_in(self) -> Region:
@@ -236,6 +225,21 @@ class Rank(Generic[In, Out]):
             return Region(other, region.offset, region.size)
         return self.scratch[region.offset : region.offset + region.size]
 
+    def _check_fork(self, needed: int, declared: int) -> None:
+        if needed > declared:
+            raise orchestration_error(
+                f"{needed} sub streams are needed, {declared} were requested",
+                "Ask for them with ResourceRequest(sub_streams=...).",
+                finding="UNDECLARED_STREAM",
+            )
+        if needed and len(self.notifies) < 2 * declared:
+            raise orchestration_error(
+                f"{declared} sub streams need {2 * declared} notifies, "
+                f"{len(self.notifies)} were requested",
+                "Leave ResourceRequest.notifies out: the default is two per sub stream.",
+                finding="NOTIFY_INDEX_OUT_OF_RANGE",
+            )
+
     def _fitting(self, memory: Region, size: RankInt) -> Region:
         if int(size) > self.ccl_bytes:
             raise orchestration_error(
@@ -245,23 +249,10 @@ class Rank(Generic[In, Out]):
             )
         return memory.head(size)
 
-    @cached_property
-    def _request(self) -> tuple[int, int]:
-        """Sub streams and notifies that all ranks of the batch asked for alike; the recorder
-        batches by request.
-        """
-        first = int(self.id.values()[0]) if isinstance(self.id, PerRank) else self.id
-        request = self.fabric.request_of(first)
-        return request.sub_streams, request.notify_count
-
     @property
     def _notify_slots(self) -> list[int]:
         """This rank's slots in the common layout: main's, the subs', then extra ones."""
-        subs, notifies = self._request
-        most = self.fabric.sub_streams
-        mine = [
-            *range(subs),
-            *range(most, most + subs),
-            *range(2 * most, 2 * most + notifies - 2 * subs),
-        ]
-        return mine[:notifies]
+        subs, most = self._request.sub_streams, self.fabric.sub_streams
+        extra = self._request.notify_count - 2 * subs
+        mine = [*range(subs), *range(most, most + subs), *range(2 * most, 2 * most + extra)]
+        return mine[: self._request.notify_count]

@@ -76,7 +76,7 @@ def record(
     def orchestrate(ids: IntArray) -> list[object]:
         recorder = Recorder(op.dtype, op.reduce, labels, lines)
         rank: Rank[Any, Any] = Rank(
-            ids, op, fabric, recorder, ccl_bytes, fabric.request_of(int(ids[0])).scratch_bytes
+            ids, op, fabric, recorder, ccl_bytes, fabric.request_of(int(ids[0]))
         )
         for number, (start, count) in enumerate(rounds):
             recorder.round = number

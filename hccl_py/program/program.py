@@ -58,14 +58,14 @@ class Program:
 
     @property
     def batching_hint(self) -> str:
-        """What makes the ranks fall into very many batches, at which line; empty where they do not."""
+        """What makes ranks fall into very many batches, and where; empty where they do not."""
         if not self.splits:
             return ""
         line, _ = Counter(self.splits).most_common(1)[0]
         return (
             f"{self.executor} records {self.ranks} ranks in {len(self.batches)} batches: "
             f"{line} needs another number for every rank. "
-            "Index chunks, links and plane.others() with per-rank values instead of branching on them."
+            "Index chunks and links with per-rank values instead of branching on them."
         )
 
     @cached_property
