@@ -5,7 +5,7 @@ kinds.
 from __future__ import annotations
 
 from enum import Enum, IntEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from hccl_py.errors import NotSupportedError, did_you_mean
@@ -43,6 +43,7 @@ class DataType(Enum):
         )
 
     @classmethod
+    @lru_cache(maxsize=64)
     def of(cls, dtype: np.dtype[Any]) -> DataType:
         """Return the type of a numpy dtype; NotSupportedError where HCCL has none."""
         if not dtype.isnative:

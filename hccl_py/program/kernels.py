@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from functools import cached_property
-from typing import Generic, ParamSpec, TypeVar, cast
+from functools import cache, cached_property
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 __all__ = ["Kernel", "kernel"]
 
@@ -36,7 +36,7 @@ class Kernel(Generic[P, R]):
         """The function compiled by numba, without the interpreter lock; cached on disk."""
         import numba
 
-        log.info("compiling %s (once)", self.plain.__name__)
+        _announce_compilation()
         jitted = numba.njit(cache=True, nogil=True, error_model="numpy")(self.plain)
         return cast(Callable[P, R], jitted)
 
@@ -47,6 +47,23 @@ class Kernel(Generic[P, R]):
             if steps < WORTH_COMPILING or os.environ.get("NUMBA_DISABLE_JIT")
             else self.compiled
         )
+
+
+@cache
+def _announce_compilation() -> None:
+    """Log when a kernel of ours is compiled, which takes seconds; loading a cached one does not."""
+    from numba.core import event
+
+    class Listener(event.Listener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:
+            function = event.data["dispatcher"].py_func
+            if function.__module__.startswith("hccl_"):
+                log.info("compiling %s for this machine, once", function.__name__.strip("_"))
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", Listener())
 
 
 def kernel(function: Callable[P, R]) -> Kernel[P, R]:
