@@ -37,7 +37,12 @@ class Kernel(Generic[P, R]):
         import numba
 
         _announce_compilation()
-        jitted = numba.njit(cache=True, nogil=True, error_model="numpy")(self.plain)
+        options = {"nogil": True, "error_model": "numpy"}
+        try:
+            jitted = numba.njit(cache=True, **options)(self.plain)
+        except RuntimeError:  # no folder to cache in can be written
+            log.info("no place to keep compiled code: set NUMBA_CACHE_DIR to a writable folder")
+            jitted = numba.njit(**options)(self.plain)
         return cast(Callable[P, R], jitted)
 
     def sized(self, steps: int) -> Callable[P, R]:
