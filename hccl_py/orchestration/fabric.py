@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import Buffer, Mode
-from hccl_py.errors import OrchestrationError, did_you_mean
+from hccl_py.errors import NotSupportedError, OrchestrationError, did_you_mean
 from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.program.transports import OWN_NOTIFIES, LocalNotifies, Transports
 from hccl_py.resources import PlaneRequest, ResourceRequest
@@ -21,6 +21,10 @@ from hccl_py.topology.topology import PLANES, Topology
 from hccl_py.values import IntArray
 
 __all__ = ["Fabric", "RankRequest", "build_fabric"]
+
+
+MAX_ENDS = 1 << 24
+"""Transport ends that one op may have: a full mesh of 4 096 ranks."""
 
 
 class RankRequest(NamedTuple):
@@ -79,11 +83,18 @@ class Fabric:
 
 def build_fabric(topology: Topology, mode: Mode, requests: Sequence[RankRequest]) -> Fabric:
     """Create the transports that the ranks requested; both ends must have asked for them alike."""
-    keys, memories, notifies = [], [], []
+    keys, memories, notifies, ends = [], [], [], 0
     for group in requests:
         for plane in group.request.planes:
             pair = _memories(plane, mode)
             for ranks, peers in _peers(topology, plane, group.ranks):
+                ends += len(ranks)
+                if ends > MAX_ENDS:
+                    raise NotSupportedError(
+                        f"{plane.pattern} links on plane {plane.level} of {topology.size} ranks "
+                        f"are more than {MAX_ENDS} transport ends.",
+                        "Use fewer ranks, or an algorithm that talks to fewer peers.",
+                    )
                 keys.append(_key(topology.size, PLANES.index(plane.level), ranks, peers))
                 memories.append(np.broadcast_to(np.array(pair, np.int8), (len(ranks), 2)))
                 notifies.append(np.full(len(ranks), OWN_NOTIFIES + plane.extra_notifies, np.int16))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.enums import Buffer, Mode, ReduceOp
-from hccl_py.errors import OrchestrationError
+from hccl_py.errors import NotSupportedError, OrchestrationError
 from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.orchestration import exchange
 from hccl_py.program.describe import spell_line_of
@@ -256,6 +256,12 @@ def test_ends_must_agree() -> None:
 def test_unknown_planes_and_patterns_name_the_nearest(plane: PlaneRequest, words: str) -> None:
     with pytest.raises(OrchestrationError, match=words):
         recorded(type("Odd", (Author,), {"planes": (plane,)}), op_of("all_gather"))
+
+
+def test_more_links_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hccl_py.orchestration.fabric.MAX_ENDS", 11)
+    with pytest.raises(NotSupportedError, match="of 4 ranks are more than 11 transport ends"):
+        recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather"), 4)
 
 
 def test_a_buffer_too_small_for_one_element() -> None:
