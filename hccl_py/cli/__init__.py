@@ -1,0 +1,22 @@
+"""The command `hccl-py`, one file per command.
+
+Exit status: 0 fine, 1 a result was wrong, 2 bad usage or input, 3 a defect of hccl-py itself, 130
+interrupted. Nothing heavy is imported before a command runs: `hccl-py --help` needs typer only.
+"""
+
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line, by default that of the process; return the exit status."""
+    import sys
+
+    from hccl_py.cli.app import app
+    from hccl_py.cli.errors import guarded
+
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    return guarded(
+        lambda: app(given, prog_name="hccl-py", standalone_mode=False), debug="--debug" in given
+    )

@@ -1,0 +1,42 @@
+"""The table of commands."""
+
+from typing import Annotated
+
+import typer
+
+from hccl_py.cli.explain import explain
+from hccl_py.cli.listing import list_
+from hccl_py.cli.run import run
+from hccl_py.cli.trace import trace
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Record, run, draw and explain HCCL's collective algorithms.",
+    epilog="hccl-py COMMAND --help lists a command's options.",
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: rich would cost more than everything else together
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def group(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    """Show the version or the help, where no command is named."""
+    if version:
+        from hccl_py import __version__
+
+        typer.echo(f"hccl-py {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+
+
+app.command("run")(run)
+app.command("trace")(trace)
+app.command("explain")(explain)
+app.command("list")(list_)

@@ -1,0 +1,133 @@
+"""How a command ends: errors as a sentence and a hint on stderr, and the exit status."""
+
+import errno
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from typing import TextIO
+
+__all__ = [
+    "DEFECT",
+    "INTERRUPTED",
+    "PIPE_CLOSED",
+    "USAGE",
+    "WRONG",
+    "PipeClosedError",
+    "WrongResultError",
+    "guarded",
+    "say_error",
+    "say_warning",
+]
+
+WRONG, USAGE, DEFECT, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
+
+
+class PipeClosedError(Exception):
+    """Whoever read stdout has gone; typer would make a BrokenPipeError an exit status of 1."""
+
+
+class WrongResultError(Exception):
+    """A command did its work, and the result that it had to check was wrong."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def guarded(command: Callable[[], object], *, debug: bool = False) -> int:
+    """Run a command and return its exit status; nothing but `debug` shows a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without Unicode gets question marks
+    warnings.showwarning = _show_warning
+    try:
+        found = command()
+        sys.stdout.flush()
+        return found if isinstance(found, int) else 0
+    except (BrokenPipeError, PipeClosedError):
+        status = PIPE_CLOSED
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except Exception as error:
+        if debug:
+            _show_traceback(error)
+        status = _explained(error)
+    _flush_or_discard()
+    return status
+
+
+def say_error(message: str, hint: str = "") -> None:
+    """Write an error in the form that all errors have."""
+    print(f"error: {message}", file=sys.stderr)
+    if hint:
+        print(f"hint: {hint}", file=sys.stderr)
+
+
+def say_warning(message: str) -> None:
+    """Write a warning in the form that all warnings have."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def _explained(error: Exception) -> int:
+    """Say what happened; return the exit status."""
+    from hccl_py.errors import HcclError
+
+    if isinstance(error, HcclError):
+        say_error(error.message, error.hint)
+        return USAGE
+    if isinstance(error, WrongResultError):
+        say_error(str(error), error.hint)
+        return WRONG
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        say_error("There is not enough memory for this.", "Give fewer ranks or a smaller size.")
+        return USAGE
+    if isinstance(error, OSError):
+        say_error(f"{error.strerror or error}.", "--debug shows where it happened.")
+        return USAGE
+    if hasattr(error, "format_message"):  # a usage error of any version of typer
+        say_error(_sentence(error.format_message()), _usage_hint(error))
+        return USAGE
+    if type(error).__name__ == "Abort":
+        return INTERRUPTED
+    say_error(
+        f"internal error: {type(error).__name__}: {error}",
+        "This is a defect of hccl-py; --debug shows where. Please report it.",
+    )
+    return DEFECT
+
+
+def _sentence(message: str) -> str:
+    lines = " ".join(message.split())
+    return lines if lines.endswith((".", "?", "!")) else f"{lines}."
+
+
+def _usage_hint(error: object) -> str:
+    context = getattr(error, "ctx", None)
+    command = getattr(context, "command_path", "hccl-py")
+    return f"`{command} --help` lists what it takes."
+
+
+def _show_traceback(error: Exception) -> None:
+    import traceback
+
+    traceback.print_exception(error)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    say_warning(str(message))
+
+
+def _flush_or_discard() -> None:
+    """Write what is left; where that cannot be, the interpreter's own last flush must not fail."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

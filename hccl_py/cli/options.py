@@ -1,0 +1,155 @@
+"""The options of the commands, each declared once.
+
+A command takes a whole group as one parameter, annotated with a dataclass below; `grouped` spreads
+the group's fields over the signature that typer reads.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from hccl_py.cli.errors import PipeClosedError
+
+__all__ = ["Call", "Output", "Sizes", "grouped"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a collective: op, ranks, data, and how its executor is chosen."""
+
+    op: Annotated[
+        str, typer.Argument(metavar="OP", show_default=False, help="The op, such as all_gather.")
+    ]
+    ranks: Annotated[
+        int | None,
+        typer.Option(
+            "--ranks", metavar="N", help="As few servers as hold N ranks. Without anything: 4."
+        ),
+    ] = None
+    servers: Annotated[
+        int | None, typer.Option("--servers", metavar="S", help="Servers, instead of --ranks.")
+    ] = None
+    devices: Annotated[
+        int | None, typer.Option("--devices", metavar="D", help="Devices of each server.")
+    ] = None
+    topology: Annotated[
+        str, typer.Option("--topology", metavar="PRESET", help="`hccl-py list` shows the presets.")
+    ] = "atlas-800t-a2"
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            "--executor",
+            metavar="NAME",
+            help="Run this executor; module:Class takes one from the current folder.",
+        ),
+    ] = None
+    algo: Annotated[
+        str | None,
+        typer.Option(
+            "--algo", metavar="LEVELS", help='HCCL_ALGO, such as "level0:NA;level1:ring".'
+        ),
+    ] = None
+    mode: Annotated[
+        str | None, typer.Option("--mode", metavar="MODE", help="op_base (the default) or graph.")
+    ] = None
+    platform: Annotated[
+        str, typer.Option("--platform", metavar="NAME", help="Where programs run.")
+    ] = "emulated"
+    deterministic: Annotated[
+        bool,
+        typer.Option("--deterministic", help="As HCCL_DETERMINISTIC=true: a fixed order of sums."),
+    ] = False
+    buffsize: Annotated[
+        int | None,
+        typer.Option("--buffsize", metavar="MB", help="HCCL_BUFFSIZE: each CCL buffer, else 200."),
+    ] = None
+    dtype: Annotated[
+        str, typer.Option("-d", "--dtype", metavar="TYPE", help="Data type, such as fp16.")
+    ] = "fp32"
+    reduce_op: Annotated[
+        str, typer.Option("-o", "--reduce-op", metavar="OP", help="sum, prod, max or min.")
+    ] = "sum"
+    root: Annotated[
+        int | None,
+        typer.Option("-r", "--root", metavar="RANK", help="Root, for ops that have one."),
+    ] = None
+    minbytes: Annotated[
+        str,
+        typer.Option("-b", "--minbytes", metavar="SIZE", help="Data size; K, M, G mean 1024^k."),
+    ] = "1M"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes after the first, by hccl_test's rules."""
+
+    maxbytes: Annotated[
+        str | None,
+        typer.Option("-e", "--maxbytes", metavar="SIZE", help="The largest size; without: -b."),
+    ] = None
+    stepfactor: Annotated[
+        int | None,
+        typer.Option(
+            "-f", "--stepfactor", metavar="F", help="Multiply the size by F; wins over -i."
+        ),
+    ] = None
+    stepbytes: Annotated[
+        str | None,
+        typer.Option(
+            "-i",
+            "--stepbytes",
+            metavar="SIZE",
+            help="Add to the size; without: a tenth of -e minus -b. 0: only -b.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """How a command speaks."""
+
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON document on stdout, nothing else.")
+    ] = False
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose dataclass parameters are replaced by their fields, one option each."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {n: hint for n, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        spread = _fields(groups[name]) if name in groups else [parameter]
+        parameters += [
+            p.replace(
+                kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints.get(p.name, p.annotation)
+            )
+            for p in spread
+        ]
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
+        try:
+            command(**given)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise PipeClosedError from None
+
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {p.name: p.annotation for p in parameters}
+    del called.__wrapped__
+    return called
+
+
+def _fields(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    found = inspect.signature(group).parameters.values()
+    return [parameter.replace(annotation=hints[parameter.name]) for parameter in found]

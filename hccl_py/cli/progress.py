@@ -1,0 +1,66 @@
+"""A progress bar on stderr, only for people who wait."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+__all__ = ["Bar"]
+
+PATIENCE_S = 1.0
+"""How long nothing is shown: loading rich costs more than most runs."""
+
+REFRESH_S = 0.1
+
+
+class Bar:
+    """Shows the iterations of one row; it vanishes at the end, before the row is printed."""
+
+    def __init__(self, title: str, total: int) -> None:
+        self._title, self._total, self._done = title, total, 0
+        self._next = time.monotonic() + PATIENCE_S
+        self._shown: Progress | None = None
+
+    def advance(self) -> None:
+        """Count one iteration."""
+        self._done += 1
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + REFRESH_S
+            if sys.stderr.isatty():
+                self._show()
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._shown is not None:
+            self._shown.stop()
+
+    def _show(self) -> None:
+        if self._shown is None:
+            from rich.console import Console
+            from rich.progress import Progress
+
+            # No refresh thread and no redirection: rows go to stdout, whoever reads it.
+            self._shown = Progress(
+                console=Console(stderr=True),
+                transient=True,
+                auto_refresh=False,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._shown.add_task(self._title, total=self._total)
+            self._shown.start()
+        self._shown.update(self._shown.task_ids[0], completed=self._done)
+        self._shown.refresh()

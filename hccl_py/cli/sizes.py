@@ -1,0 +1,64 @@
+"""Data sizes as hccl_test takes them: `4K`, `64M`, and the rows of a table from -b to -e."""
+
+import re
+from collections.abc import Sequence
+
+from hccl_py.cli.options import Sizes
+from hccl_py.errors import ParameterError
+
+__all__ = ["last_size", "parse_size", "row_sizes"]
+
+_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+LARGEST = 1 << 60
+
+
+def parse_size(text: str, option: str) -> int:
+    """Return the bytes of `64M`; ParameterError names the option and what was expected."""
+    match = re.fullmatch(r"([0-9]{1,19})([KMG]?)", text.strip().upper())
+    if not match:
+        raise ParameterError(
+            f"{option} {text!r} is not a size.",
+            "Give bytes as a whole number, with K, M or G for 1024, 1024^2 or 1024^3: 64M.",
+        )
+    size = int(match[1]) * _SUFFIXES[match[2]]
+    if size > LARGEST:
+        raise ParameterError(f"{option} {text!r} is more than 2^60 bytes.", "Give a smaller size.")
+    return size
+
+
+def last_size(minbytes: str, sizes: Sizes) -> int:
+    """Return -e, or -b where it is not given."""
+    if sizes.maxbytes is None:
+        return parse_size(minbytes, "-b/--minbytes")
+    return parse_size(sizes.maxbytes, "-e/--maxbytes")
+
+
+def row_sizes(minbytes: str, sizes: Sizes) -> Sequence[int]:
+    """Return the sizes of all rows, smallest first."""
+    first = parse_size(minbytes, "-b/--minbytes")
+    last = last_size(minbytes, sizes)
+    if last < first:
+        raise ParameterError(
+            f"-e/--maxbytes {sizes.maxbytes!r} is less than -b/--minbytes {minbytes!r}.",
+            "Give -e at least -b.",
+        )
+    given = sizes.stepbytes
+    step = -(-(last - first) // 10) if given is None else parse_size(given, "-i/--stepbytes")
+    if sizes.stepfactor is not None:
+        return _multiplied(first, last, sizes.stepfactor)
+    return range(first, last + 1, step) if step else [first]
+
+
+def _multiplied(size: int, last: int, factor: int) -> list[int]:
+    if factor < 2:
+        raise ParameterError(f"-f/--stepfactor is {factor}.", "Give 2 or more.")
+    if size == 0 < last:
+        raise ParameterError(
+            f"-f/--stepfactor {factor} never leads away from 0 bytes.", "Give -b 1 or more, or -i."
+        )
+    found = [size]
+    while size and size * factor <= last:
+        size *= factor
+        found.append(size)
+    return found

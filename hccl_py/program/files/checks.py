@@ -1,0 +1,171 @@
+"""How the parts of a file are checked, and how a defect is said: one sentence with the JSON path.
+
+    ring.json: tasks.0.1[3][2]: expected a notify's index from 0 to 32766, found true.
+
+Checks take whole columns: the good case costs a few passes in C, and only a bad column is searched
+for its first bad value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from hccl_py.errors import ProgramFileError, did_you_mean
+from hccl_py.values import IntArray
+
+__all__ = [
+    "LIMIT",
+    "MAX_BUFFERS",
+    "MAX_CELLS",
+    "MAX_NUMBER",
+    "MAX_QUEUES",
+    "MAX_RANKS",
+    "MAX_SLOTS",
+    "Where",
+    "a_list",
+    "a_text",
+    "an_object",
+    "at",
+    "defect",
+    "frozen",
+    "numbered",
+    "only_keys",
+    "spell",
+    "whole",
+]
+
+LIMIT = 2**62 - 1
+"""The largest offset, length or count: the sum of two of them still fits 64 bits."""
+
+MAX_RANKS = 1 << 16
+MAX_NUMBER = (1 << 15) - 1
+"""The first stream number and notify index that is refused (the columns have 16 bits)."""
+
+MAX_BUFFERS = 127
+MAX_QUEUES = 1 << 22
+"""Ranks times streams of one JSON file."""
+
+MAX_CELLS = 1 << 24
+"""Notify cells of one JSON file: every transport end has as many as the end that has most."""
+
+MAX_SLOTS = 1 << 17
+"""Local notifies of one rank of a JSON file."""
+
+Where = Callable[[int], str]
+"""From the position in a column to the JSON path."""
+
+_PLAIN_KEY = re.compile(r"[\w:-]{1,40}", re.ASCII)
+_SHOWN = 40
+
+
+def at(path: str, *keys: int | str) -> str:
+    """Return the path of a member: positions in brackets, plain keys after a dot."""
+    for key in keys:
+        if isinstance(key, int):
+            path += f"[{key}]"
+        elif _PLAIN_KEY.fullmatch(key):
+            path = f"{path}.{key}" if path else key
+        else:
+            path += f"[{spell(key)}]"
+    return path
+
+
+def defect(path: str, expected: str, found: str, hint: str) -> ProgramFileError:
+    """Return the error for one place of a file; `$` is the whole document."""
+    return ProgramFileError(f"{path or '$'}: expected {expected}, found {found}.", hint)
+
+
+def spell(value: object) -> str:
+    """Return a value as JSON writes it, cut where it is long."""
+    if isinstance(value, dict):
+        return f"an object of {len(value)} keys"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if isinstance(value, str) and len(value) > _SHOWN:
+        value = value[:_SHOWN] + "..."
+    text = json.dumps(value, ensure_ascii=False)
+    text = text if len(text) <= 2 * _SHOWN else text[:_SHOWN] + "..."
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def an_object(path: str, value: object, hint: str = "Write it in braces.") -> dict[str, Any]:
+    """Return a value that must be an object."""
+    if not isinstance(value, dict):
+        raise defect(path, "an object", spell(value), hint)
+    return value
+
+
+def a_list(path: str, value: object, hint: str = "Write it in brackets.") -> list[Any]:
+    """Return a value that must be a list."""
+    if not isinstance(value, list):
+        raise defect(path, "a list", spell(value), hint)
+    return value
+
+
+def a_text(path: str, value: object) -> str:
+    """Return a value that must be a string of whole characters."""
+    if not isinstance(value, str):
+        raise defect(path, "a string", spell(value), "Write it in quotes.")
+    if not value.isascii() and re.search("[\ud800-\udfff]", value):
+        raise defect(path, "a string", "half of a surrogate pair", "Write the character as UTF-8.")
+    return value
+
+
+def only_keys(path: str, mapping: Mapping[str, object], known: Collection[str]) -> None:
+    """Refuse the first key that the format does not have here: it would be overlooked."""
+    for key in mapping:
+        if key not in known:
+            hint = did_you_mean(key[:_SHOWN], known)
+            raise defect(at(path, key), "a key of the format", spell(key), hint)
+
+
+def whole(
+    values: Sequence[Any], where: Where, what: str, low: int = 0, high: int = LIMIT
+) -> IntArray:
+    """Return values that must be whole numbers (true is none) from low to high, as a column."""
+    try:
+        if set(map(type, values)) <= {int}:
+            column = np.array(values, np.int64)
+            if not len(column) or (column.min() >= low and column.max() <= high):
+                return column
+    except OverflowError:
+        pass
+    bad = next(i for i, v in enumerate(values) if type(v) is not int or not low <= v <= high)
+    expected = f"{what} from {low} to {'2**62 - 1' if high == LIMIT else high}"
+    hint = "Write a plain number in that range: no quotes, no fraction."
+    raise defect(where(bad), expected, spell(values[bad]), hint)
+
+
+def numbered(path: str, value: object, below: int, what: str) -> list[tuple[int, Any]]:
+    """Return the members of an object whose keys are numbers (of ranks, streams), in their order.
+
+    A key has no sign, blank or leading zero, so that no number can stand there twice.
+    """
+    mapping = an_object(path, value, f'Its keys are the numbers of {what}s, such as "0".')
+    numbers = _numbers_below(below)
+    for key in _unknown(mapping, numbers):
+        expected = f"the number of a {what} below {below}"
+        hint = f"{what.capitalize()}s are numbered from 0, without leading zeros."
+        raise defect(at(path, key), expected, f"the key {spell(key)}", hint)
+    return sorted([(numbers[key], item) for key, item in mapping.items()], key=lambda m: m[0])
+
+
+def _unknown(keys: Iterable[str], known: Mapping[str, int]) -> Iterable[str]:
+    return (key for key in keys if key not in known)
+
+
+@lru_cache(maxsize=8)
+def _numbers_below(below: int) -> dict[str, int]:
+    return {str(number): number for number in range(below)}
+
+
+def frozen(column: IntArray) -> IntArray:
+    """Return a column that nobody can change any more."""
+    column.flags.writeable = False
+    return column

@@ -1,0 +1,216 @@
+"""From task lists to columns: all tasks of one name at a time, one member after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import TaskKind
+from hccl_py.errors import did_you_mean
+from hccl_py.op_param import OpParam
+from hccl_py.program.files.checks import MAX_NUMBER, Where, defect, spell, whole
+from hccl_py.program.files.ends import Ends
+from hccl_py.program.files.memory import Memory
+from hccl_py.program.files.op import reduce_op
+from hccl_py.program.files.rows import Rows
+from hccl_py.values import IntArray
+
+__all__ = ["SHAPES", "Columns", "Shape", "columns_from"]
+
+
+class Shape(NamedTuple):
+    """What stands behind the name of a task; `remote` is the slice that lies at the peer."""
+
+    kind: TaskKind
+    members: tuple[str, ...]
+    remote: str = ""
+
+    def usage(self, name: str) -> str:
+        """Return the task as one would write it."""
+        return f'["{name}", {", ".join(self.members)}]'
+
+
+SHAPES = {
+    "copy": Shape(TaskKind.COPY, ("src", "dst")),
+    "reduce": Shape(TaskKind.REDUCE, ("op", "src", "dst")),
+    "read": Shape(TaskKind.READ, ("peer", "src", "dst"), "src"),
+    "read_reduce": Shape(TaskKind.READ_REDUCE, ("peer", "op", "src", "dst"), "src"),
+    "write": Shape(TaskKind.WRITE, ("peer", "src", "dst"), "dst"),
+    "write_reduce": Shape(TaskKind.WRITE_REDUCE, ("peer", "op", "src", "dst"), "dst"),
+    "post": Shape(TaskKind.NOTIFY_POST, ("peer", "index")),
+    "wait": Shape(TaskKind.NOTIFY_WAIT, ("peer", "index")),
+    "compute": Shape(TaskKind.COMPUTE, ("us",)),
+    "local_post": Shape(TaskKind.NOTIFY_POST, ("stream", "index")),
+    "local_wait": Shape(TaskKind.NOTIFY_WAIT, ("index",)),
+}
+_NAMES = tuple(SHAPES)
+_CODES = {name: code for code, name in enumerate(_NAMES)}
+
+
+class Columns:
+    """One value per task: kind, the key of the end (-1: none), the stream that owns the notify (-1:
+    the notify is an end's), its index, and the fields of Instruction.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.src_offset, self.src_size, self.dst_offset, self.dst_size = (
+            np.zeros(rows, np.int64) for _ in range(4)
+        )
+        self.key = np.full(rows, -1)
+        self.owner, self.index = (np.full(rows, -1, np.int32) for _ in range(2))
+        self.kind, self.src_buffer, self.dst_buffer, self.dtype, self.reduce = (
+            np.full(rows, -1, np.int8) for _ in range(5)
+        )
+        self.microseconds = np.zeros(rows)
+
+    @property
+    def posts(self) -> npt.NDArray[np.bool_]:
+        """Whether each task is a post."""
+        return np.equal(self.kind, TaskKind.NOTIFY_POST)
+
+
+def columns_from(rows: Rows, ends: Ends, memory: Memory, op: OpParam) -> Columns:
+    """Return the columns of all tasks; the objects at their ends are read elsewhere."""
+    codes = np.fromiter(map(_CODES.get, rows.names, repeat(-1)), np.int8, len(rows))
+    for row in np.flatnonzero(codes < 0)[:1].tolist():
+        name = rows.names[row]
+        hint = did_you_mean(name[:40], _NAMES)
+        raise defect(rows.path(row, 0), "the name of a task", spell(name), hint)
+    columns = Columns(len(rows))
+    for code in np.unique(codes).tolist():
+        _Reader(_NAMES[code], np.flatnonzero(codes == code), rows, columns, ends, memory).read()
+    moves = columns.src_buffer >= 0
+    columns.dtype[moves] = op.dtype.number
+    return columns
+
+
+class _Reader:
+    """Reads all tasks of one name."""
+
+    def __init__(
+        self, name: str, at: IntArray, rows: Rows, columns: Columns, ends: Ends, memory: Memory
+    ) -> None:
+        self.name, self.shape = name, SHAPES[name]
+        self.at, self.rows, self.columns = at, rows, columns
+        self.ends, self.memory = ends, memory
+        self.rank = rows.rank[at]
+
+    def read(self) -> None:
+        """Fill the columns, member by member."""
+        self._check_length()
+        self.columns.kind[self.at] = self.shape.kind
+        if self.name == "local_wait":
+            self.columns.owner[self.at] = self.rows.stream[self.at]
+        tasks = self.rows.picked(self.at)
+        readers: dict[str, Callable[[list[Any], int], None]] = {
+            "peer": self._peer,
+            "op": self._op,
+            "src": self._src,
+            "dst": self._dst,
+            "stream": self._stream,
+            "index": self._index,
+            "us": self._microseconds,
+        }
+        for position, member in enumerate(self.shape.members, 1):
+            readers[member]([task[position] for task in tasks], position)
+        if "src" in self.shape.members:
+            self._check_sizes()
+
+    def _where(self, *keys: int) -> Where:
+        return self.rows.where(self.at, *keys)
+
+    def _check_length(self) -> None:
+        wrong = self.rows.fields[self.at] != len(self.shape.members)
+        for row in self.at[wrong][:1].tolist():
+            expected = self.shape.usage(self.name)
+            found = f"{self.rows.fields[row]} members behind the name"
+            hint = "Slices are [buffer, offset, length] in bytes; an object may follow."
+            raise defect(self.rows.path(row), expected, found, hint)
+
+    def _peer(self, values: list[Any], position: int) -> None:
+        self.columns.key[self.at] = self.ends.keys(self.rank, values, self._where(position))
+
+    def _op(self, values: list[Any], position: int) -> None:
+        known: dict[Any, int] = {}
+        numbers = []
+        for k, value in enumerate(values):
+            if type(value) is not str or value not in known:
+                found = reduce_op(self.rows.path(int(self.at[k]), position), value)
+                known[value] = int(found)
+            numbers.append(known[value])
+        self.columns.reduce[self.at] = numbers
+
+    def _src(self, values: list[Any], position: int) -> None:
+        columns = self.columns
+        found = self._slices(values, position, self._owner("src"))
+        columns.src_buffer[self.at], columns.src_offset[self.at], columns.src_size[self.at] = found
+
+    def _dst(self, values: list[Any], position: int) -> None:
+        columns = self.columns
+        found = self._slices(values, position, self._owner("dst"))
+        columns.dst_buffer[self.at], columns.dst_offset[self.at], columns.dst_size[self.at] = found
+
+    def _stream(self, values: list[Any], position: int) -> None:
+        where = self._where(position)
+        self.columns.owner[self.at] = whole(values, where, "a stream", 0, MAX_NUMBER - 1)
+
+    def _index(self, values: list[Any], position: int) -> None:
+        where = self._where(position)
+        self.columns.index[self.at] = whole(values, where, "a notify's index", 0, MAX_NUMBER - 1)
+
+    def _microseconds(self, values: list[Any], position: int) -> None:
+        if not all(map(_is_duration, values)):
+            k = next(k for k, value in enumerate(values) if not _is_duration(value))
+            hint = "A kernel takes 0 microseconds or more, and ends."
+            where = self.rows.path(int(self.at[k]), position)
+            raise defect(where, "microseconds from 0 to 1e12", spell(values[k]), hint)
+        self.columns.microseconds[self.at] = values
+
+    def _owner(self, side: str) -> IntArray:
+        """Return whose memory a side lies in."""
+        if side != self.shape.remote:
+            return self.rank
+        return self.ends.peers(self.columns.key[self.at])
+
+    def _slices(
+        self, values: list[Any], position: int, owner: IntArray
+    ) -> tuple[IntArray, IntArray, IntArray]:
+        """Return buffers, offsets and lengths of a column of [buffer, offset, length]."""
+        for k, value in enumerate(values):
+            if type(value) is not list or len(value) != 3:
+                path = self.rows.path(int(self.at[k]), position)
+                hint = 'Such as ["IN", 0, 64], in bytes.'
+                raise defect(path, "[buffer, offset, length]", spell(value), hint)
+        buffers = self._buffers([value[0] for value in values], position, owner)
+        offsets = whole([v[1] for v in values], self._where(position, 1), "an offset in bytes")
+        sizes = whole([v[2] for v in values], self._where(position, 2), "a length in bytes")
+        return buffers, offsets, sizes
+
+    def _buffers(self, names: Sequence[Any], position: int, owner: IntArray) -> IntArray:
+        known: dict[Any, int] = {}
+        numbers = np.empty(len(names), np.int64)
+        for k, name in enumerate(names):
+            if type(name) is not str or name not in known:
+                path = self.rows.path(int(self.at[k]), position, 0)
+                known[name] = self.memory.number(name, path)
+            numbers[k] = known[name]
+        for k in np.flatnonzero(~self.memory.known[owner, numbers])[:1].tolist():
+            path = self.rows.path(int(self.at[k]), position, 0)
+            hint = f"Add it to buffers.{owner[k]} with its size."
+            raise defect(path, f"a buffer of rank {owner[k]}", spell(names[k]), hint)
+        return numbers
+
+    def _check_sizes(self) -> None:
+        source, target = self.columns.src_size[self.at], self.columns.dst_size[self.at]
+        for k in np.flatnonzero(source != target)[:1].tolist():
+            path = self.rows.path(int(self.at[k]), len(self.shape.members), 2)
+            hint = "Both sides of a task have the same length."
+            raise defect(path, f"{source[k]} bytes as in the source", str(target[k]), hint)
+
+
+def _is_duration(value: object) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 1e12  # type: ignore[operator]

@@ -1,0 +1,151 @@
+"""Where the notifies of a file lie: transport ends, cells and slots, as recording lays them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.program.files.checks import MAX_CELLS, MAX_QUEUES, MAX_SLOTS, defect
+from hccl_py.program.files.columns import Columns
+from hccl_py.program.files.ends import Ends, Wires
+from hccl_py.program.files.memory import Memory
+from hccl_py.program.files.requests import Requests
+from hccl_py.program.files.rows import Rows
+from hccl_py.program.files.stated import FileDeclared, FileTransports
+from hccl_py.program.transports import OWN_NOTIFIES, LocalNotifies, Transports
+from hccl_py.values import IntArray
+
+__all__ = ["Layout", "layout_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The notifies of a program, and the end, peer and cell of every task (-1: none)."""
+
+    transports: Transports
+    local_notifies: LocalNotifies
+    declared: FileDeclared
+    end: IntArray
+    peer: IntArray
+    cell: IntArray
+
+
+def layout_of(
+    rows: Rows, columns: Columns, ends: Ends, requests: Requests, memory: Memory
+) -> Layout:
+    """Lay out all ends and notifies that are requested or used."""
+    away = columns.key >= 0
+    wires = ends.wires(np.concatenate([columns.key[away], requests.channels[1]]))
+    end, peer, cell = (np.full(len(rows), -1) for _ in range(3))
+    end[away] = wires.rows(columns.key[away])
+    peer[away] = wires.peer[end[away]]
+    remote = away & (columns.index >= 0)
+    owner = np.where(columns.posts[remote], wires.far[end[remote]], end[remote])
+    index = columns.index[remote].astype(np.int64)
+    transports = _transports(wires, owner, index, requests)
+    cell[remote] = owner * transports.stride + index
+    local = columns.owner >= 0
+    stream, index = columns.owner[local].astype(np.int64), columns.index[local].astype(np.int64)
+    declared = _declared(rows, (rows.rank[local], stream, index), requests, memory)
+    notifies, slots = _local_notifies(declared, stream, index)
+    cell[local] = transports.cells + rows.rank[local] * len(notifies.slots) + slots
+    return Layout(transports, notifies, declared, end, peer, cell)
+
+
+def _transports(wires: Wires, owner: IntArray, index: IntArray, requests: Requests) -> Transports:
+    """Return the ends; `owner` and `index` are the notifies that tasks use."""
+    used = np.zeros(len(wires.keys), np.int64)
+    np.maximum.at(used, owner, index + 1)
+    notifies = _requested(wires, used, requests).astype(np.int16)
+    slots = int(used.max(initial=0))
+    stride = max(slots, int(notifies.max(initial=0)))
+    if stride * len(used) > MAX_CELLS:
+        hint = f"{len(used)} ends of transports have {stride} notifies each."
+        raise defect("tasks", f"at most {MAX_CELLS} notifies", str(stride * len(used)), hint)
+    plain = Transports(
+        wires.planes,
+        wires.rank,
+        wires.peer,
+        wires.plane,
+        wires.kind,
+        wires.far,
+        wires.exports,
+        notifies,
+    )
+    return FileTransports(**vars(plain), slots=slots) if slots > plain.stride else plain
+
+
+def _requested(wires: Wires, used: IntArray, requests: Requests) -> IntArray:
+    """Return the notifies of every end: as its rank states them (0 for an end that it leaves out),
+    else as the link does, else as many as the other side states or both use.
+    """
+    stated = wires.notifies.copy()
+    stated[requests.states_channels[wires.rank]] = 0
+    _, keys, count = requests.channels
+    stated[wires.rows(keys)] = count
+    theirs, both = stated[wires.far], np.maximum(used, used[wires.far])
+    silent = np.where(theirs > 0, np.maximum(theirs, used), np.maximum(OWN_NOTIFIES, both))
+    return np.where(stated < 0, silent, stated)
+
+
+def _declared(
+    rows: Rows,
+    used: tuple[IntArray, IntArray, IntArray],
+    requests: Requests,
+    memory: Memory,
+) -> FileDeclared:
+    """Return the requests of all ranks; `used` has rank, stream and index of local notifies."""
+    rank, stream, index = used
+    ranks, (stating, streams, counts) = len(memory.sizes), requests.local
+    numbers = (rows.queue_stream, requests.streams - 1, stream, streams)
+    top = max(int(column.max(initial=0)) for column in numbers)
+    if ranks * (top + 1) > MAX_QUEUES:
+        hint = f"There are {ranks} ranks, and streams up to {top}."
+        raise defect("tasks", f"at most {MAX_QUEUES} streams", str(ranks * (top + 1)), hint)
+    notifies = np.zeros((ranks, top + 1), np.int64)
+    notifies[stating, streams] = counts
+    silent = ~requests.states_local[rank]
+    np.maximum.at(notifies, (rank[silent], stream[silent]), index[silent] + 1)
+    last = np.zeros(ranks, np.int64)
+    np.maximum.at(last, rows.queue_rank, rows.queue_stream * (np.diff(rows.first) > 0))
+    subs = np.where(requests.streams < 0, last, requests.streams - 1)
+    return FileDeclared(subs, notifies.sum(axis=1), _scratch(memory), notifies)
+
+
+def _scratch(memory: Memory) -> IntArray:
+    number = memory.numbers.get("SCRATCH")
+    return np.zeros(len(memory.sizes), np.int64) if number is None else memory.sizes[:, number]
+
+
+def _local_notifies(
+    declared: FileDeclared, stream: IntArray, index: IntArray
+) -> tuple[LocalNotifies, IntArray]:
+    """Return the slots of all ranks in the order of LocalNotifies.of, and the slot of every used
+    notify.
+    """
+    subs = int(declared.sub_streams.max())
+    most = declared.local_notifies.max(axis=0)
+    np.maximum.at(most, stream, index + 1)
+    most[0] = max(most[0], subs)
+    most[1 : subs + 1] = np.maximum(most[1 : subs + 1], 1)
+    first = np.cumsum(most) - most
+    count = int(most.sum())
+    if count > MAX_SLOTS or count * len(declared.notifies) > MAX_CELLS:
+        hint = "Every rank has as many as the streams that have most."
+        raise defect("tasks", f"at most {MAX_SLOTS} notifies of a rank", str(count), hint)
+    owner = np.repeat(np.arange(len(most)), most)
+    number = np.arange(count) - first[owner]
+    order = np.lexsort((number, owner, _group(owner, number, subs)))
+    slot = np.empty(count, np.int64)
+    slot[order] = np.arange(count)
+    pairs = zip(owner[order].tolist(), number[order].tolist(), strict=True)
+    return LocalNotifies(tuple(pairs)), slot[first[stream] + index]
+
+
+def _group(owner: IntArray, number: IntArray, subs: int) -> npt.NDArray[np.int64]:
+    """Return 0 for main's notifies, one per sub stream, 1 for those of the subs, 2 for others."""
+    of_main = (owner == 0) & (number < subs)
+    of_sub = (owner > 0) & (owner <= subs) & (number == 0)
+    return np.where(of_main, 0, np.where(of_sub, 1, 2))

@@ -1,0 +1,188 @@
+"""Which transport end a task means, in the general form: links with ids, any number between two
+ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hccl_py.enums import LinkKind
+from hccl_py.errors import ProgramFileError, did_you_mean
+from hccl_py.program.files.checks import (
+    MAX_NUMBER,
+    Where,
+    a_list,
+    a_text,
+    at,
+    defect,
+    numbered,
+    spell,
+    whole,
+)
+from hccl_py.program.files.ends import (
+    Ends,
+    PairEnds,
+    Wires,
+    check_other,
+    export_table,
+    exported_by,
+    planes_of,
+)
+from hccl_py.program.files.memory import Memory
+from hccl_py.program.files.models import FileModel, LinkModel, checked
+from hccl_py.values import IntArray
+
+__all__ = ["LinkEnds", "ends_from"]
+
+
+def ends_from(file: FileModel, memory: Memory) -> Ends:
+    """Return the ends of the short or the general form, whichever the file has."""
+    if file.links is None:
+        exports = exported_by(file.exported or [], memory, "exported")
+        kind = LinkKind.RDMA if file.link == "rdma" else LinkKind.SDMA
+        plane = "flat" if file.plane is None else a_text("plane", file.plane)
+        return PairEnds(file.ranks, kind, exports, plane)
+    for name in ("link", "exported", "plane"):
+        if getattr(file, name) is not None:
+            hint = "Links state kind, exports and plane themselves; keep one of the two forms."
+            raise defect(name, "nothing beside links", spell(getattr(file, name)), hint)
+    links = [checked(LinkModel, v, at("links", k)) for k, v in enumerate(file.links)]
+    return LinkEnds(links, file.ranks, memory)
+
+
+class LinkEnds:
+    """The general form. A key is the row of an end."""
+
+    def __init__(self, links: Sequence[LinkModel], ranks: int, memory: Memory) -> None:
+        self._ranks = ranks
+        self._numbers = _numbers(links)
+        self._wires, self._rows = _laid_out(links, _pairs(links, ranks), memory)
+        pairs = self._wires.rank * ranks + self._wires.peer
+        self._by_pair = np.argsort(pairs, kind="stable")
+        self._pairs = pairs[self._by_pair]
+
+    def keys(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
+        """Return the end of every reference; a peer's rank will do where one link leads there."""
+        is_name = np.array([type(reference) is str for reference in references], bool)
+        keys = np.empty(len(is_name), np.int64)
+        for find, mine in ((self._by_rank, ~is_name), (self._by_name, is_name)):
+            rows = np.flatnonzero(mine).tolist()
+            picked = [references[row] for row in rows]
+            keys[mine] = find(rank[mine], picked, _Picked(where, rows))
+        return keys
+
+    def peers(self, keys: IntArray) -> IntArray:
+        """Return the rank at the other side of each end."""
+        return self._wires.peer[keys]
+
+    def wires(self, keys: IntArray) -> Wires:
+        """Return the ends of all links."""
+        return self._wires
+
+    def _by_rank(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
+        peers = whole(references, where, "a peer's rank (or link:ID)", 0, self._ranks - 1)
+        check_other(rank, peers, where)
+        pairs = rank * self._ranks + peers
+        first = np.searchsorted(self._pairs, pairs)
+        count = np.searchsorted(self._pairs, pairs, "right") - first
+        for k in np.flatnonzero(count != 1)[:1].tolist():
+            expected = f"one link between ranks {rank[k]} and {peers[k]}"
+            hint = "Say which one: link:ID." if count[k] else "Add the link to links."
+            raise defect(where(k), expected, f"{count[k]} of them", hint)
+        return self._by_pair[first]
+
+    def _by_name(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
+        numbers = np.array([self._numbers.get(name, -1) for name in references], np.int64)
+        for k in np.flatnonzero(numbers < 0)[:1].tolist():
+            hint = did_you_mean(references[k][:40], list(self._numbers)[:1000])
+            raise defect(where(k), "a peer's rank or link:ID", spell(references[k]), hint)
+        rows = self._rows[numbers]
+        mine = self._wires.rank[rows] == rank[:, None]
+        for k in np.flatnonzero(~mine.any(axis=1))[:1].tolist():
+            a, b = self._wires.rank[rows[k]].tolist()
+            hint = f"{references[k]} connects ranks {a} and {b}."
+            raise defect(where(k), f"a link of rank {rank[k]}", spell(references[k]), hint)
+        return np.where(mine[:, 0], rows[:, 0], rows[:, 1])
+
+
+class _Picked:
+    """Paths of some rows of a column."""
+
+    def __init__(self, where: Where, rows: list[int]) -> None:
+        self._where = where
+        self._rows = rows
+
+    def __call__(self, position: int) -> str:
+        return self._where(self._rows[position])
+
+
+def _numbers(links: Sequence[LinkModel]) -> dict[str, int]:
+    whole([link.id for link in links], lambda k: at("links", k, "id"), "the number of a link")
+    numbers: dict[str, int] = {}
+    for number, link in enumerate(links):
+        if numbers.setdefault(f"link:{link.id}", number) != number:
+            hint = "Number the links from 0."
+            raise defect(at("links", number, "id"), "an id of its own", f"{link.id} again", hint)
+    return numbers
+
+
+def _pairs(links: Sequence[LinkModel], ranks: int) -> IntArray:
+    """Return the two ranks of every link, [links, 2]."""
+    for number, link in enumerate(links):
+        if len(link.ranks) != 2:
+            raise defect(at("links", number, "ranks"), "two ranks", spell(link.ranks), "[0, 1]")
+    both = [rank for link in links for rank in link.ranks]
+    column = whole(both, lambda k: at("links", k // 2, "ranks", k % 2), "a rank", 0, ranks - 1)
+    pairs = column.reshape(-1, 2)
+    check_other(pairs[:, 0], pairs[:, 1], lambda k: at("links", k, "ranks"))
+    return pairs
+
+
+def _laid_out(
+    links: Sequence[LinkModel], pairs: IntArray, memory: Memory
+) -> tuple[Wires, IntArray]:
+    """Return the ends sorted by plane, rank, peer and link, and the two rows of every link."""
+    planes = planes_of([a_text(at("links", k, "plane"), v.plane) for k, v in enumerate(links)])
+    plane = np.repeat(np.array([planes.index(link.plane) for link in links], np.int64), 2)
+    notifies = [link.notifies for link in links]
+    count = whole(
+        notifies, lambda k: at("links", k, "notifies"), "a number of notifies", 0, MAX_NUMBER
+    )
+    kind = np.array([LinkKind[link.kind.upper()] for link in links], np.int8)
+    rank, peer = pairs.ravel(), pairs[:, ::-1].ravel()
+    order = np.lexsort((peer, rank, plane))
+    row = np.empty(len(order), np.int64)
+    row[order] = np.arange(len(order))
+    exports = [e for k, link in enumerate(links) for e in _exports(link, pairs[k], memory, k)]
+    wires = Wires(
+        planes=planes,
+        keys=np.arange(len(order)),
+        rank=rank[order],
+        peer=peer[order],
+        plane=plane[order],
+        kind=np.repeat(kind, 2)[order],
+        far=row.reshape(-1, 2)[:, ::-1].ravel()[order],
+        exports=export_table(exports)[order],
+        notifies=np.repeat(count, 2)[order],
+    )
+    return wires, row.reshape(-1, 2)
+
+
+def _exports(link: LinkModel, pair: IntArray, memory: Memory, number: int) -> list[list[int]]:
+    """Return what each of the two ranks exports; nothing where it is left out."""
+    path = at("links", number, "exports")
+    found: dict[int, list[int]] = {}
+    for rank, names in numbered(path, link.exports, len(memory.sizes), "rank"):
+        place = at(path, str(rank))
+        if rank not in pair:
+            raise _no_side(place, link)
+        found[rank] = exported_by(a_list(place, names), memory, place)
+    return [found.get(rank, []) for rank in pair.tolist()]
+
+
+def _no_side(place: str, link: LinkModel) -> ProgramFileError:
+    a, b = link.ranks
+    return defect(place, f"rank {a} or {b}", "another one", "A link exports memory of its ranks.")

@@ -1,0 +1,84 @@
+"""The buffers of a file: which rank has which, and how large they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.errors import did_you_mean
+from hccl_py.program.files.checks import (
+    MAX_BUFFERS,
+    a_text,
+    an_object,
+    at,
+    defect,
+    numbered,
+    spell,
+    whole,
+)
+from hccl_py.values import IntArray
+
+__all__ = ["Memory", "memory_from"]
+
+_SHAPE = 'Write {"IN": bytes, "OUT": bytes, ...}.'
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """`names` over all ranks in the order of their first appearance; `sizes` and `known` have shape
+    [ranks, buffers].
+    """
+
+    names: tuple[str, ...]
+    sizes: IntArray
+    known: npt.NDArray[np.bool_]
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of every name."""
+        return {name: number for number, name in enumerate(self.names)}
+
+    def number(self, name: object, path: str) -> int:
+        """Return the number of a buffer that some rank must have."""
+        if not isinstance(name, str):
+            raise defect(path, "the name of a buffer", spell(name), "Write its name in quotes.")
+        if name not in self.numbers:
+            hint = did_you_mean(name[:40], self.names)
+            raise defect(path, "the name of a buffer", spell(name), hint)
+        return self.numbers[name]
+
+
+def memory_from(value: object, ranks: int) -> Memory:
+    """Return the memory of the object `buffers`; ranks that are left out have none."""
+    names: dict[str, int] = {}
+    rows: list[int] = []
+    columns: list[int] = []
+    sizes: list[Any] = []
+    for rank, buffers in numbered("buffers", value, ranks, "rank"):
+        path = at("buffers", str(rank))
+        if len(an_object(path, buffers, _SHAPE)) > MAX_BUFFERS:
+            raise _too_many(path, len(buffers))
+        rows += [rank] * len(buffers)
+        columns += [names.setdefault(name, len(names)) for name in buffers]
+        sizes += buffers.values()
+    known_names = tuple(names)
+    if len(names) > MAX_BUFFERS:
+        raise _too_many("buffers", len(names))
+    for name in known_names:
+        a_text("buffers", name)
+    table = np.zeros((ranks, len(names)), np.int64)
+    known = np.zeros(table.shape, bool)
+    table[rows, columns] = whole(
+        sizes, lambda k: at("buffers", str(rows[k]), known_names[columns[k]]), "a size in bytes"
+    )
+    known[rows, columns] = True
+    return Memory(known_names, table, known)
+
+
+def _too_many(path: str, found: int) -> Exception:
+    hint = "Ranks share the names of their buffers."
+    return defect(path, f"at most {MAX_BUFFERS} names of buffers", str(found), hint)

@@ -1,0 +1,176 @@
+"""From npz to a program: header, buffers, transports; npz_batches has the instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from hccl_py.enums import LinkKind
+from hccl_py.program.files.archive import Array, unpack
+from hccl_py.program.files.checks import (
+    LIMIT,
+    MAX_BUFFERS,
+    MAX_NUMBER,
+    MAX_RANKS,
+    MAX_SLOTS,
+    defect,
+    frozen,
+)
+from hccl_py.program.files.disk import NPZ_LIMIT
+from hccl_py.program.files.document import parse_document
+from hccl_py.program.files.formulas import REWRITE, shaped, within
+from hccl_py.program.files.guard import named
+from hccl_py.program.files.models import Strict, checked
+from hccl_py.program.files.npz_batches import Limits, batches_from
+from hccl_py.program.files.npz_write import ENDS
+from hccl_py.program.files.op import op_from
+from hccl_py.program.files.stated import FileDeclared, FileTransports
+from hccl_py.program.program import Declared, Program
+from hccl_py.program.transports import LocalNotifies, Transports
+from hccl_py.values import IntArray
+
+__all__ = ["from_npz"]
+
+_DIMENSIONS = {
+    "header": 1,
+    "buffer_sizes": 2,
+    "ends": 2,
+    "exports": 2,
+    "local_slots": 2,
+    "declared": 2,
+    "batches": 2,
+    "batch_ranks": 1,
+    "instructions": 2,
+    "durations": 1,
+    "values": 2,
+    "formula": 2,
+    "formulas": 2,
+    "pool": 1,
+    "pool_sizes": 1,
+}
+_TYPES = {"header": "u", "durations": "f"}
+_OPTIONAL = "declared_local"
+
+
+class _Header(Strict):
+    """What is not a column."""
+
+    format: Literal["hccl-py.program.npz/1"]
+    op: Any
+    ranks: int
+    executor: str
+    rounds: int
+    buffers: list[str]
+    planes: list[str]
+    slots: int
+    labels: list[str]
+    lines: list[str]
+    splits: list[str]
+
+
+def from_npz(data: bytes, name: str = "program", max_bytes: int = NPZ_LIMIT) -> Program:
+    """Return the program of an npz file that unpacks to at most `max_bytes`.
+
+    Raises ProgramFileError, whose message starts with `name` and the array, for everything that
+    `to_npz` does not write.
+    """
+
+    def read() -> Program:
+        arrays = unpack(data, [*_DIMENSIONS, _OPTIONAL], max_bytes)
+        return _program({key: _typed(arrays, key) for key in [*_DIMENSIONS, *arrays]})
+
+    return named(name, read)
+
+
+def _typed(arrays: Mapping[str, Array], name: str) -> Array:
+    """Return an array of the right type and dimensions."""
+    if name not in arrays:
+        raise defect(name, "an array", "nothing", REWRITE)
+    array, kind = arrays[name], _TYPES.get(name, "i")
+    dimensions = _DIMENSIONS.get(name, 2)
+    if array.dtype.kind != kind or array.ndim != dimensions:
+        expected = f"{dimensions} dimensions of type {kind}"
+        raise defect(name, expected, f"{array.ndim} of type {array.dtype.kind}", REWRITE)
+    return array.astype(np.int64) if kind == "i" else array
+
+
+def _program(arrays: Mapping[str, Array]) -> Program:
+    header = checked(_Header, parse_document(arrays["header"].tobytes()), "header")
+    within("header.ranks", np.array([header.ranks], object), 1, MAX_RANKS)
+    within("header.rounds", np.array([header.rounds], object), 1, LIMIT)
+    within("header.slots", np.array([header.slots], object), 0, MAX_NUMBER)
+    within("header.buffers", np.array([len(header.buffers)]), 0, MAX_BUFFERS)
+    transports = _transports(header, arrays)
+    local_notifies = _local_notifies(arrays["local_slots"])
+    sizes = shaped(arrays, "buffer_sizes", (header.ranks, len(header.buffers)))
+    within("buffer_sizes", sizes, 0, LIMIT)
+    limits = Limits(
+        ranks=header.ranks,
+        buffers=len(header.buffers),
+        labels=len(header.labels),
+        lines=len(header.lines),
+        ends=len(transports),
+        cells=transports.cells + header.ranks * len(local_notifies.slots),
+    )
+    return Program(
+        op=op_from(header.op, header.ranks, "header.op"),
+        executor=header.executor,
+        ranks=header.ranks,
+        buffers=tuple(header.buffers),
+        buffer_sizes=frozen(sizes),
+        transports=transports,
+        local_notifies=local_notifies,
+        declared=_declared(header.ranks, arrays),
+        batches=batches_from(arrays, limits),
+        labels=tuple(header.labels),
+        lines=tuple(header.lines),
+        rounds=header.rounds,
+        splits=tuple(header.splits),
+    )
+
+
+def _transports(header: _Header, arrays: Mapping[str, Array]) -> Transports:
+    count = arrays["ends"].shape[1]
+    rank, peer, plane, kind, far, notifies = shaped(arrays, "ends", (len(ENDS), count))
+    for column in (rank, peer):
+        within("ends", column, 0, header.ranks - 1)
+    within("ends", plane, 0, len(header.planes) - 1)
+    within("ends", kind, 0, len(LinkKind) - 1)
+    within("ends", far, 0, count - 1)
+    within("ends", notifies, 0, MAX_NUMBER)
+    if (far[far] != np.arange(count)).any() or (rank[far] != peer).any():
+        raise defect("ends", "every end's other side", "another end", REWRITE)
+    exports = shaped(arrays, "exports", (count, arrays["exports"].shape[1]))
+    within("exports", exports, -1, len(header.buffers) - 1)
+    plain = Transports(
+        planes=tuple(header.planes),
+        rank=rank,
+        peer=peer,
+        plane=plane,
+        kind=kind.astype(np.int8),
+        far=far,
+        exports=exports.astype(np.int8),
+        notifies=notifies.astype(np.int16),
+    )
+    return FileTransports(**vars(plain), slots=header.slots) if header.slots else plain
+
+
+def _local_notifies(slots: IntArray) -> LocalNotifies:
+    if slots.shape[1] != 2 or len(slots) > MAX_SLOTS:
+        raise defect("local_slots", "pairs of stream and index", str(slots.shape), REWRITE)
+    within("local_slots", slots, 0, MAX_NUMBER)
+    return LocalNotifies(tuple(map(tuple, slots.tolist())))
+
+
+def _declared(ranks: int, arrays: Mapping[str, Array]) -> Declared:
+    columns = shaped(arrays, "declared", (3, ranks))
+    within("declared", columns, 0, LIMIT)
+    within("declared", columns[0], 0, MAX_NUMBER)
+    subs, notifies, scratch = map(frozen, columns)
+    if _OPTIONAL not in arrays:
+        return Declared(subs, notifies, scratch)
+    local = shaped(arrays, _OPTIONAL, (ranks, arrays[_OPTIONAL].shape[1]))
+    within(_OPTIONAL, local, 0, MAX_NUMBER)
+    return FileDeclared(subs, notifies, scratch, frozen(local))

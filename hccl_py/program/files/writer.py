@@ -1,0 +1,168 @@
+"""From a program to a JSON document: one task per line, the same program gives the same bytes.
+
+The short form (`link`, `exported`) is taken where all transports are alike and no two of them
+connect the same ranks, else the general form (`links`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hccl_py.enums import LinkKind
+from hccl_py.program.files.models import FORMAT
+from hccl_py.program.files.op import op_object
+from hccl_py.program.files.stated import local_notify_counts
+from hccl_py.program.files.task_text import task_lines
+from hccl_py.program.link import Queues, queues_of
+from hccl_py.program.program import Program
+from hccl_py.program.transports import Transports
+from hccl_py.values import IntArray
+
+__all__ = ["to_json"]
+
+
+def to_json(program: Program) -> str:
+    """Return the document of a program, in the format `hccl-py.program/1`.
+
+    Two programs with the same task view, labels, source lines and requests give the same text,
+    however their ranks were batched. Tasks are listed stream by stream. Raises ProgramFileError for
+    a program that posts cells of no transport of its own.
+    """
+    transports = program.transports
+    is_short = _is_short(transports)
+    links = _links(transports)
+    head: dict[str, Any] = {"format": FORMAT}
+    if program.executor:
+        head["executor"] = program.executor
+    head |= {"op": op_object(program.op), "ranks": program.ranks}
+    if program.rounds != int(program.tasks.table.round.max(initial=0)) + 1:
+        head["rounds"] = program.rounds
+    if is_short:
+        head |= _short_form(program)
+    parts = [f'"{key}": {_compact(value)}' for key, value in head.items()]
+    if not is_short:
+        parts.append(f'"links": {_block_list(_general_form(program, links))}')
+    parts.append(f'"buffers": {_block(_buffers(program))}')
+    parts.append(f'"resources": {_block(_resources(program, links, is_short))}')
+    names = _peers(transports, links)
+    parts.append(f'"tasks": {_tasks(program, queues_of(program), task_lines(program, names))}')
+    return "{\n  " + ",\n  ".join(parts) + "\n}\n"
+
+
+_compact = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _block(members: Mapping[str, object]) -> str:
+    lines = [f"    {_compact(key)}: {_compact(value)}" for key, value in members.items()]
+    return "{\n" + ",\n".join(lines) + "\n  }" if lines else "{}"
+
+
+def _block_list(items: Iterable[object]) -> str:
+    return "[\n" + ",\n".join(f"    {_compact(item)}" for item in items) + "\n  ]"
+
+
+def _links(transports: Transports) -> IntArray:
+    """Number the links by their first end; both ends have the same number."""
+    rows = np.arange(len(transports))
+    first = np.minimum(rows, transports.far)
+    return np.searchsorted(np.unique(first), first)
+
+
+def _is_short(transports: Transports) -> bool:
+    if not len(transports):
+        return True
+    pairs = np.stack([transports.rank, transports.peer], axis=1)
+    alike = np.column_stack([transports.kind, transports.plane, transports.exports])
+    return len(np.unique(pairs, axis=0)) == len(pairs) and bool((alike == alike[0]).all())
+
+
+def _short_form(program: Program) -> dict[str, Any]:
+    transports = program.transports
+    if not len(transports):
+        return {"link": "sdma", "exported": []}
+    plane = transports.planes[transports.plane[0]]
+    form: dict[str, Any] = {"link": _kind(transports, 0)}
+    if plane != "flat":
+        form["plane"] = plane
+    return form | {"exported": _exports(program, 0)}
+
+
+def _general_form(program: Program, links: IntArray) -> list[dict[str, Any]]:
+    transports = program.transports
+    _, first = np.unique(links, return_index=True)
+    found = []
+    for number, end in enumerate(first.tolist()):
+        far = int(transports.far[end])
+        sides = {str(int(transports.rank[e])): _exports(program, e) for e in (end, far)}
+        link = {"id": number, "ranks": [int(transports.rank[e]) for e in (end, far)]}
+        notifies = max(int(transports.notifies[e]) for e in (end, far))
+        link |= {"kind": _kind(transports, end), "exports": sides, "notifies": notifies}
+        plane = transports.planes[transports.plane[end]]
+        found.append(link | ({"plane": plane} if plane != "flat" else {}))
+    return found
+
+
+def _kind(transports: Transports, end: int) -> str:
+    return LinkKind(int(transports.kind[end])).name.lower()
+
+
+def _exports(program: Program, end: int) -> list[str]:
+    """Return the names of an end's memories, each once."""
+    numbers = program.transports.exports[end].tolist()
+    return list(dict.fromkeys(program.buffers[number] for number in numbers if number >= 0))
+
+
+def _buffers(program: Program) -> dict[str, dict[str, int]]:
+    return {
+        str(rank): dict(zip(program.buffers, sizes, strict=True))
+        for rank, sizes in enumerate(program.buffer_sizes.tolist())
+    }
+
+
+def _resources(program: Program, links: IntArray, is_short: bool) -> dict[str, dict[str, Any]]:
+    streams = (program.declared.sub_streams + 1).tolist()
+    counts = local_notify_counts(program).tolist()
+    found: dict[str, dict[str, Any]] = {}
+    for rank in range(program.ranks):
+        notifies = {str(stream): count for stream, count in enumerate(counts[rank]) if count}
+        found[str(rank)] = {"streams": streams[rank], "local_notifies": notifies}
+    transports = program.transports
+    if is_short or (transports.notifies != transports.notifies[transports.far]).any():
+        for part in found.values():
+            part["channel_notifies"] = {}
+        for end in np.flatnonzero(transports.notifies).tolist():
+            peer = str(int(transports.peer[end])) if is_short else f"link:{links[end]}"
+            part = found[str(int(transports.rank[end]))]
+            part["channel_notifies"][peer] = int(transports.notifies[end])
+    return found
+
+
+def _peers(transports: Transports, links: IntArray) -> list[str]:
+    """Return how tasks name the peer of every end: by rank where no second link leads there."""
+    pairs = np.stack([transports.rank, transports.peer], axis=1)
+    _, inverse, count = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+    single = (count[inverse.ravel()] == 1).tolist()
+    return [
+        str(peer) if alone else f'"link:{link}"'
+        for peer, alone, link in zip(transports.peer.tolist(), single, links.tolist(), strict=True)
+    ]
+
+
+def _tasks(program: Program, queues: Queues, lines: list[str]) -> str:
+    first, rows = queues.first.tolist(), queues.rows.tolist()
+    ranks = []
+    for rank in range(program.ranks):
+        streams = []
+        for stream in range(program.streams):
+            queue = rank * program.streams + stream
+            mine = rows[first[queue] : first[queue + 1]]
+            if mine:
+                tasks = ",\n        ".join(lines[row] for row in mine)
+                streams.append(f'      "{stream}": [\n        {tasks}\n      ]')
+        body = "{\n" + ",\n".join(streams) + "\n    }" if streams else "{}"
+        ranks.append(f'    "{rank}": {body}')
+    return "{\n" + ",\n".join(ranks) + "\n  }"

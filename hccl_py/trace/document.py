@@ -1,0 +1,131 @@
+"""A trace as a JSON document, `hccl-py.trace/1`: resources of every rank, and every task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import TaskKind
+from hccl_py.program.program import Program
+from hccl_py.trace.steps import Trace, notify_name
+
+__all__ = ["resources", "task_documents"]
+
+Column = list[Any]
+
+CHUNK = 1 << 16
+"""Tasks whose columns are taken out of numpy at once."""
+
+
+def resources(program: Program) -> list[dict[str, int]]:
+    """Return what every rank declares: sub streams, notifies, transports, scratch bytes."""
+    declared = program.declared
+    columns = {
+        "rank": np.arange(program.ranks),
+        "sub_streams": declared.sub_streams,
+        "notifies": declared.notifies,
+        "transports": program.transports.counts(program.ranks),
+        "scratch_bytes": declared.scratch_bytes,
+    }
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def task_documents(trace: Trace) -> Iterator[dict[str, Any]]:
+    """Yield every task: by rank, then in the order in which it was recorded."""
+    names = _NotifyNames(trace.program)
+    for start in range(0, len(trace.program.tasks), CHUNK):
+        rows = np.arange(start, min(start + CHUNK, len(trace.program.tasks)))
+        columns = _columns(trace, rows, names)
+        for values in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, values, strict=True))
+
+
+def _columns(trace: Trace, rows: npt.NDArray[np.int64], names: _NotifyNames) -> dict[str, Column]:
+    """Return the documents' fields, one column each."""
+    program, tasks, timeline = trace.program, trace.program.tasks, trace.timeline
+    table, at = tasks.table, tasks.instruction[rows]
+    kind = table.kind[at]
+    is_data, is_sync = kind <= TaskKind.RDMA_WRITE_REDUCE, kind >= TaskKind.NOTIFY_POST
+    is_sync &= kind <= TaskKind.NOTIFY_WAIT
+    partner = np.where(kind == TaskKind.NOTIFY_WAIT, trace.partner[rows], -1)
+    return {
+        "rank": tasks.rank[rows].tolist(),
+        "stream": table.stream[at].tolist(),
+        "index": tasks.index[rows].tolist(),
+        "kind": _texts([k.spelling for k in TaskKind], kind),
+        "bytes": tasks.size[rows].tolist(),
+        "peer": _or_none(tasks.peer[rows]),
+        "start_us": timeline.start_us[rows].tolist(),
+        "end_us": timeline.end_us[rows].tolist(),
+        "effect_us": timeline.effect_us[rows].tolist(),
+        "round": table.round[at].tolist(),
+        "label": _texts(program.labels, table.label[at]),
+        "source": _texts(program.lines, table.line[at]),
+        "src": _ranges(trace, rows, "src", is_data, np.isin(kind, _READS)),
+        "dst": _ranges(trace, rows, "dst", is_data, np.isin(kind, _WRITES)),
+        "notify": names.of(np.where(is_sync, tasks.cell[rows], -1)),
+        "waits_for": _places(trace, partner),
+    }
+
+
+_READS = [kind for kind in TaskKind if kind.reads_remote]
+_WRITES = [kind for kind in TaskKind if kind.writes_remote]
+
+
+def _texts(texts: list[str] | tuple[str, ...], numbers: npt.NDArray[Any]) -> Column:
+    return [texts[n] if n >= 0 else None for n in numbers.tolist()]
+
+
+def _or_none(numbers: npt.NDArray[Any]) -> Column:
+    return [n if n >= 0 else None for n in numbers.tolist()]
+
+
+def _ranges(
+    trace: Trace,
+    rows: npt.NDArray[np.int64],
+    side: str,
+    is_data: npt.NDArray[np.bool_],
+    away: npt.NDArray[np.bool_],
+) -> Column:
+    """Return whose memory, which buffer and where in it; None for tasks that move nothing."""
+    tasks, buffers = trace.program.tasks, trace.program.buffers
+    rank = np.where(away, tasks.peer[rows], tasks.rank[rows]).tolist()
+    number = getattr(tasks.table, f"{side}_buffer")[tasks.instruction[rows]].tolist()
+    offset = getattr(tasks, f"{side}_offset")[rows].tolist()
+    return [
+        {"rank": r, "buffer": buffers[b], "offset": o} if moves else None
+        for r, b, o, moves in zip(rank, number, offset, is_data.tolist(), strict=True)
+    ]
+
+
+def _places(trace: Trace, rows: npt.NDArray[Any]) -> Column:
+    """Return [rank, stream, index] of tasks; None where there is no row."""
+    tasks = trace.program.tasks
+    stream = tasks.table.stream[tasks.instruction[rows]]
+    places = np.column_stack([tasks.rank[rows], stream, tasks.index[rows]]).tolist()
+    return [place if row >= 0 else None for place, row in zip(places, rows.tolist(), strict=True)]
+
+
+class _NotifyNames:
+    """Names of cells: few distinct ones, however many cells there are."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._slots = max(len(program.local_notifies.slots), 1)
+
+    def of(self, cells: npt.NDArray[Any]) -> Column:
+        """Return the name of every cell; None where there is none."""
+        transports = self._program.transports
+        local = cells >= transports.cells
+        # Cells with the same name share a key: below 0 none, then local slots, then the others.
+        key = np.where(local, (cells - transports.cells) % self._slots, -1)
+        key = np.where(~local & (cells >= 0), self._slots + cells % transports.stride, key)
+        known: dict[int, str | None] = {-1: None}
+        for value, first in zip(*np.unique(key, return_index=True), strict=True):
+            if value >= 0:
+                known[int(value)] = notify_name(self._program, int(cells[first]))
+        return [known[k] for k in key.tolist()]

@@ -1,0 +1,154 @@
+"""A timed program, and its tasks one by one in the form that people look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import TaskKind
+from hccl_py.program.describe import NOTIFY_NAMES, spell_stream
+from hccl_py.program.program import Program
+from hccl_py.program.transports import OWN_NOTIFIES
+from hccl_py.simulate import CostModel, Timeline, simulate_tasks
+
+__all__ = ["Place", "Range", "Step", "Trace", "notify_name"]
+
+
+class Place(NamedTuple):
+    """Where a task is: the `number`-th on a stream of a rank, from 0; stream 0 is main."""
+
+    rank: int
+    stream: int
+    number: int
+
+
+class Range(NamedTuple):
+    """Bytes start .. stop of a buffer of a rank; `buffer` is its number in `Program.buffers`."""
+
+    rank: int
+    buffer: int
+    start: int
+    stop: int
+
+
+class Step(NamedTuple):
+    """One task. `at_us` is when it shows: a wait at its end, anything else at its start.
+
+    `effect_us` is when a post has set its notify, and an RDMA write has arrived.
+    `partner` is the post that a wait consumes, or the wait that consumes a post.
+    """
+
+    place: Place
+    kind: TaskKind
+    size: int
+    peer: int | None
+    start_us: float
+    end_us: float
+    effect_us: float
+    at_us: float
+    round: int
+    label: str
+    source: str
+    src: Range | None
+    dst: Range | None
+    notify: str
+    partner: Place | None
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A program and the model's times for its tasks."""
+
+    program: Program
+    timeline: Timeline
+
+    @staticmethod
+    def of(program: Program, product: str) -> Trace:
+        """Time a program with a product's cost model."""
+        return Trace(program, simulate_tasks(program, CostModel.of(product)))
+
+    @cached_property
+    def partner(self) -> npt.NDArray[np.int32]:
+        """For every wait the row of its post, for every post that of its wait; -1 elsewhere."""
+        found = self.program.linked.post_of.copy()
+        waits = np.flatnonzero(found >= 0)
+        found[found[waits]] = waits
+        return found
+
+    def rows(self, rank: int) -> npt.NDArray[np.int64]:
+        """Return the rows of a rank's tasks in the order in which they happen."""
+        tasks = self.program.tasks
+        rows = np.arange(tasks.first[rank], tasks.first[rank + 1])
+        return rows[np.lexsort((self._position[rows], self._at[rows]))]
+
+    def steps(self, rows: Sequence[int]) -> list[Step]:
+        """Return tasks by their rows."""
+        return [self._step(row) for row in rows]
+
+    @cached_property
+    def _position(self) -> npt.NDArray[np.int32]:
+        order = self.program.linked.order
+        found = np.empty(len(order), np.int32)
+        found[order] = np.arange(len(order), dtype=np.int32)
+        return found
+
+    @cached_property
+    def _at(self) -> npt.NDArray[np.float64]:
+        is_wait = self.program.tasks.kind == TaskKind.NOTIFY_WAIT
+        return np.where(is_wait, self.timeline.end_us, self.timeline.start_us)
+
+    @cached_property
+    def _kinds(self) -> npt.NDArray[np.int8]:
+        return self.program.tasks.kind
+
+    def _place(self, row: int) -> Place:
+        tasks = self.program.tasks
+        stream = int(tasks.table.stream[tasks.instruction[row]])
+        return Place(int(tasks.rank[row]), stream, int(tasks.index[row]))
+
+    def _step(self, row: int) -> Step:
+        program, tasks, timeline = self.program, self.program.tasks, self.timeline
+        table, at = tasks.table, int(tasks.instruction[row])
+        kind, peer = TaskKind(int(table.kind[at])), int(tasks.peer[row])
+        is_sync = kind in (TaskKind.NOTIFY_POST, TaskKind.NOTIFY_WAIT)
+        label, line, partner = int(table.label[at]), int(table.line[at]), int(self.partner[row])
+        return Step(
+            place=self._place(row),
+            kind=kind,
+            size=int(tasks.size[row]),
+            peer=peer if peer >= 0 else None,
+            start_us=float(timeline.start_us[row]),
+            end_us=float(timeline.end_us[row]),
+            effect_us=float(timeline.effect_us[row]),
+            at_us=float(self._at[row]),
+            round=int(table.round[at]),
+            label=program.labels[label] if label >= 0 else "",
+            source=program.lines[line] if line >= 0 else "",
+            src=self._range(row, "src", kind.reads_remote) if kind.moves_data else None,
+            dst=self._range(row, "dst", kind.writes_remote) if kind.moves_data else None,
+            notify=notify_name(program, int(tasks.cell[row])) if is_sync else "",
+            partner=self._place(partner) if partner >= 0 else None,
+        )
+
+    def _range(self, row: int, side: str, away: bool) -> Range:
+        tasks, at = self.program.tasks, int(self.program.tasks.instruction[row])
+        rank = int(tasks.peer[row] if away else tasks.rank[row])
+        buffer = int(getattr(tasks.table, f"{side}_buffer")[at])
+        start = int(getattr(tasks, f"{side}_offset")[row])
+        return Range(rank, buffer, start, start + int(tasks.size[row]))
+
+
+def notify_name(program: Program, cell: int) -> str:
+    """Return `Ack` and the like for a transport's notify, `notify k of sub j` for a local one."""
+    transports = program.transports
+    if cell >= transports.cells:
+        slots = program.local_notifies.slots
+        stream, index = slots[(cell - transports.cells) % len(slots)]
+        return f"notify {index} of {spell_stream(stream)}"
+    index = cell % transports.stride
+    return NOTIFY_NAMES[index] if index < OWN_NOTIFIES else f"notify {index - OWN_NOTIFIES}"

@@ -1,0 +1,7 @@
+"""The platforms that come with hccl-py, through the same door that plugins use."""
+
+from hccl_platform.emulated import EmulatedPlatform
+
+__all__ = ["PLATFORMS"]
+
+PLATFORMS = (EmulatedPlatform,)

@@ -1,0 +1,138 @@
+"""The fast path: every data task once, in an order that the program allows, as fast as possible.
+
+Little data runs as numpy slices, one after the other, without numba. Much data runs in tiles on all
+cores (tiling.py), compiled. Which one is cheaper is estimated; the session pays for loading numba
+once its runs with numpy have become as expensive as that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_platform.emulated.memory import Bytes, address_of
+from hccl_platform.emulated.moves import run_step
+from hccl_platform.emulated.prepared import Prepared
+from hccl_platform.emulated.tiles import compiled_tiles
+from hccl_platform.emulated.tiling import Limits, TilePlan, plan_tiles
+from hccl_platform.emulated.workers import RangeRun, Workers
+from hccl_py.enums import DataType
+
+__all__ = ["FastPath", "Thresholds"]
+
+Addresses: TypeAlias = dict[int, int]
+
+_ALIGN = 64
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """When tiles are worth it, in estimated microseconds of numpy slices.
+
+    One run must cost `run_us` or more, and all such runs of a session together `load_us`, which is
+    what loading numba costs.
+    """
+
+    run_us: float = 100.0
+    load_us: float = 50_000.0
+    limits: Limits = field(default_factory=Limits)
+
+
+class FastPath:
+    """Runs prepared programs; keeps threads until it is closed."""
+
+    def __init__(self, threads: int | None = None, thresholds: Thresholds | None = None) -> None:
+        self._workers = Workers(threads)
+        self._thresholds = thresholds or Thresholds()
+        self._spent_us = 0.0
+
+    def run(self, prepared: Prepared, slots: Sequence[Bytes]) -> None:
+        """Execute every move on these slots."""
+        if self._is_worth_tiles(prepared):
+            addresses = {slot: address_of(slots[slot]) for slot in prepared.used}
+            plan = self._plan(prepared, slots, addresses)
+            if plan is not None:
+                self._run_plan(prepared, plan, slots, addresses)
+                return
+        with np.errstate(all="ignore"):
+            for step in prepared.steps:
+                run_step(slots, step)
+
+    def close(self) -> None:
+        """Stop the threads."""
+        self._workers.close()
+
+    def _is_worth_tiles(self, prepared: Prepared) -> bool:
+        if prepared.cost_us < self._thresholds.run_us or not prepared.is_uniform:
+            return False
+        self._spent_us += prepared.cost_us
+        return self._spent_us >= self._thresholds.load_us
+
+    def _plan(
+        self, prepared: Prepared, slots: Sequence[Bytes], addresses: Addresses
+    ) -> TilePlan | None:
+        """Return the plan for the way in which inputs overlap outputs; None for odd addresses."""
+        unit = prepared.dtype.itemsize if prepared.dtype else 1
+        if any(address % unit for address in addresses.values()):
+            return None
+        overlaps = prepared.overlaps(slots)
+        if overlaps not in prepared.plans:
+            origins = prepared.origins(overlaps)
+            limits, threads = self._thresholds.limits, self._workers.threads
+            prepared.plans[overlaps] = plan_tiles(prepared.moves, origins, unit, threads, limits)
+        return prepared.plans[overlaps]
+
+    def _run_plan(
+        self, prepared: Prepared, plan: TilePlan, slots: Sequence[Bytes], addresses: Addresses
+    ) -> None:
+        run = _bind(prepared.dtype, plan, slots, addresses)
+        for phase in plan.phases:
+            if phase.move >= 0:
+                with np.errstate(all="ignore"):
+                    run_step(slots, prepared.steps[phase.move])
+            else:
+                self._workers.run(run, phase.ranges)
+
+
+def _bind(
+    dtype: DataType | None, plan: TilePlan, slots: Sequence[Bytes], addresses: Addresses
+) -> RangeRun:
+    """Return a function that runs a range of the plan's tiles on these slots."""
+    low = min(addresses.values()) // _ALIGN * _ALIGN
+    high = max(address + len(slots[slot]) for slot, address in addresses.items())
+    bases = np.zeros(len(slots), np.int64)
+    for slot, address in addresses.items():
+        bases[slot] = address - low
+    memory = np.asarray(_Window(low, -(-(high - low) // _ALIGN) * _ALIGN))
+    words, is_bf16 = _words(dtype)
+    typed = memory.view(words)
+    kernel = compiled_tiles()
+
+    def run(first: int, last: int) -> None:
+        kernel(memory, typed, is_bf16, bases, plan.tiles, plan.first, plan.entries, first, last)
+
+    return run
+
+
+class _Window:
+    """All bytes from one address on, as numpy takes them. Only moves keep to what is allocated."""
+
+    def __init__(self, address: int, size: int) -> None:
+        data = (address, False)
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": "|u1",
+            "shape": (size,),
+            "data": data,
+        }
+
+
+def _words(dtype: DataType | None) -> tuple[npt.DTypeLike, bool | None]:
+    """Return the type in which the kernel sees memory, and its `is_bf16`."""
+    if dtype in (DataType.BF16, DataType.FP16):
+        return np.uint16, dtype is DataType.BF16
+    return (dtype.numpy if dtype else np.uint8), None

@@ -1,0 +1,158 @@
+"""The data tasks of a program as columns and as steps.
+
+A slot is a buffer of a rank: slot = rank · buffers + buffer. A *move* copies or reduces a range of
+bytes of one slot into another. `Moves` has one row per move, for planning; a *step* is a move as a
+tuple, for running it with numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_platform.emulated.memory import Bytes
+from hccl_py.enums import DataType, ReduceOp, TaskKind
+from hccl_py.errors import OrchestrationError
+from hccl_py.program.describe import spell_task
+from hccl_py.program.program import Program
+
+__all__ = ["COPY", "Moves", "Step", "moves_of", "run_step", "steps_of"]
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Ufunc: TypeAlias = Callable[..., object]
+
+COPY = -1
+"""The op of a move that does not reduce."""
+
+Step: TypeAlias = tuple[int, int, int, int, int, int, Ufunc | None, np.dtype[Any] | None]
+"""Destination slot, start and stop in bytes; the same of the source; ufunc and dtype or None."""
+
+_UFUNCS: dict[ReduceOp, Ufunc] = {
+    ReduceOp.SUM: np.add,
+    ReduceOp.PROD: np.multiply,
+    ReduceOp.MAX: np.maximum,
+    ReduceOp.MIN: np.minimum,
+}
+_READS = np.array([kind.reads_remote for kind in TaskKind])
+_WRITES = np.array([kind.writes_remote for kind in TaskKind])
+_REDUCES = np.array([kind.reduces for kind in TaskKind])
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """Data tasks that move at least one byte, in the order in which they were asked for.
+
+    `row` is the row in the task view, `op` a ReduceOp or COPY, `dtype` HcclDataType's number, which
+    counts for reductions only.
+    """
+
+    row: Ints
+    op: Ints
+    dtype: Ints
+    dst: Ints
+    dst_offset: Ints
+    src: Ints
+    src_offset: Ints
+    size: Ints
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @property
+    def reduce_dtypes(self) -> list[DataType]:
+        """The data types that reductions are done in."""
+        return [DataType.from_number(n) for n in np.unique(self.dtype[self.op != COPY]).tolist()]
+
+
+def moves_of(program: Program, rows: Ints) -> Moves:
+    """Return the moves among these task rows; OrchestrationError where one leaves its buffers."""
+    tasks, table = program.tasks, program.tasks.table
+    rows = rows[table.moves_data[tasks.instruction[rows]]]
+    rows = rows[tasks.size[rows] != 0]
+    at = tasks.instruction[rows]
+    kind, rank, peer = table.kind[at], tasks.rank[rows], tasks.peer[rows]
+    dst_rank = np.where(_WRITES[kind], peer, rank).astype(np.int64)
+    src_rank = np.where(_READS[kind], peer, rank).astype(np.int64)
+    buffers = len(program.buffers)
+    moves = Moves(
+        row=rows,
+        op=np.where(_REDUCES[kind], table.reduce[at], COPY).astype(np.int64),
+        dtype=table.dtype[at].astype(np.int64),
+        dst=dst_rank * buffers + table.dst_buffer[at],
+        dst_offset=tasks.dst_offset[rows],
+        src=src_rank * buffers + table.src_buffer[at],
+        src_offset=tasks.src_offset[rows],
+        size=tasks.size[rows],
+    )
+    _check_bounds(program, moves)
+    _check_units(program, moves)
+    return moves
+
+
+def steps_of(moves: Moves) -> list[Step]:
+    """Return the moves as tuples of plain numbers."""
+    columns = (
+        moves.dst,
+        moves.dst_offset,
+        moves.dst_offset + moves.size,
+        moves.src,
+        moves.src_offset,
+        moves.src_offset + moves.size,
+    )
+    ops, dtypes = moves.op.tolist(), moves.dtype.tolist()
+    ufuncs = [None if op == COPY else _UFUNCS[ReduceOp(op)] for op in ops]
+    types = [
+        None if op == COPY else _numpy_type(dtype) for op, dtype in zip(ops, dtypes, strict=True)
+    ]
+    return list(zip(*(c.tolist() for c in columns), ufuncs, types, strict=True))
+
+
+def run_step(slots: Sequence[Bytes], step: Step) -> None:
+    """Execute one move; a source that overlaps its destination is read as it was before."""
+    dst, start, stop, src, low, high, ufunc, dtype = step
+    if ufunc is None or dtype is None:
+        slots[dst][start:stop] = slots[src][low:high]
+    else:
+        into = slots[dst][start:stop].view(dtype)
+        ufunc(into, slots[src][low:high].view(dtype), out=into)
+
+
+@cache
+def _numpy_type(number: int) -> np.dtype[Any]:
+    return DataType.from_number(number).numpy
+
+
+def _check_bounds(program: Program, moves: Moves) -> None:
+    sizes = program.buffer_sizes.reshape(-1)
+    for slot, offset in ((moves.dst, moves.dst_offset), (moves.src, moves.src_offset)):
+        bad = (offset < 0) | (moves.size < 0) | (offset + moves.size > sizes[slot])
+        if bad.any():
+            at = int(np.argmax(bad))
+            rank, buffer = divmod(int(slot[at]), len(program.buffers))
+            raise OrchestrationError(
+                f"Out of bounds: {spell_task(program, int(moves.row[at]))}, "
+                f"but {program.buffers[buffer]} of rank {rank} has {sizes[slot[at]]} bytes.",
+                "Take regions from rank.user_in, rank.ccl_in and so on: they know their sizes.",
+                finding="OUT_OF_BOUNDS",
+            )
+
+
+def _check_units(program: Program, moves: Moves) -> None:
+    """Reductions work on whole elements."""
+    for dtype in moves.reduce_dtypes:
+        bad = (
+            (moves.op != COPY) & (moves.dtype == dtype.number) & (moves.size % dtype.itemsize != 0)
+        )
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise OrchestrationError(
+                f"{spell_task(program, int(moves.row[at]))}: {moves.size[at]} bytes are no whole "
+                f"number of {dtype.value} elements of {dtype.itemsize} bytes.",
+                "Slice regions at multiples of the element size.",
+                finding="SLICE_LEN_MISMATCH",
+            )

@@ -1,0 +1,221 @@
+"""The scheduler: asynchronous streams, one task at a time, in any interleaving that is legal.
+
+At every moment some streams can go on (their next task is no wait for an empty cell) and some wires
+have RDMA work in flight. Somebody chooses which of them moves next:
+
+    stream   runs its next tasks; an RDMA write is done for the stream when it is posted to its wire
+    wire     delivers its oldest piece of work: data, read from the source only now, or a post
+
+A wire belongs to one end of an RDMA transport and keeps the order of what was issued there, posts
+included. All choices go through a `Chooser`, so that a seed, or a recorded list of choices, gives
+the same interleaving again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_platform.emulated.memory import Bytes
+from hccl_platform.emulated.moves import Step, run_step
+from hccl_py.enums import TaskKind
+from hccl_py.platforms import Adversary
+from hccl_py.program.link import Linked, queues_of
+from hccl_py.program.program import Program
+
+__all__ = ["Chooser", "Replayed", "Scheduler", "Seeded"]
+
+_BURSTS = (1, 1, 3, 20)
+"""Tasks that a stream may run before somebody else is chosen."""
+
+_POST, _WAIT = int(TaskKind.NOTIFY_POST), int(TaskKind.NOTIFY_WAIT)
+_RDMA = (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE)
+
+
+class Chooser(Protocol):
+    """Makes every choice of a run."""
+
+    def choose(self, options: int) -> int:
+        """Return a number from 0 to options - 1."""
+
+
+class Seeded:
+    """Chooses at random; the same seed makes the same choices. `choices` keeps them."""
+
+    def __init__(self, seed: int) -> None:
+        self.choices: list[int] = []
+        self._random = random.Random(seed)
+
+    def choose(self, options: int) -> int:
+        choice = int(self._random.random() * options)
+        self.choices.append(choice)
+        return choice
+
+
+class Replayed:
+    """Makes recorded choices again; where they end or do not fit, it takes the nearest option."""
+
+    def __init__(self, choices: Sequence[int]) -> None:
+        self._choices = iter(choices)
+
+    def choose(self, options: int) -> int:
+        return min(next(self._choices, 0), options - 1)
+
+
+class Scheduler:
+    """One run of a program. Streams are numbered as queues, wires follow by transport end."""
+
+    def __init__(
+        self,
+        program: Program,
+        steps: dict[int, Step],
+        slots: Sequence[Bytes],
+        adversary: Adversary,
+        chooser: Chooser,
+    ) -> None:
+        tasks, queues = program.tasks, queues_of(program)
+        self._program = program
+        self._steps = steps
+        self._slots = slots
+        self._chooser = chooser
+        self._kind: list[int] = tasks.kind.tolist()
+        self._cell: list[int] = tasks.cell.tolist()
+        self._wire: list[int] = _wires(program).tolist()
+        edges = queues.first.tolist()
+        rows = queues.rows.tolist()
+        self._queues = [rows[a:b] for a, b in pairwise(edges)]
+        self._next = [0] * len(self._queues)
+        self._ready = [q for q, queue in enumerate(self._queues) if queue]
+        self._holder = [-1] * program.cells
+        self._waiting: dict[int, list[int]] = {}
+        self._flights: dict[int, deque[int]] = {}
+        self._busy: list[int] = []
+        self._order: list[int] = []
+        self._post_of = np.full(len(tasks), -1, np.int32)
+        self._adversary = adversary
+        self._last = self._draw_victims()
+
+    def run(self) -> None:
+        """Run to the end; DeadlockError or OrchestrationError where it cannot end well."""
+        with np.errstate(all="ignore"):
+            while candidates := self._candidates():
+                chosen = candidates[self._chooser.choose(len(candidates))]
+                if chosen < len(self._queues):
+                    self._run_stream(chosen, self._burst(chosen))
+                else:
+                    self._deliver(chosen)
+        blocked = [
+            queue[at] for queue, at in zip(self._queues, self._next, strict=True) if at < len(queue)
+        ]
+        self._check(stuck=blocked, leftover=sorted(row for row in self._holder if row >= 0))
+
+    def _draw_victims(self) -> frozenset[int]:
+        """Return the streams that run only when nothing else can."""
+        if self._adversary is Adversary.STARVED_STREAM and self._ready:
+            return frozenset([self._ready[self._chooser.choose(len(self._ready))]])
+        if self._adversary is Adversary.SLOW_RANK:
+            streams = self._program.streams
+            rank = self._chooser.choose(self._program.ranks)
+            return frozenset(range(rank * streams, (rank + 1) * streams))
+        return frozenset()
+
+    def _candidates(self) -> list[int]:
+        """Return the streams and wires that the adversary lets go on now."""
+        if self._adversary is Adversary.LATE_WIRE:
+            return self._ready or self._busy
+        if self._adversary is Adversary.EARLY_WIRE:
+            return self._busy or self._ready
+        if self._last:
+            return [q for q in self._ready if q not in self._last] + self._busy or self._ready
+        return self._ready + self._busy
+
+    def _burst(self, stream: int) -> int:
+        """Draw how many tasks a stream may run; one, where the next may be somebody else's turn."""
+        if stream in self._last or self._adversary is Adversary.EARLY_WIRE:
+            return 1
+        return _BURSTS[self._chooser.choose(len(_BURSTS))]
+
+    def _run_stream(self, queue: int, burst: int) -> None:
+        rows, at = self._queues[queue], self._next[queue]
+        for row in rows[at : at + burst]:
+            wire = self._wire[row]
+            if self._kind[row] == _WAIT:
+                if not self._consume(row, queue):
+                    break
+            elif wire >= 0:
+                self._issue(row, wire)
+            else:
+                self._complete(row)
+            self._order.append(row)
+            at += 1
+        self._next[queue] = at
+        if at == len(rows):
+            self._ready.remove(queue)
+
+    def _consume(self, row: int, queue: int) -> bool:
+        """Clear the cell of a wait; where it is empty, the stream sleeps until somebody posts."""
+        cell = self._cell[row]
+        if self._holder[cell] < 0:
+            self._ready.remove(queue)
+            self._waiting.setdefault(cell, []).append(queue)
+            return False
+        self._post_of[row] = self._holder[cell]
+        self._holder[cell] = -1
+        return True
+
+    def _issue(self, row: int, wire: int) -> None:
+        flight = self._flights.setdefault(wire, deque())
+        if not flight:
+            self._busy.append(wire)
+        flight.append(row)
+
+    def _deliver(self, wire: int) -> None:
+        flight = self._flights[wire]
+        self._complete(flight.popleft())
+        if not flight:
+            self._busy.remove(wire)
+
+    def _complete(self, row: int) -> None:
+        """Let a task take effect."""
+        if self._kind[row] != _POST:
+            if row in self._steps:
+                run_step(self._slots, self._steps[row])
+            return
+        cell = self._cell[row]
+        if self._holder[cell] >= 0:
+            self._check(overruns=[(row, self._holder[cell])])
+        self._holder[cell] = row
+        self._ready += self._waiting.pop(cell, [])
+
+    def _check(
+        self,
+        stuck: Sequence[int] = (),
+        leftover: Sequence[int] = (),
+        overruns: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        """Raise unless everything is empty, with the words that the untimed walk uses."""
+        linked = Linked(
+            order=np.array(self._order, np.int32),
+            post_of=self._post_of,
+            overruns=np.array(overruns, np.int32).reshape(-1, 2),
+            leftover=np.array(leftover, np.int32),
+            stuck=np.array(stuck, np.int32),
+        )
+        linked.check(self._program)
+
+
+def _wires(program: Program) -> npt.NDArray[np.int64]:
+    """Return the wire that each task travels on, -1 where it takes effect at once."""
+    tasks, transports = program.tasks, program.transports
+    if not len(transports):
+        return np.full(len(tasks), -1, np.int64)
+    is_rdma = (tasks.end >= 0) & transports.is_rdma[tasks.end]
+    travels = is_rdma & np.isin(tasks.kind, (*_RDMA, TaskKind.NOTIFY_POST))
+    queues = program.ranks * program.streams
+    return np.where(travels, queues + tasks.end, -1)

@@ -1,0 +1,124 @@
+"""The emulated platform: all ranks in this process, their memory in numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_platform.emulated.fast import FastPath, Thresholds
+from hccl_platform.emulated.memory import Memory, fill_user_slots
+from hccl_platform.emulated.moves import moves_of
+from hccl_platform.emulated.prepared import Prepared
+from hccl_platform.emulated.scheduler import Scheduler, Seeded
+from hccl_py.errors import ParameterError
+from hccl_py.platforms import Schedule
+from hccl_py.program.program import Program
+from hccl_py.resources import ResourceResponse
+from hccl_py.topology.topology import Topology
+
+__all__ = ["EmulatedPlatform", "EmulatedSession"]
+
+
+class EmulatedPlatform:
+    """Runs programs on the CPU: as fast as possible, or in the interleaving of a schedule."""
+
+    name = "emulated"
+    clock = "wall"
+
+    def open(
+        self, topology: Topology, ccl_bytes: int, schedule: Schedule | None
+    ) -> EmulatedSession:
+        return EmulatedSession(topology.size, ccl_bytes, schedule)
+
+
+class EmulatedSession:
+    """Memory and resources of all ranks of a communicator."""
+
+    def __init__(
+        self,
+        ranks: int,
+        ccl_bytes: int,
+        schedule: Schedule | None = None,
+        *,
+        threads: int | None = None,
+        thresholds: Thresholds | None = None,
+    ) -> None:
+        self._ranks = ranks
+        self._schedule = schedule
+        self._memory = Memory(ccl_bytes)
+        self._fast = FastPath(threads, thresholds)
+        self._responses: dict[str, ResourceResponse] = {}
+        self._prepared: WeakKeyDictionary[Program, Prepared] = WeakKeyDictionary()
+        self._is_closed = False
+
+    @property
+    def local_ranks(self) -> range:
+        return range(self._ranks)
+
+    def allocate(self, tag: str, program: Program) -> ResourceResponse:
+        self._check_open()
+        if tag not in self._responses:
+            declared = program.declared
+            columns = (
+                declared.sub_streams,
+                declared.notifies,
+                program.transports.counts(program.ranks),
+                declared.scratch_bytes,
+            )
+            self._responses[tag] = ResourceResponse(tag, *(tuple(c.tolist()) for c in columns))
+        return self._responses[tag]
+
+    def run(
+        self,
+        tag: str,
+        program: Program,
+        inputs: Sequence[npt.NDArray[Any]],
+        outputs: Sequence[npt.NDArray[Any]],
+    ) -> None:
+        self._check_open()
+        prepared = self._prepare(tag, program)
+        slots = prepared.slots[tag].copy()
+        fill_user_slots(slots, program, inputs, outputs)
+        for slot in prepared.written_by_user:
+            if not slots[slot].flags.writeable:
+                rank, buffer = divmod(slot, len(program.buffers))
+                raise ParameterError(
+                    f"{program.executor} writes rank {rank}'s {program.buffers[buffer]}, "
+                    "and that array is read-only.",
+                    "Give an array that can be written.",
+                )
+        if self._schedule is None:
+            self._fast.run(prepared, slots)
+        else:
+            steps = dict(zip(prepared.moves.row.tolist(), prepared.steps, strict=True))
+            chooser = Seeded(self._schedule.seed)
+            Scheduler(program, steps, slots, self._schedule.adversary, chooser).run()
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._fast.close()
+        self._prepared.clear()
+        self._responses.clear()
+        self._memory.clear()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ParameterError("The session is closed.", "Open a new one.")
+
+    def _prepare(self, tag: str, program: Program) -> Prepared:
+        """Return what is known of a program; the fast path refuses one that cannot end well."""
+        prepared = self._prepared.get(program)
+        if prepared is None:
+            rows = np.arange(len(program.tasks), dtype=np.int64)
+            if self._schedule is None:
+                program.linked.check(program)
+                rows = program.linked.order.astype(np.int64)
+            prepared = Prepared(program, moves_of(program, rows))
+            self._prepared[program] = prepared
+        if tag not in prepared.slots:
+            prepared.slots[tag] = self._memory.slots(tag, program, prepared.used)
+        return prepared

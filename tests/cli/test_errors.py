@@ -1,0 +1,139 @@
+"""Bad input gets a sentence and a hint on stderr, and exit status 2; never a traceback."""
+
+import pytest
+
+from hccl_py.cli import main
+from hccl_py.cli.errors import DEFECT, USAGE, guarded
+
+CASES = {
+    "run": ["Missing argument 'OP'", "`hccl-py run --help`"],
+    "rn": ["No such command 'rn'", "Did you mean 'run'?"],
+    "run all_gather --foo": ["No such option: --foo", "hint"],
+    "run all_gather extra": ["unexpected extra argument", "hint"],
+    "run all_gathr": ["Op 'all_gathr' is unknown", "Did you mean all_gather"],
+    "run 全收集": ["Op '全收集' is unknown", "Known: all_gather, all_reduce"],
+    "run all_gather --executor AllGatherMesh": ["unknown", "AllGatherMeshOpbaseExecutor"],
+    "run all_gather --executor AllReduceComm": ["executes all_reduce", "AllGatherComm"],
+    "run all_reduce --servers 2 --devices 8 --executor AllReduceMeshOpbaseLoopExecutor": [
+        "does not suit this call: needs one server",
+        "These do: AllReduceComm",
+    ],
+    "run all_gather -d fp33": ["Data type 'fp33' is unknown", "Did you mean fp32"],
+    "run all_reduce -d uint8": ["does not take uint8", "It takes int8"],
+    "run all_reduce -o prod -d bf16": ["does not take prod with bf16", "prod takes"],
+    "run all_reduce -o sim": ["Reduce op 'sim' is unknown", "Did you mean sum?"],
+    "run all_gather -o sim": ["Reduce op 'sim' is unknown", "Did you mean sum?"],
+    "run all_gather --ranks 4 -r 9": ["Root 9 is out of range", "ranks 0 to 3"],
+    "run all_gather --ranks 4 -r -1": ["Root -1 is out of range", "ranks 0 to 3"],
+    "run all_gather --ranks 0": ["ranks is 0", "Give 1 to"],
+    "run all_gather --ranks -3": ["ranks is -3", "Give 1 to"],
+    "run all_gather --ranks 99999999999999999999": ["99999999999999999999", "Give 1 to"],
+    "run all_gather --ranks four": ["--ranks", "integer"],
+    "run all_gather --ranks 4.5": ["--ranks", "integer"],
+    "run all_gather --servers 2 --devices 9": ["Server 0 has 9 devices", "Use more servers"],
+    "run all_gather --servers 2 --devices 2 --ranks 5": ["4 ranks, not 5", "hint"],
+    "run all_gather --topology atlas-800": ["unknown", "Did you mean atlas-800t-a2?"],
+    "run all_gather --platform emulate": ["unknown", "Did you mean emulated?"],
+    "run all_gather -b 12Q": ["-b/--minbytes '12Q' is not a size", "64M"],
+    "run all_gather -b -5": ["-b/--minbytes '-5' is not a size", "64M"],
+    "run all_gather -b 1.5M": ["is not a size", "64M"],
+    "run all_gather -b ٤K": ["is not a size", "64M"],
+    "run all_gather -b 99999999999999999999999G": ["is not a size", "64M"],
+    "run all_gather -b 2000000000G": ["more than 2^60 bytes", "smaller"],
+    "run all_gather -e x": ["-e/--maxbytes 'x' is not a size", "64M"],
+    "run all_gather -b 2M -e 1M": ["less than", "Give -e at least -b"],
+    "run all_gather -b 1 -e 8 -f 1": ["-f/--stepfactor is 1", "Give 2 or more"],
+    "run all_gather -b 0 -e 8 -f 2": ["never leads away from 0", "hint"],
+    "run all_gather -i x": ["-i/--stepbytes 'x' is not a size", "64M"],
+    "run all_gather -b 1000G": ["has a count of", "Counts go from 0 to"],
+    "run all_reduce --ranks 65536 -b 1G": ["The buffers of all ranks", "Give fewer ranks"],
+    "run all_gather -n 0": ["--iters", "hint"],
+    "run all_gather -w -1": ["--warmup", "hint"],
+    "run all_gather -c 3": ["--check", "hint"],
+    "run all_gather --mode eager": ["illegal value 'eager'", "op_base or graph"],
+    "run all_gather --buffsize 0": ["illegal value 0", "1 or more"],
+    "run all_gather --algo level0:ring": ["level0 cannot be set to ring", "level0:NA"],
+    "run all_gather --seed -1": ["--seed is -1", "Give 0 to"],
+    "run all_gather --schedule late": ["'late' is unknown", "Did you mean late-wire"],
+    "run all_gather --executor :X": ["is not module:Class", "my_ring:MyRing"],
+    "run all_gather --executor no_such_module:X": ["There is no module no_such_module", "hint"],
+    "run all_gather --executor json:Decoder": ["has no Decoder", "Did you mean JSONDecoder"],
+    "run all_gather --executor json:JSONDecoder": ["attribute op is missing", "hint"],
+    "trace all_gather --rank 4": ["--rank 4 is out of range", "ranks 0 to 3"],
+    "explain all_gather -b 1 -e 1G -i 1": ["sizes are too many", "Leave -i out"],
+    "list --op all_gathr": ["Op 'all_gathr' is unknown", "Did you mean all_gather"],
+}
+
+
+@pytest.mark.parametrize("command", CASES)
+def test_bad_input(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command.split()) == USAGE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert "\nhint: " in captured.err
+    assert "Traceback" not in captured.err
+    for words in CASES[command]:
+        assert words in captured.err
+
+
+def test_more_tasks_than_memory(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hccl_py.cli.call.BYTES_PER_TASK", 1 << 40)
+    for command in ("trace", "run"):
+        assert main([command, "all_gather", "--json"]) == USAGE
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert "The program's 116 tasks would take 121634816 MB" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("HCCL_BUFFSIZE", "abc"),
+        ("HCCL_BUFFSIZE", "0"),
+        ("HCCL_BUFFSIZE", ""),
+        ("HCCL_ALGO", "level1=ring"),
+        ("HCCL_DETERMINISTIC", "maybe"),
+    ],
+)
+def test_bad_environment(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert main(["explain", "all_gather"]) == USAGE
+    captured = capsys.readouterr()
+    assert variable in captured.err
+    assert captured.out == ""
+
+
+def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "all_gathr", "--debug"]) == USAGE
+    assert "Traceback" in capsys.readouterr().err
+
+
+def failing(error: Exception) -> int:
+    def command() -> None:
+        raise error
+
+    return guarded(command)
+
+
+def test_a_defect_is_no_traceback_either(capsys: pytest.CaptureFixture[str]) -> None:
+    assert failing(ZeroDivisionError("by zero")) == DEFECT
+    assert capsys.readouterr().err == (
+        "error: internal error: ZeroDivisionError: by zero\n"
+        "hint: This is a defect of hccl-py; --debug shows where. Please report it.\n"
+    )
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(12, "Cannot allocate memory")])
+def test_lack_of_memory(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    assert failing(error) == USAGE
+    assert "not enough memory" in capsys.readouterr().err
+
+
+def test_a_full_disk(capsys: pytest.CaptureFixture[str]) -> None:
+    assert failing(OSError(28, "No space left on device")) == USAGE
+    assert "error: No space left on device." in capsys.readouterr().err

@@ -1,0 +1,97 @@
+"""`hccl-py explain`: the selection with its reasons, what it costs, where it changes."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py.cli import main
+from hccl_py.cli.explanation import Choice, spans
+
+
+def explain_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main(["explain", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    document = explain_json(capsys, "all_gather", "--ranks", "4", "-b", "1M")
+    assert document["schema"] == "hccl-py.explain/1"
+    assert document["executor"] == document["hccl_executor"] == "AllGatherMeshOpbaseExecutor"
+    assert document["algorithm"] == {"level0": "mesh"}
+    assert document["tag"].startswith("AllGather_hccl_world_group")
+    assert "level0 is mesh" in document["reasons"]
+    assert [r["executor"] for r in document["rejected"]] == ["AllGatherComm"]
+    assert document["resources"] == [
+        {
+            "ranks": [0, 1, 2, 3],
+            "sub_streams": 3,
+            "notifies": 6,
+            "transports": 3,
+            "scratch_bytes": 0,
+        }
+    ]
+    assert document["ccl_buffer_bytes"] == 200 << 20
+    assert (document["rounds"], document["tasks"]) == (1, 4 * 29)
+    assert document["ranges"] == []
+
+
+def test_uneven_servers_have_ranks_that_need_different_things(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    document = explain_json(capsys, "all_reduce", "--ranks", "11", "--mode", "graph")
+    assert sorted(r for found in document["resources"] for r in found["ranks"]) == [*range(11)]
+    assert document["ccl_buffer_bytes"] == 0
+
+
+def test_sizes_at_which_the_choice_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    document = explain_json(
+        capsys, "all_reduce", "--servers", "2", "--devices", "8", "-b", "1K", "-e", "1G"
+    )
+    first, *_, last = document["ranges"]
+    assert first["min_bytes"] == 1024
+    assert last["max_bytes"] == 1 << 30
+    assert first["hccl_executor"] != last["hccl_executor"]
+    for a, b in pairwise(document["ranges"]):
+        assert b["min_bytes"] == a["max_bytes"] + 1
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=200), st.data())
+def test_spans_cover_everything_and_are_right(table: list[int], data: st.DataObject) -> None:
+    def choice(size: int) -> Choice:
+        return Choice(str(table[size]), "")
+
+    sizes = st.integers(0, len(table) - 1)
+    points = sorted({0, len(table) - 1, *data.draw(st.lists(sizes))})
+    found = spans(points, choice)
+    assert found[0].first == 0
+    assert found[-1].last == len(table) - 1
+    for a, b in pairwise(found):
+        assert b.first == a.last + 1
+        assert a.choice != b.choice
+    for span in found:
+        assert choice(span.first) == span.choice
+    for point in points:
+        (around,) = (span for span in found if span.first <= point <= span.last)
+        assert around.choice == choice(point)
+
+
+def test_what_people_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "all_gather", "--ranks", "4"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "all_gather of 1M bytes, fp32, op_base"
+    assert lines[1] == "4 ranks: Atlas 800T A2, 1 server x 4 devices"
+    words = "\n".join(lines)
+    assert "AllGatherMeshOpbaseExecutor, level0 mesh" in words
+    assert "ranks 0-3, each: 3 sub streams, 6 notifies, 3 transports, scratch 0" in words
+
+
+def test_where_hccl_takes_another_one(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["explain", "all_gather", "--servers", "2", "--devices", "8", "-b", "64K", "-e", "1G"]
+    assert main(command) == 0
+    output = capsys.readouterr().out
+    assert "HCCL takes   AllGatherMeshExecutor" in output
+    assert "AllGatherMeshOpbasePipelineExecutor" in output

@@ -1,0 +1,54 @@
+"""`hccl-py list`; broken packages are in tests/test_plugin_package.py."""
+
+import json
+
+import pytest
+
+from hccl_py.cli import main
+from hccl_py.discovery import Registry, installed_executors
+from hccl_py.errors import PluginError
+
+
+def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "hccl-py.list/1"
+    mesh = next(e for e in document["executors"] if e["name"] == "AllGatherMeshOpbaseExecutor")
+    assert mesh["op"] == "all_gather"
+    assert mesh["algorithm"] == "level0:mesh"
+    assert mesh["package"] == "hccl_executors"
+    assert mesh["summary"].startswith("AllGather inside one server")
+    assert "emulated" in [platform["name"] for platform in document["platforms"]]
+    assert "atlas-800t-a2" in [topology["name"] for topology in document["topologies"]]
+    assert document["problems"] == []
+
+
+def test_only_one_op(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--op", "all_reduce", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert {e["op"] for e in document["executors"]} == {"all_reduce"}
+
+
+def test_what_people_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    output = capsys.readouterr().out
+    assert output.startswith("executors of all_gather\n  AllGatherMeshOpbaseExecutor")
+    assert "\nplatforms\n  emulated" in output
+    assert "broken" not in output
+
+
+def test_broken_packages_are_shown_and_warned_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry = installed_executors().copy()
+    registry.problems.append(PluginError("Plugin odd is odd.", "Mend it."))
+
+    def installed() -> Registry:
+        return registry
+
+    monkeypatch.setattr("hccl_py.discovery.installed_executors", installed)
+    monkeypatch.setattr("hccl_py.communicator.installed_executors", installed)
+    assert main(["list"]) == 0
+    assert "broken: Plugin odd is odd.\n  Mend it.\n" in capsys.readouterr().out
+    assert main(["run", "all_gather", "-n", "1"]) == 0
+    assert capsys.readouterr().err == "warning: Plugin odd is odd.\n"

@@ -1,0 +1,133 @@
+"""The console script as a process: speed, pipes, interrupts, and what it imports."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hccl_py.cli import main
+
+SCRIPT = str(Path(sys.executable).parent / "hccl-py")
+
+
+def environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith(("HCCL", "FORCE_COLOR"))}
+
+
+def hccl_py(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [SCRIPT, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+
+
+def best_of(times: int, *command: str) -> float:
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        subprocess.run(command, capture_output=True, env=environment(), check=True)
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def test_help_takes_under_a_fifth_of_a_second() -> None:
+    assert any(best_of(1, SCRIPT, "--help") < 0.2 for _ in range(15))  # others may work, too
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from hccl_py.cli import main; main(['--help']);"
+        "print([m for m in ('numpy', 'pydantic', 'rich', 'numba', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_run_takes_at_most_five_times_what_its_dependencies_take() -> None:
+    imports = "import numpy, pydantic, rich.console, typer, ml_dtypes"
+    bare = best_of(3, sys.executable, "-c", imports)
+    assert best_of(3, SCRIPT, "run", "all_gather", "--ranks", "4") < 5 * bare
+
+
+def test_run_needs_neither_numba_nor_rich() -> None:
+    code = (
+        "import sys; from hccl_py.cli import main; main(['run', 'all_gather', '--ranks', '4']);"
+        "print([m for m in ('rich', 'numba', 'torch', 'networkx') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_json_is_all_there_is_on_stdout() -> None:
+    done = hccl_py("run", "all_gather", "--ranks", "4", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["schema"] == "hccl-py.run/1"
+
+
+def test_an_error_is_a_sentence_and_a_hint_on_stderr_and_status_2() -> None:
+    done = hccl_py("run", "all_gathr", "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: Op 'all_gathr' is unknown.\nhint: Did you mean all_gather or all_reduce?\n"
+    )
+
+
+@pytest.mark.parametrize("command", [("list",), ("trace", "all_gather"), ("run", "all_gather")])
+def test_a_pipe_gets_no_colours(command: tuple[str, ...]) -> None:
+    assert "\x1b" not in hccl_py(*command).stdout
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    command = [SCRIPT, "trace", "all_reduce", "--ranks", "64", "--topology", "ring", "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_an_interrupt_is_no_traceback() -> None:
+    command = [SCRIPT, "run", "all_gather", "-b", "64K", "-n", "100000000"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        while b"data_size" not in process.stdout.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b""
+    assert process.returncode == 130
+
+
+def test_a_terminal_without_unicode_gets_plain_characters() -> None:
+    command = [SCRIPT, "trace", "all_gather"]
+    ascii_only = environment() | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, env=ascii_only, check=True)
+    assert b"TxAck >r3" in done.stdout
+    assert b"?" not in done.stdout
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("hccl-py 0.")
+
+
+def test_without_a_command_the_help_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Commands:" in captured.err
+
+
+@pytest.mark.parametrize("command", ["run", "trace", "explain", "list"])
+def test_help_of_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    assert "--json" in capsys.readouterr().out

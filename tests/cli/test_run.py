@@ -1,0 +1,279 @@
+"""`hccl-py run`: hccl_test's table, its JSON, and a check that finds wrong results."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hccl_py.cli import main
+from hccl_py.cli.errors import WRONG
+
+AUTHOR = '''
+from hccl_py.executor import PlaneRequest, ResourceRequest
+
+
+class Right:
+    """AllGather over the mesh of all ranks."""
+
+    op = "all_gather"
+    algorithm = "level0:mesh"
+
+    def suits(self, op, topology):
+        return True
+
+    def resources(self, op, rank):
+        return ResourceRequest(planes=(PlaneRequest("flat", "mesh"),), sub_streams=rank.size - 1)
+
+    def orchestrate(self, op, rank):
+        staged = rank.ccl_out.head(rank.user_in.size)
+        rank.main.copy(staged, rank.user_in)
+        with rank.flat.fork() as lanes:
+            rank.main.copy(rank.user_out[rank.id], staged)
+            for sub, peer, link in lanes:
+                link.tx_ack(sub)
+                link.rx_ack(sub)
+                sub.copy(rank.user_out[self.slot(peer, rank.size)], link.remote(staged))
+                link.tx_data_signal(sub)
+                link.rx_data_signal(sub)
+
+    def slot(self, peer, size):
+        return peer
+
+
+class Rotated(Right):
+    """Puts what it reads into the next slot."""
+
+    def slot(self, peer, size):
+        return (peer + 1) % size
+
+
+class Idle(Right):
+    """Does nothing at all."""
+
+    def resources(self, op, rank):
+        return ResourceRequest()
+
+    def orchestrate(self, op, rank):
+        pass
+
+
+class Stuck(Right):
+    """Waits for Acks that nobody posts."""
+
+    def orchestrate(self, op, rank):
+        with rank.flat.fork() as lanes:
+            for sub, peer, link in lanes:
+                link.rx_ack(sub)
+
+
+class Misspelt(Right):
+    """Uses a name that is not there."""
+
+    def orchestrate(self, op, rank):
+        rank.man.copy(rank.user_out, rank.user_in)
+'''
+
+
+@pytest.fixture
+def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the name of an author's module in the current folder."""
+    name = f"author_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{name}.py").write_text(AUTHOR)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return name
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> Any:
+    assert main(["run", *arguments, "--json"]) == status
+    return json.loads(capsys.readouterr().out)
+
+
+def test_hccl_test_s_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "all_gather", "--ranks", "4", "-b", "1K", "-e", "64K", "-f", "4"]) == 0
+    captured = capsys.readouterr()
+    title, table = captured.out.split("the minbytes is ")
+    assert "all_gather fp32" in title
+    assert "AllGatherMeshOpbaseExecutor" in title
+    assert "Atlas 800T A2, 1 server x 4 devices" in title
+    assert "wall time of the emulation" in title
+    lines = table.splitlines()
+    assert lines[0] == "1024, maxbytes is 65536, iters is 20, warmup_iters is 5"
+    assert lines[1] == ("data_size(Bytes): | aveg_time(us): | alg_bandwidth(GB/s): | check_result:")
+    rows = [line.split(" | ") for line in lines[2:-1]]
+    assert [int(row[0]) for row in rows] == [1024, 4096, 16384, 65536]
+    for size, time, bandwidth, check in rows:
+        assert check == "success"
+        assert float(bandwidth) == pytest.approx(int(size) / float(time) * 1e-3, rel=1e-2)
+    assert lines[-1].startswith("checked:")
+    assert captured.err == ""
+
+
+def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    document = run_json(
+        capsys, "all_reduce", "--ranks", "3", "-b", "1000", "-d", "fp16", "-o", "max", "-n", "2"
+    )
+    (row,) = document.pop("rows")
+    assert document == {
+        "schema": "hccl-py.run/1",
+        "op": "all_reduce",
+        "ranks": 3,
+        "topology": "Atlas 800T A2, 1 server x 3 devices",
+        "dtype": "fp16",
+        "reduce_op": "max",
+        "mode": "op_base",
+        "platform": "emulated",
+        "schedule": None,
+        "clock": "wall",
+        "iters": 2,
+        "warmup_iters": 5,
+    }
+    assert row["bytes"] == 1000
+    assert row["count"] == 500
+    assert row["executor"] == "AllReduceMeshOpbaseLoopExecutor"
+    assert row["algorithm"] == {"level0": "mesh"}
+    assert row["check"] == "success"
+    assert row["algbw_gbps"] == pytest.approx(1000 / row["time_us"] * 1e-3)
+    assert row["busbw_gbps"] == pytest.approx(row["algbw_gbps"] * 2 * 2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("op", "given", "real", "count"),
+    [
+        ("all_gather", "1000", 1008, 84),  # rounded up to whole elements of 3 ranks
+        ("all_gather", "1", 12, 1),
+        ("all_gather", "0", 0, 0),
+        ("all_reduce", "1001", 1004, 251),
+    ],
+)
+def test_bytes_are_the_data_size_after_rounding(
+    op: str, given: str, real: int, count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (row,) = run_json(capsys, op, "--ranks", "3", "-b", given, "-n", "1")["rows"]
+    assert (row["bytes"], row["count"], row["check"]) == (real, count, "success")
+
+
+@pytest.mark.parametrize("executor", ["AllReduceComm", "AllReduceMeshOpbaseLoopExecutor"])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "fp16", "fp32", "bf16"])
+@pytest.mark.parametrize("reduce", ["sum", "prod", "max", "min"])
+def test_both_algorithms_are_right_for_every_type(
+    executor: str, dtype: str, reduce: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if reduce == "prod" and dtype in ("int16", "bf16"):
+        pytest.skip("the product does not take it")
+    options = ["--ranks", "8", "-b", "1K", "-e", "64K", "-f", "64", "-n", "1", "-w", "0"]
+    options += ["--executor", executor, "-d", dtype, "-o", reduce]
+    rows = run_json(capsys, "all_reduce", *options)["rows"]
+    assert [row["check"] for row in rows] == ["success", "success"]
+
+
+def test_a_small_ccl_buffer_means_rounds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HCCL_BUFFSIZE", "1")
+    (row,) = run_json(capsys, "all_reduce", "-b", "9M", "-n", "1", "-w", "0")["rows"]
+    assert row["check"] == "success"
+
+
+@pytest.mark.parametrize("schedule", ["random", "late-wire", "early-wire", "slow-rank"])
+def test_an_interleaving(schedule: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--servers", "3", "--devices", "2", "-b", "1K", "-n", "1", "-w", "0"]
+    document = run_json(capsys, "all_reduce", *options, "--seed", "7", "--schedule", schedule)
+    assert document["schedule"] == {"seed": 7, "adversary": schedule}
+    assert document["rows"][0]["check"] == "success"
+
+
+def test_graph_mode(capsys: pytest.CaptureFixture[str]) -> None:
+    document = run_json(capsys, "all_gather", "--mode", "graph", "-n", "1")
+    assert document["mode"] == "graph"
+    assert document["rows"][0]["check"] == "success"
+
+
+def test_a_root_is_checked_and_otherwise_ignored(capsys: pytest.CaptureFixture[str]) -> None:
+    run_json(capsys, "all_gather", "-r", "3", "-n", "1")
+
+
+def test_an_author_s_executor(author: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = run_json(capsys, "all_gather", "--executor", f"{author}:Right", "-n", "1")["rows"]
+    assert (row["executor"], row["check"]) == ("Right", "success")
+
+
+def test_the_check_finds_a_misplaced_block(author: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["all_gather", "--executor", f"{author}:Rotated", "-b", "64", "-n", "1"]
+    (row,) = run_json(capsys, *arguments, status=WRONG)["rows"]
+    assert row["check"] == "failed"
+    assert row["first_wrong"]["rank"] == 0
+    assert row["first_wrong"]["index"] == 0
+    assert row["first_wrong"]["expected"] != row["first_wrong"]["found"]
+
+
+def test_the_check_finds_a_run_that_writes_nothing(
+    author: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "all_gather", "--executor", f"{author}:Idle", "-n", "2"]) == WRONG
+    captured = capsys.readouterr()
+    assert re.search(r"\| failed$", captured.out, re.MULTILINE)
+    assert "expected" not in captured.out
+    assert captured.err == (
+        "error: The result is wrong for 1 of 1 sizes.\nhint: -c 2 shows the first wrong element.\n"
+    )
+
+
+def test_check_2_shows_the_first_wrong_element(
+    author: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", "all_gather", "--executor", f"{author}:Rotated", "-b", "64", "-c", "2"]
+    assert main(command) == WRONG
+    output = capsys.readouterr().out
+    assert re.search(r"^  rank 0 element 0: expected \S+, found \S+$", output, re.MULTILINE)
+
+
+def test_check_0_prints_null(author: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "all_gather", "--executor", f"{author}:Rotated", "-c", "0"]) == 0
+    output = capsys.readouterr().out
+    assert output.rstrip().endswith("| NULL")
+
+
+def test_a_deadlock_is_reported_at_the_author_s_line(
+    author: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "all_gather", "--executor", f"{author}:Stuck"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: Deadlock: 16 of 16 streams can never go on")
+    assert f"{author}.py:" in error
+
+
+def test_a_misspelt_name_is_reported_at_the_author_s_line(
+    author: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "all_gather", "--executor", f"{author}:Misspelt"]) == 2
+    error = capsys.readouterr().err
+    assert "AttributeError" in error
+    assert f"{author}.py:" in error
+    assert "hint: Did you mean main?" in error
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("raise ValueError('no')", "cannot be imported: ValueError: no"),
+        ("import no_such_library", "cannot be imported: ModuleNotFoundError"),
+        ("", "has no Mine"),
+    ],
+)
+def test_a_broken_module(
+    code: str,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name = f"broken_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{name}.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["run", "all_gather", "--executor", f"{name}:Mine"]) == 2
+    assert words in capsys.readouterr().err

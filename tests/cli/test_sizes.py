@@ -1,0 +1,66 @@
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py.cli.options import Sizes
+from hccl_py.cli.sizes import parse_size, row_sizes
+from hccl_py.errors import ParameterError
+
+SUFFIXES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "k": 1024, "m": 1024**2, "g": 1024**3}
+
+
+@given(st.integers(0, 10**8), st.sampled_from(list(SUFFIXES)))
+def test_numbers_with_suffixes(number: int, suffix: str) -> None:
+    assert parse_size(f"{number}{suffix}", "-b") == number * SUFFIXES[suffix]
+
+
+@given(st.text())
+def test_any_text_is_a_size_or_refused_with_a_sentence(text: str) -> None:
+    try:
+        size = parse_size(text, "-b")
+    except ParameterError as error:
+        refused = (error.message, error.hint)
+    else:
+        assert 0 <= size <= 1 << 60
+        return
+    assert refused[0].startswith("-b ")
+    assert refused[1]
+
+
+@pytest.mark.parametrize(
+    ("first", "sizes", "rows"),
+    [
+        ("1M", Sizes(), [1 << 20]),
+        ("1M", Sizes(maxbytes="1M"), [1 << 20]),
+        ("1K", Sizes(maxbytes="16K", stepfactor=4), [1024, 4096, 16384]),
+        ("1K", Sizes(maxbytes="5000", stepfactor=2), [1024, 2048, 4096]),
+        ("10", Sizes(maxbytes="110"), list(range(10, 111, 10))),  # a tenth of the difference
+        ("1", Sizes(maxbytes="4"), [1, 2, 3, 4]),
+        ("1K", Sizes(maxbytes="3K", stepbytes="1K"), [1024, 2048, 3072]),
+        ("1K", Sizes(maxbytes="3K", stepbytes="0"), [1024]),  # hccl_test repeats it
+        ("1K", Sizes(maxbytes="4K", stepbytes="1K", stepfactor=4), [1024, 4096]),  # -f wins
+        ("0", Sizes(), [0]),
+        ("0", Sizes(maxbytes="0", stepfactor=2), [0]),
+    ],
+)
+def test_rows_by_hccl_test_s_rules(first: str, sizes: Sizes, rows: list[int]) -> None:
+    assert list(row_sizes(first, sizes)) == rows
+
+
+@given(st.integers(1, 1 << 40), st.integers(0, 1 << 40), st.integers(2, 64))
+def test_multiplied_rows_go_as_far_as_they_can(first: int, more: int, factor: int) -> None:
+    last = first + more
+    rows = list(row_sizes(str(first), Sizes(maxbytes=str(last), stepfactor=factor)))
+    assert rows[0] == first
+    assert rows[-1] <= last < rows[-1] * factor
+    assert all(b == a * factor for a, b in pairwise(rows))
+
+
+@given(st.integers(0, 1 << 40), st.integers(0, 1 << 40))
+def test_added_rows_are_at_most_eleven_unless_asked_for(first: int, more: int) -> None:
+    rows = row_sizes(str(first), Sizes(maxbytes=str(first + more)))
+    assert rows[0] == first
+    assert rows[-1] <= first + more
+    assert len(rows) <= 11

@@ -1,0 +1,123 @@
+"""`hccl-py trace`: the hello-world article's numbers, counted in what was recorded."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from hccl_py.cli import main
+
+
+def trace_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main(["trace", *arguments, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return json.loads(captured.out)
+
+
+@pytest.fixture
+def article(capsys: pytest.CaptureFixture[str]) -> Any:
+    return trace_json(capsys, "all_gather", "--ranks", "4")
+
+
+def test_the_head(article: Any) -> None:
+    head = {k: v for k, v in article.items() if k not in ("resources", "tasks", "total_us")}
+    assert head == {
+        "schema": "hccl-py.trace/1",
+        "op": "all_gather",
+        "ranks": 4,
+        "topology": "Atlas 800T A2, 1 server x 4 devices",
+        "bytes": 1 << 20,
+        "count": 65536,
+        "dtype": "fp32",
+        "reduce_op": None,
+        "mode": "op_base",
+        "executor": "AllGatherMeshOpbaseExecutor",
+        "algorithm": {"level0": "mesh"},
+        "rounds": 1,
+        "clock": "model",
+    }
+    assert article["total_us"] == max(task["effect_us"] for task in article["tasks"])
+
+
+def test_the_article_s_resources(article: Any) -> None:
+    needs = {"sub_streams": 3, "notifies": 6, "transports": 3, "scratch_bytes": 0}
+    assert article["resources"] == [{"rank": rank, **needs} for rank in range(4)]
+
+
+@pytest.mark.parametrize("rank", range(4))
+def test_the_article_s_tasks(article: Any, rank: int) -> None:
+    mine = [task for task in article["tasks"] if task["rank"] == rank]
+    assert len(mine) == 29
+    assert Counter(task["kind"] for task in mine)["notify_wait"] == 12
+    streams: dict[int, list[str]] = {}
+    for task in mine:
+        kinds = streams.setdefault(task["stream"], [])
+        assert task["index"] == len(kinds)
+        kinds.append(task["kind"])
+    post, wait = "notify_post", "notify_wait"
+    assert streams.pop(0) == ["copy", post, post, post, "copy", wait, wait, wait]
+    assert list(streams.values()) == [[wait, post, wait, "read", post, wait, post]] * 3
+
+
+def test_notifies_name_who_waits_for_whom(article: Any) -> None:
+    places = {(t["rank"], t["stream"], t["index"]): t for t in article["tasks"]}
+    waits = [task for task in article["tasks"] if task["kind"] == "notify_wait"]
+    for wait in waits:
+        post = places[tuple(wait["waits_for"])]
+        assert post["kind"] == "notify_post"
+        assert post["notify"] == wait["notify"]
+        assert post["effect_us"] <= wait["end_us"]
+        assert wait["peer"] in (None, post["rank"])
+    assert len({tuple(wait["waits_for"]) for wait in waits}) == len(waits)
+    assert {t["notify"] for t in waits if t["peer"] is not None} == {"Ack", "DataSignal"}
+
+
+def test_memory_of_a_read(article: Any) -> None:
+    (read,) = (
+        t for t in article["tasks"] if t["kind"] == "read" and t["rank"] == 0 and t["peer"] == 3
+    )
+    assert read["bytes"] == 1 << 18
+    assert read["src"] == {"rank": 3, "buffer": "CCL_OUT", "offset": 0}
+    assert read["dst"] == {"rank": 0, "buffer": "OUT", "offset": 3 << 18}
+    assert read["label"] == "all-gather"
+    assert read["source"].startswith("templates/mesh.py:")
+    assert (read["notify"], read["waits_for"]) == (None, None)
+
+
+def test_a_program_without_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    document = trace_json(capsys, "all_gather", "--ranks", "1", "-b", "0")
+    assert len(document["tasks"]) == 2
+    assert document["total_us"] == 0
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_lines_fit_the_screen(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["trace", "all_reduce", "--ranks", "8", "--all-ranks"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert not any(line != line.rstrip() for line in lines)
+    assert sum(line.startswith("rank ") for line in lines) == 8
+
+
+def test_another_rank(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "all_gather", "--rank", "2"]) == 0
+    output = capsys.readouterr().out
+    assert "rank 2: 29 tasks: 12 notify_post, 12 notify_wait, 3 read, 2 copy" in output
+    assert "read rank 1 CCL_Out[0:256K]" in output
+
+
+def test_a_limit_says_how_to_see_more(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["trace", "all_gather", "--ranks", "40", "--topology", "mesh"]
+    assert main(command) == 0
+    output = capsys.readouterr().out
+    assert "rank 0: 353 tasks" in output
+    assert "the first 185 tasks of 16 of 40 streams; --limit 0 draws all" in output
+    assert main([*command, "--limit", "0"]) == 0
+    output = capsys.readouterr().out
+    assert "--limit" not in output
+    assert "sub 38" in output

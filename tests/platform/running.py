@@ -1,0 +1,117 @@
+"""Running recorded programs on the emulated platform, for tests."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_platform.emulated import EmulatedSession
+from hccl_platform.emulated.fast import Thresholds
+from hccl_platform.emulated.tiling import Limits
+from hccl_py.enums import ReduceOp
+from hccl_py.op_param import OpParam
+from hccl_py.operators import make_operator
+from hccl_py.platforms import Adversary, Schedule
+from hccl_py.program.instruction import Batch, Instruction
+from hccl_py.program.program import Program
+
+Array = npt.NDArray[Any]
+
+TINY_TILES = Thresholds(0, 0, Limits(cache=1024, least=64, most=256, alone=0))
+"""Runs everything in tiles, even the smallest program."""
+
+ONLY_NUMPY = Thresholds(run_us=float("inf"))
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to run a program."""
+
+    schedule: Schedule | None = None
+    thresholds: Thresholds | None = None
+    threads: int = 1
+
+    def session(self, program: Program) -> EmulatedSession:
+        return EmulatedSession(
+            program.ranks,
+            int(program.buffer_sizes[0, program.buffers.index("CCL_IN")]),
+            self.schedule,
+            threads=self.threads,
+            thresholds=self.thresholds,
+        )
+
+
+NUMPY = Way(thresholds=ONLY_NUMPY)
+TILES = Way(thresholds=TINY_TILES)
+THREADS = Way(thresholds=TINY_TILES, threads=2)
+FAST = (NUMPY, TILES, THREADS)
+
+
+def scheduled(seed: int = 0, adversary: Adversary = Adversary.RANDOM) -> Way:
+    """Return the way of the scheduler."""
+    return Way(Schedule(seed, adversary))
+
+
+def run(program: Program, inputs: Sequence[Array], way: Way = NUMPY) -> list[Array]:
+    """Run a program in a session of its own; outputs begin as 77s."""
+    sizes = program.buffer_sizes[:, program.buffers.index("OUT")] // program.op.unit
+    outputs = [np.full(size, 77, program.op.dtype.numpy) for size in sizes]
+    session = way.session(program)
+    try:
+        session.run("tag", program, inputs, outputs)
+    finally:
+        session.close()
+    return outputs
+
+
+def whole_numbers(op: OpParam, ranks: int, seed: int = 0) -> list[Array]:
+    """Return inputs that differ by rank and element and that every order of reduction keeps exact.
+
+    Integers have all values of their type, sums and products wrap.
+    """
+    rng = np.random.default_rng(seed)
+    dtype = op.dtype.numpy
+    if not op.dtype.is_float:
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        return [rng.integers(low, high, op.count, dtype, endpoint=True) for _ in range(ranks)]
+    low, high = (1, 2) if op.reduce is ReduceOp.PROD else (-7, 7)
+    return [rng.integers(low, high, op.count, endpoint=True).astype(dtype) for _ in range(ranks)]
+
+
+def expected(op: OpParam, inputs: Sequence[Array]) -> list[Array]:
+    """Return the operator's right outputs in the op's type."""
+    right = make_operator(op.name).expected(op, inputs)
+    return [np.asarray(array).astype(op.dtype.numpy) for array in right]
+
+
+def same_bits(got: Sequence[Array], wanted: Sequence[Array]) -> bool:
+    """Whether all arrays agree bit for bit."""
+    return all(g.tobytes() == w.tobytes() for g, w in zip(got, wanted, strict=True))
+
+
+Change = Callable[[Instruction], Instruction | None]
+
+
+def changed(program: Program, batch: int, index: int, change: Change) -> Program:
+    """Return the program with one instruction of one batch changed, or gone where that is None."""
+    batches = list(program.batches)
+    instructions = list(batches[batch].instructions)
+    new = change(instructions[index])
+    instructions[index : index + 1] = [] if new is None else [new]
+    batches[batch] = Batch(batches[batch].ranks, tuple(instructions))
+    return replace(program, batches=tuple(batches))
+
+
+def moved(instruction: Instruction, field: str, offset: int) -> Instruction:
+    """Return the instruction with `src_offset` or `dst_offset` set."""
+    return Instruction(**(instruction._asdict() | {field: offset}))
+
+
+def without(program: Program, drop: Callable[[Instruction], Any]) -> Program:
+    """Return the program less the instructions that `drop` picks."""
+    batches = tuple(
+        Batch(b.ranks, tuple(i for i in b.instructions if not drop(i))) for b in program.batches
+    )
+    return replace(program, batches=batches)

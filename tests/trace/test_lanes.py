@@ -1,0 +1,91 @@
+"""Lanes: waits below their posts, one point in time per line, and the article's picture."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py import Communicator
+from hccl_py.enums import DataType, ReduceOp, TaskKind
+from hccl_py.op_param import OpParam
+from hccl_py.program.program import Program
+from hccl_py.trace.lanes import draw_lanes, lay_out, pair_names
+from hccl_py.trace.steps import Step, Trace
+from hccl_py.trace.words import Words
+
+ARTICLE = """
+     us  main             sub 0            sub 1            sub 2
+   0.00  copy 256K        ┊                ┊                ┊
+         all-gather
+   0.35  post a ▸sub 0    ┊                ┊                ┊
+         post b ▸sub 1    wait a ◂main     ┊                ┊
+         post c ▸sub 2    TxAck ▸r3        wait b ◂main     ┊
+         copy 256K        ┊                TxAck ▸r2        wait c ◂main
+         │                ┊                ┊                TxAck ▸r1
+  10.35  ┊                RxAck ◂r3        RxAck ◂r2        RxAck ◂r1
+         ┊                read 256K ◂r3    read 256K ◂r2    read 256K ◂r1
+  24.67  ┊                TxDataSignal ▸r3 TxDataSignal ▸r2 TxDataSignal ▸r1
+         ┊                RxDataSignal ◂r3 RxDataSignal ◂r2 RxDataSignal ◂r1
+         ┊                post d ▸main     post e ▸main     post f ▸main
+         wait d ◂sub 0
+         wait e ◂sub 1
+         wait f ◂sub 2
+"""
+
+
+def program_of(op: OpParam, executor: str | None = None, **topology: int) -> Program:
+    with Communicator(**topology) as comm:  # type: ignore[arg-type]
+        return comm.plan(op, executor).program
+
+
+def all_gather(ranks: int) -> Trace:
+    program = program_of(OpParam("all_gather", 65536, DataType.FP32), ranks=ranks)
+    return Trace.of(program, "atlas-800t-a2")
+
+
+def steps_of(trace: Trace, rank: int = 0) -> list[Step]:
+    return trace.steps(trace.rows(rank).tolist())
+
+
+def test_the_article_s_picture() -> None:
+    trace = all_gather(4)
+    lines = draw_lanes(steps_of(trace), Words(trace.program, unicode=True), 80)
+    assert "\n".join(["", *(line.plain for line in lines), ""]) == ARTICLE
+
+
+@pytest.mark.parametrize("width", [80, 100, 160, 240])
+def test_lanes_fit_and_hold_every_task(width: int) -> None:
+    trace = all_gather(8)
+    words = Words(trace.program, unicode=True)
+    lines = [line.plain for line in draw_lanes(steps_of(trace), words, width)]
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    for peer in range(1, 8):
+        for word in ("TxAck ▸r", "RxAck ◂r", "TxDataSignal ▸r", "RxDataSignal ◂r"):
+            assert f"{word}{peer}" in text
+    assert text.count("read 256K ◂r") == 7
+
+
+@given(st.integers(1, 8), st.sampled_from(["AllReduceComm", "AllReduceMeshOpbaseLoopExecutor"]))
+def test_layout(ranks: int, executor: str) -> None:
+    op = OpParam("all_reduce", 1000, DataType.FP32, ReduceOp.SUM)
+    trace = Trace.of(program_of(op, executor, ranks=ranks), "atlas-800t-a2")
+    for rank in range(ranks):
+        steps = steps_of(trace, rank)
+        lines = lay_out(steps)
+        number = {step.place: n for n, line in enumerate(lines) for step in line.steps.values()}
+        assert len(number) == len(steps)
+        assert [line.at_us for line in lines] == sorted(line.at_us for line in lines)
+        for step in steps:
+            line = number[step.place]
+            assert lines[line].at_us == step.at_us
+            before = step.place._replace(number=step.place.number - 1)
+            assert number.get(before, -1) < line
+            if step.kind is TaskKind.NOTIFY_WAIT and step.partner in number:
+                assert number[step.partner] < line
+        names = pair_names(lines)
+        local = [s for s in steps if s.partner is not None and s.peer is None]
+        assert len(names) == len(local)
+        assert len(set(names.values())) * 2 == len(local)
+        for step in local:
+            assert step.partner is not None
+            assert names[step.place] == names[step.partner]
