@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,7 @@ def numpy_bound_ms(size: int, repeats: int) -> float:
             for output in outputs:
                 output[part] = total[part]
 
-    return min(best_ms(lambda block=block: run(block), repeats) for block in BLOCKS)
+    return min(best_ms(partial(run, block), repeats) for block in BLOCKS)
 
 
 def all_reduce_ms(executor: str, size: int, repeats: int, buffsize_mb: int | None = None) -> float:
@@ -129,7 +130,9 @@ def main() -> None:
         bound = numpy_bound_ms(size, max(repeats // 4, 5))
         print(f"\n{name} per rank ({BUDGETS[name]})")
         print(f"  {'numpy bound, one core':38} {bound:9.3f} ms")
-        contenders = {f"{k}, {v}": (v, None) for k, v in EXECUTORS.items()}
+        contenders: dict[str, tuple[str, int | None]] = {
+            f"{k}, {v}": (v, None) for k, v in EXECUTORS.items()
+        }
         if size > 1 << 20:
             contenders |= {f"{k}, HCCL_BUFFSIZE=1": (v, 1) for k, v in EXECUTORS.items()}
         for label, (executor, buffsize_mb) in contenders.items():

@@ -19,7 +19,14 @@ from hccl_py.executor import Executor
 from hccl_py.operators import OPERATORS
 from hccl_py.platforms import Platform
 
-__all__ = ["Registered", "Registry", "find_platform", "installed_executors"]
+__all__ = [
+    "Platforms",
+    "Registered",
+    "Registry",
+    "find_platform",
+    "installed_executors",
+    "installed_platforms",
+]
 
 EXECUTOR_GROUP = "hccl_py.executors"
 PLATFORM_GROUP = "hccl_py.platforms"
@@ -92,20 +99,51 @@ def installed_executors() -> Registry:
     return registry
 
 
-def find_platform(name: str) -> Platform:
-    """Return the platform of this name; ParameterError names the known ones."""
-    known: dict[str, type[Platform]] = {}
-    problems: list[PluginError] = []
+@dataclass
+class Platforms:
+    """Platforms by name with their packages, and the errors of broken packages."""
+
+    known: dict[str, tuple[type[Platform], str]] = field(default_factory=dict)
+    problems: list[PluginError] = field(default_factory=list)
+
+
+@cache
+def installed_platforms() -> Platforms:
+    """Load the platforms of every installed package; of two with one name the first stays."""
+    found = Platforms()
     for point in _sorted_points(PLATFORM_GROUP):
         try:
-            known |= {platform.name: platform for platform in _wares(point, "PLATFORMS")}
+            for platform in _wares(point, "PLATFORMS"):
+                _add_platform(found, platform, point.value)
         except PluginError as error:
-            problems.append(error)
-    if name not in known:
-        if problems:
-            raise problems[0]
-        raise ParameterError(f"Platform {name!r} is unknown.", did_you_mean(name, known))
-    return known[name]()
+            found.problems.append(error)
+    return found
+
+
+def _add_platform(found: Platforms, platform: Any, package: str) -> None:
+    name = getattr(platform, "name", None)
+    if not isinstance(name, str) or not callable(getattr(platform, "open", None)):
+        raise PluginError(
+            f"Plugin {package}, platform {platform!r}: a name or the method open is missing.",
+            "A platform has name, clock and open(topology, ccl_bytes, schedule).",
+        )
+    if name in found.known:
+        raise PluginError(
+            f"Plugin {package}: a platform named {name} is already registered "
+            f"by {found.known[name][1]}.",
+            "Give it another name: platforms are selected by it.",
+        )
+    found.known[name] = (platform, package)
+
+
+def find_platform(name: str) -> Platform:
+    """Return the platform of this name; ParameterError names the known ones."""
+    found = installed_platforms()
+    if name not in found.known:
+        if found.problems:
+            raise found.problems[0]
+        raise ParameterError(f"Platform {name!r} is unknown.", did_you_mean(name, found.known))
+    return found.known[name][0]()
 
 
 def _sorted_points(group: str) -> list[EntryPoint]:

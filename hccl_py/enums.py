@@ -64,7 +64,8 @@ class DataType(Enum):
     def numpy_name(self) -> str:
         """The name that numpy gives the type."""
         floats = {"fp16": "float16", "fp32": "float32", "fp64": "float64", "bf16": "bfloat16"}
-        return floats.get(self.value, self.value)
+        spelling: str = self.value
+        return floats.get(spelling, spelling)
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:

@@ -25,6 +25,15 @@ def op_of(
     return OpParam(name, count, DataType.parse(dtype), op, mode=mode)
 
 
+def same_tasks(one: Program, other: Program) -> bool:
+    """Whether two task views are the same, row by row."""
+    mine, theirs = one.tasks, other.tasks
+    return (mine.first == theirs.first).all() and all(
+        (a == b).all()
+        for a, b in zip(mine.meaning().values(), theirs.meaning().values(), strict=True)
+    )
+
+
 def recorded(
     executor: object,
     op: OpParam,

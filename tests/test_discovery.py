@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_py.discovery import Registry, find_platform, installed_executors
+from hccl_py.discovery import (
+    Platforms,
+    Registry,
+    _add_platform,
+    find_platform,
+    installed_executors,
+    installed_platforms,
+)
 from hccl_py.errors import ParameterError, PluginError
 
 
@@ -62,6 +69,24 @@ def test_copies_are_independent() -> None:
     registry = installed_executors().copy()
     registry.add(Good, "test")
     assert "Good" not in installed_executors().executors
+
+
+class Place:
+    name = "place"
+    clock = "wall"
+
+    def open(self, topology: Any, ccl_bytes: int, schedule: Any) -> Any: ...
+
+
+def test_platforms_are_validated_and_keep_their_names() -> None:
+    found = Platforms()
+    _add_platform(found, Place, "first")
+    with pytest.raises(PluginError, match="place is already registered by first"):
+        _add_platform(found, Place, "second")
+    with pytest.raises(PluginError, match="method open is missing"):
+        _add_platform(found, type("Odd", (), {"name": "odd"}), "third")
+    assert found.known["place"] == (Place, "first")
+    assert "emulated" in installed_platforms().known
 
 
 def test_unknown_platforms_name_the_known_ones() -> None:

@@ -73,7 +73,7 @@ def install(folder: Path, name: str, code: str) -> None:
 
 def hccl_py(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command line with the folder's packages installed."""
-    command = [Path(sys.executable).parent / "hccl-py", *arguments]
+    command = [str(Path(sys.executable).parent / "hccl-py"), *arguments]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HCCL")}
     environment["PYTHONPATH"] = str(folder / "site")
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

@@ -11,7 +11,6 @@ from hccl_py.cli.options import Output, grouped
 
 if TYPE_CHECKING:
     from hccl_py.cli.output import Screen
-    from hccl_py.errors import PluginError
 
 __all__ = ["list_"]
 
@@ -43,11 +42,11 @@ def list_(
 
 
 def _document(op: str | None) -> Document:
-    from hccl_py.discovery import installed_executors
+    from hccl_py.discovery import installed_executors, installed_platforms
     from hccl_py.topology import PRESETS
 
     registry = installed_executors()
-    platforms, broken = _platforms()
+    platforms = installed_platforms()
     return {
         "schema": "hccl-py.list/1",
         "executors": [
@@ -61,7 +60,10 @@ def _document(op: str | None) -> Document:
             for found in registry.executors.values()
             if op in (None, found.executor.op)
         ],
-        "platforms": platforms,
+        "platforms": [
+            {"name": name, "package": package, "summary": _summary(platform)}
+            for name, (platform, package) in platforms.known.items()
+        ],
         "topologies": [
             {
                 "name": product.name,
@@ -73,27 +75,11 @@ def _document(op: str | None) -> Document:
             }
             for product in PRESETS.values()
         ],
-        "problems": [{"message": p.message, "hint": p.hint} for p in registry.problems + broken],
+        "problems": [
+            {"message": problem.message, "hint": problem.hint}
+            for problem in registry.problems + platforms.problems
+        ],
     }
-
-
-def _platforms() -> tuple[list[Document], list[PluginError]]:
-    """Return what the installed packages show, and the errors of broken ones."""
-    from hccl_py.discovery import PLATFORM_GROUP, _sorted_points, _wares
-    from hccl_py.errors import PluginError
-
-    found: list[Document] = []
-    problems: list[PluginError] = []
-    for point in _sorted_points(PLATFORM_GROUP):
-        try:
-            wares = list(_wares(point, "PLATFORMS"))
-        except PluginError as error:
-            problems.append(error)
-            continue
-        for ware in wares:
-            described = {"name": ware.name, "package": point.value, "summary": _summary(ware)}
-            found.append(described)
-    return found, problems
 
 
 def _summary(thing: type) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from hccl_py.enums import Buffer, TaskKind
+from hccl_py.enums import Buffer, LinkKind, TaskKind
 from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.program.transports import ACK, DATA_ACK, DATA_SIGNAL, OWN_NOTIFIES
@@ -35,12 +35,13 @@ class Link:
         self.rank = rank
         self.peer = peer
         self.end = PerRank.of(ends)
-        self.rdma = PerBool.of(transports.is_rdma[ends])
+        is_rdma = transports.kind[ends] == LinkKind.RDMA
+        self.rdma = PerBool.of(is_rdma)
         self._near_cell = PerRank.of(ends * transports.stride)
         self._far_cell = PerRank.of(far * transports.stride)
         self._exports = _common(transports.exports[far])
         self._extra = int(np.min(transports.notifies[ends])) - OWN_NOTIFIES
-        self._has_sdma = not bool(np.all(transports.is_rdma[ends]))
+        self._has_sdma = not bool(np.all(is_rdma))
 
     @overload
     def remote(self, memory: Region) -> Region: ...

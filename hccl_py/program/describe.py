@@ -6,11 +6,19 @@ from hccl_py.enums import TaskKind
 from hccl_py.program.program import Program
 from hccl_py.program.transports import OWN_NOTIFIES
 
-__all__ = ["spell_cell", "spell_memory", "spell_place", "spell_stream", "spell_task"]
+__all__ = [
+    "BUFFER_WORDS",
+    "NOTIFY_NAMES",
+    "spell_cell",
+    "spell_memory",
+    "spell_place",
+    "spell_stream",
+    "spell_task",
+]
 
 NOTIFY_NAMES = ("Ack", "DataSignal", "DataAck")
 
-_BUFFER_WORDS = {
+BUFFER_WORDS = {
     "IN": "user_in",
     "OUT": "user_out",
     "CCL_IN": "CCL_In",
@@ -60,7 +68,7 @@ def spell_cell(program: Program, row: int) -> str:
 def spell_memory(program: Program, buffer: int, offset: int, size: int) -> str:
     """Return `buffer[start:stop]` in bytes."""
     name = program.buffers[buffer]
-    return f"{_BUFFER_WORDS.get(name, name)}[{offset}:{offset + size}]"
+    return f"{BUFFER_WORDS.get(name, name)}[{offset}:{offset + size}]"
 
 
 def spell_task(program: Program, row: int) -> str:

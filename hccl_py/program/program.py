@@ -100,8 +100,13 @@ class Program:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of what the program does; labels, source lines and batching do not count."""
-        tasks = self.tasks
+        """A hash of what the program does, stream by stream.
+
+        Labels, source lines, batching and the order of recording between streams do not count.
+        """
+        from hccl_py.program.link import queues_of
+
+        queues = queues_of(self)
         parts = [
             repr(
                 (self.op, self.ranks, self.buffers, self.local_notifies.slots, self.rounds)
@@ -116,8 +121,8 @@ class Program:
             t.kind,
             t.exports,
             t.notifies,
-            tasks.first,
+            queues.first,
         ]
-        arrays += [*tasks.meaning().values()]
+        arrays += [column[queues.rows] for column in self.tasks.meaning().values()]
         parts += [np.ascontiguousarray(a).tobytes() for a in arrays]
         return hashlib.sha256(b"|".join(parts)).hexdigest()

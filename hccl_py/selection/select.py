@@ -150,7 +150,10 @@ def _rejected(
 
 def _unsuitable(registered: Registered, op: OpParam, topology: Topology) -> str:
     """Return why an executor cannot run this call; empty where it can."""
-    verdict = registered.executor.suits(op, topology)
+    try:
+        verdict = registered.executor.suits(op, topology)
+    except Exception as error:
+        return f"its suits() raised {type(error).__name__}: {error}"
     if verdict:
         return ""
     return verdict.reason if isinstance(verdict, Unsuitable) else "its suits() says no"

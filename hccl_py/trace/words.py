@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.describe import NOTIFY_NAMES, spell_memory, spell_stream
+from hccl_py.program.describe import BUFFER_WORDS, NOTIFY_NAMES, spell_stream
 from hccl_py.program.program import Program
 from hccl_py.trace.steps import Range, Step
 from hccl_py.trace.units import spell_size, spell_time
@@ -44,10 +44,7 @@ class Words:
     """Spells the tasks of a program; plain characters where the terminal has no others."""
 
     def __init__(self, program: Program, *, unicode: bool) -> None:
-        self._buffers = [
-            spell_memory(program, number, 0, 0).partition("[")[0]
-            for number in range(len(program.buffers))
-        ]
+        self._buffers = [BUFFER_WORDS.get(name, name) for name in program.buffers]
         self.to, self.frm = ("▸", "◂") if unicode else (">", "<")
         self.arrow = "→" if unicode else "->"
         self.back = "←" if unicode else "<-"

@@ -11,7 +11,7 @@ from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.orchestration import exchange
 from hccl_py.topology import Topology
 from hccl_py.topology.presets import PRESETS
-from tests.recording import op_of, recorded
+from tests.recording import op_of, recorded, same_tasks
 
 Expression = Callable[[Any], Any]
 Statement = Callable[[Any, Any], None]
@@ -119,5 +119,6 @@ def test_batches_record_what_single_ranks_record(
     together = recorded(Random, op_of("all_gather", 8), topology)
     alone = recorded(Random, op_of("all_gather", 8), topology, by_rank=True)
     assert together.digest == alone.digest
+    assert same_tasks(together, alone)
     assert len(together.batches) <= topology.size
     together.linked.check(together)

@@ -16,7 +16,7 @@ from hccl_py.program.program import Program
 from hccl_py.program.usage import differences
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
-from tests.recording import BY_NAME, MESH_ONLY, op_of, recorded
+from tests.recording import BY_NAME, MESH_ONLY, op_of, recorded, same_tasks
 
 SERVERS = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)
 
@@ -68,6 +68,7 @@ def test_batches_record_what_single_ranks_record(
     alone = recorded(name, op, topology, ccl_kib << 10, by_rank=True)
     assert len(alone.batches) == topology.size
     assert together.digest == alone.digest
+    assert same_tasks(together, alone)
     assert texts(together) == texts(alone)
     together.linked.check(together)
 

@@ -159,6 +159,25 @@ def test_nothing_suits() -> None:
     assert ("Never", "its suits() says no") in [(r.executor, r.reason) for r in rejected]
 
 
+def test_a_suits_that_raises_rejects_its_executor_only() -> None:
+    class Raises:
+        op = "all_gather"
+        algorithm = "level0:ring"
+
+        def suits(self, op: Any, topology: Any) -> bool:
+            raise KeyError("rank table")
+
+        def resources(self, op: Any, rank: Any) -> Any: ...
+
+        def orchestrate(self, op: Any, rank: Any) -> None: ...
+
+    op = of_size("all_gather", KIB)
+    selection = select(op, topology_of(4), CONFIG, registry(Raises))[0]
+    assert selection.executor == "AllGatherMeshOpbaseExecutor"
+    reasons = {r.executor: r.reason for r in selection.rejected}
+    assert reasons["Raises"] == "its suits() raised KeyError: 'rank table'"
+
+
 def test_reduce_op_matters_for_inline() -> None:
     op = OpParam("all_reduce", MIB, op_of("all_reduce").dtype, ReduceOp.PROD)
     assert chosen(op, topology_of(2)).hccl_executor == "AllReduceMeshExecutor"

@@ -7,6 +7,7 @@ once its runs with numpy have become as expensive as that.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from hccl_platform.emulated.memory import Bytes, address_of
 from hccl_platform.emulated.moves import run_step
 from hccl_platform.emulated.prepared import Prepared
-from hccl_platform.emulated.tiles import compiled_tiles
+from hccl_platform.emulated.tiles import compiled_tiles, run_tiles
 from hccl_platform.emulated.tiling import Limits, TilePlan, plan_tiles
 from hccl_platform.emulated.workers import RangeRun, Workers
 from hccl_py.enums import DataType
@@ -70,7 +71,9 @@ class FastPath:
         if prepared.cost_us < self._thresholds.run_us or not prepared.is_uniform:
             return False
         self._spent_us += prepared.cost_us
-        return self._spent_us >= self._thresholds.load_us
+        if self._spent_us < self._thresholds.load_us:
+            return False
+        return run_tiles.sized(sys.maxsize) is not run_tiles.plain  # not with NUMBA_DISABLE_JIT
 
     def _plan(
         self, prepared: Prepared, slots: Sequence[Bytes], addresses: Addresses

@@ -53,7 +53,7 @@ class Prepared:
         return used
 
     @cached_property
-    def written_by_user(self) -> list[int]:
+    def written_user_slots(self) -> list[int]:
         """The caller's slots that the program writes."""
         return sorted({*self._ins, *self._outs} & set(np.unique(self.moves.dst).tolist()))
 

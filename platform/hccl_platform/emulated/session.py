@@ -83,7 +83,7 @@ class EmulatedSession:
         prepared = self._prepare(tag, program)
         slots = prepared.slots[tag].copy()
         fill_user_slots(slots, program, inputs, outputs)
-        for slot in prepared.written_by_user:
+        for slot in prepared.written_user_slots:
             if not slots[slot].flags.writeable:
                 rank, buffer = divmod(slot, len(program.buffers))
                 raise ParameterError(
