@@ -179,6 +179,13 @@ class Communicator:
             name = registry.add(executor, "the caller").name
         return select(op, self.topology, self.config, registry, name)
 
+    def expect(self, plan: Plan, runs: int) -> None:
+        """Announce how often a plan will run, so that its first run may prepare for that."""
+        if plan.op.count:
+            session = self._open_session()
+            session.allocate(plan.selection.tag, plan.program)
+            session.expect(plan.selection.tag, plan.program, runs)
+
     def run_plan(self, plan: Plan, arrays: Arrays) -> None:
         """Run a plan on prepared arrays."""
         if plan.op.count == 0:

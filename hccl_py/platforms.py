@@ -53,6 +53,9 @@ class Session(Protocol):
     def allocate(self, tag: str, program: Program) -> ResourceResponse:
         """Provide what the program declares, once per tag; later calls return the same response."""
 
+    def expect(self, tag: str, program: Program, runs: int) -> None:
+        """Announce how often a program will run, so that its first run may prepare for that."""
+
     def run(
         self,
         tag: str,

@@ -102,6 +102,7 @@ class Measurement:
         """Return seconds per timed iteration; outputs are made wrong before the last one."""
         title = spell_size(data_size(self.request, plan.op))
         total = 0.0
+        self.request.comm.expect(plan, self.warmup + self.iters)
         with Bar(title, self.warmup + self.iters) as bar:
             for iteration in range(-self.warmup, self.iters):
                 if self.check and iteration == self.iters - 1:

@@ -45,10 +45,8 @@ class Region:
 
     def head(self, size: RankInt) -> Region:
         """Return the first `size` bytes."""
-        if size is not self.size and np.any(values_of(size) > values_of(self.size)):
-            raise OutOfBoundsError(
-                f"head of {_largest(size)} bytes of a region of {_largest(self.size)}"
-            )
+        if size is not self.size:
+            _check_inside(0, size, self.size)
         return Region(self.buffer, self.offset, size, self.link)
 
     def __getitem__(self, part: slice) -> Region:
@@ -57,11 +55,7 @@ class Region:
             raise OutOfBoundsError("a region is contiguous: slice it without a step")
         start = 0 if part.start is None else part.start
         stop = self.size if part.stop is None else part.stop
-        low, high, size = values_of(start), values_of(stop), values_of(self.size)
-        if np.any((low < 0) | (low > high) | (high > size)):
-            raise OutOfBoundsError(
-                f"bytes {_largest(start)} to {_largest(stop)} of a region of {_largest(self.size)}"
-            )
+        _check_inside(start, stop, self.size)
         return Region(self.buffer, self.offset + start, stop - start, self.link)
 
     def split(self, n: RankInt, align: int = SLICE_ALIGN) -> Chunks:
@@ -251,5 +245,12 @@ def _split_size(size: IntArray, n: int, align: int) -> IntArray:
     return (each + align - 1) // align * align
 
 
-def _largest(value: RankInt) -> int:
-    return int(np.max(values_of(value)))
+def _check_inside(start: RankInt, stop: RankInt, size: RankInt) -> None:
+    """Refuse ranges that leave a region of `size` bytes, with the first rank's numbers that do."""
+    low, high, limit = values_of(start), values_of(stop), values_of(size)
+    outside = (low < 0) | (low > high) | (high > limit)
+    if np.any(outside):
+        numbers = np.broadcast_arrays(np.atleast_1d(outside), low, high, limit)
+        lane = int(np.argmax(numbers[0]))
+        a, b, n = (int(column[lane]) for column in numbers[1:])
+        raise OutOfBoundsError(f"bytes {a} to {b} of a region of {n}")

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hccl_platform.emulated import EmulatedSession
-from hccl_platform.emulated.fast import Thresholds
+from hccl_platform.emulated.fast import FastPath, Thresholds
 from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.emulated.moves import moves_of
 from hccl_platform.emulated.prepared import Prepared
@@ -36,7 +36,7 @@ from tests.platform.running import (
     scheduled,
     whole_numbers,
 )
-from tests.recording import BY_NAME, MESH_ONLY, recorded
+from tests.recording import BY_NAME, MESH_ONLY, op_of, recorded
 
 
 class InOrder(Scheduler):
@@ -228,3 +228,13 @@ def test_reductions_in_two_types_run_as_slices() -> None:
     )
     inputs = whole_numbers(op, 2)
     assert same_bits(run(mixed, inputs, TILES), run(mixed, inputs, NUMPY))
+
+
+def test_expected_runs_are_prepared_for_in_the_first() -> None:
+    program = recorded("AllReduceComm", op_of("all_reduce", 1 << 16), 4)
+    prepared = Prepared(program, moves_of(program, program.linked.order.astype(np.int64)))
+    for runs, is_ready in ((1, False), (10**6, True)):
+        fast = FastPath(1)
+        fast.expect(prepared, runs)
+        assert fast._is_worth_tiles(prepared) is is_ready
+        fast.close()

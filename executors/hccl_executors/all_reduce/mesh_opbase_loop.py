@@ -15,6 +15,7 @@ from hccl_py.executor import (
     require,
 )
 from hccl_py.orchestration import Region
+from hccl_py.orchestration.region import SLICE_ALIGN
 
 __all__ = ["AllReduceMeshOpbaseLoopExecutor"]
 
@@ -41,11 +42,11 @@ class AllReduceMeshOpbaseLoopExecutor:
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """One sub stream and one link per peer."""
         size = rank.level0.size
-        chunk_limit = rank.ccl_bytes if rank.inline_reduce else rank.ccl_bytes // size // 128 * 128
+        chunk_limit = rank.ccl_bytes if rank.inline_reduce else rank.ccl_bytes // size
         return ResourceRequest(
             planes=(PlaneRequest("level0", "mesh"),),
             sub_streams=size - 1,
-            max_count=chunk_limit * size // op.unit,
+            max_count=chunk_limit // SLICE_ALIGN * SLICE_ALIGN * size // op.unit,
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:

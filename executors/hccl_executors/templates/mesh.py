@@ -11,6 +11,7 @@ link, links are parallel. Both are written for SDMA links, inside one server.
 from typing import Any
 
 from hccl_py.orchestration import Chunks, Plane, Rank, Region
+from hccl_py.values import RankInt
 
 __all__ = ["mesh_all_gather", "mesh_reduce_scatter"]
 
@@ -22,24 +23,29 @@ def mesh_reduce_scatter(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, land
     that float sums may differ in the last bit from run to run. Without it they arrive side by side
     in CCL_In, one slot per rank, and main reduces them in order of distance.
     """
-    slots = rank.ccl_in.split(plane.size)
     mine = land.head(chunks[plane.id].size)
     with rank.main.phase("reduce-scatter"):
         rank.main.copy(mine, chunks[plane.id])
+        slots = None if rank.inline_reduce else _slots(rank.ccl_in, land.size, int(plane.size))
         with plane.fork() as lanes:
             for sub, peer, link in lanes:
                 theirs = chunks[peer]
                 link.tx_ack(sub)  # my own chunk is in place: you may add yours
                 link.rx_ack(sub)
-                if rank.inline_reduce:
+                if slots is None:
                     sub.reduce(link.remote(land.head(theirs.size)), theirs)
                 else:
                     sub.copy(link.remote(slots[plane.id].head(theirs.size)), theirs)
                 link.tx_data_signal(sub)  # yours has got my chunk
                 link.rx_data_signal(sub)
-        if not rank.inline_reduce:
+        if slots is not None:
             for peer, _ in plane.others():
                 rank.main.reduce(mine, slots[peer].head(mine.size))
+
+
+def _slots(memory: Region, size: RankInt, n: int) -> Chunks:
+    """Return n slots of `size` bytes, side by side."""
+    return memory.head(size * n).split(n, align=1)
 
 
 def mesh_all_gather(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, land: Region) -> None:

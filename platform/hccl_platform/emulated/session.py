@@ -72,6 +72,10 @@ class EmulatedSession:
             self._responses[tag] = ResourceResponse(tag, *(tuple(c.tolist()) for c in columns))
         return self._responses[tag]
 
+    def expect(self, tag: str, program: Program, runs: int) -> None:
+        if self._schedule is None:
+            self._fast.expect(self._prepare(tag, program), runs)
+
     def run(
         self,
         tag: str,
