@@ -1,14 +1,16 @@
-"""How fast the emulated platform moves data, against numpy and torch gloo in the same run.
+"""How fast the emulated platform moves data, against numpy, torch gloo and MPI in the same run.
 
     python benchmarks/emulated.py
 
 all_reduce of fp32 over 8 ranks, warm: plans are cached and outputs allocated. The numpy bound is
 what one core needs to add eight arrays into one and copy it to eight, in the best of several block
-sizes. gloo runs one process per rank; it is left out where torch is not installed.
+sizes. gloo and MPI run one process per rank; they are left out where torch or mpi4py is not
+installed.
 """
 
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -122,8 +124,49 @@ def gloo_ms(size: int, repeats: int) -> float:
     return float(printed)
 
 
+MPI = """
+import json, sys, time
+import numpy as np
+from mpi4py import MPI
+comm, (size, repeats) = MPI.COMM_WORLD, map(int, sys.argv[1:])
+data = np.full(size // 4, comm.rank + 1.0, np.float32)
+into, times = np.empty_like(data), []
+for _ in range(repeats + 1):
+    comm.Barrier()
+    start = time.perf_counter()
+    comm.Allreduce(data, into)
+    times.append(comm.allreduce(time.perf_counter() - start, MPI.MAX))
+assert (into == sum(range(1, comm.size + 1))).all()
+if comm.rank == 0:
+    print(json.dumps(min(times[1:]) * 1e3))
+"""
+
+
+def mpi_ms(size: int, repeats: int) -> float:
+    """Time MPI's Allreduce with one process per rank."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "mpi_peer.py")
+        script.write_text(MPI)
+        launcher = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or "mpiexec"
+        command = [launcher, "-n", str(RANKS), sys.executable, str(script), str(size), str(repeats)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(json.loads(done.stdout))
+
+
+def peers() -> dict[str, Callable[[int, int], float]]:
+    """Return the peers that are installed."""
+    found: dict[str, Callable[[int, int], float]] = {}
+    for name, module, measure in (("torch gloo", "torch", gloo_ms), ("MPI", "mpi4py", mpi_ms)):
+        if importlib.util.find_spec(module) is None:
+            print(f"{module} is not installed: no comparison with {name}")
+        else:
+            found[f"{name}, {RANKS} processes"] = measure
+    return found
+
+
 def main() -> None:
     """Print one line per contender and size."""
+    others = peers()
     print(f"all_reduce, {RANKS} ranks, fp32, best times")
     for name, size in SIZES.items():
         repeats = 200 if size < 1 << 24 else 12
@@ -138,11 +181,9 @@ def main() -> None:
         for label, (executor, buffsize_mb) in contenders.items():
             found = all_reduce_ms(executor, size, repeats, buffsize_mb)
             print(f"  {label:38} {found:9.3f} ms  {found / bound:5.2f} x bound")
-        if importlib.util.find_spec("torch") is None:
-            print("  torch is not installed: no comparison with gloo")
-        else:
-            found = gloo_ms(size, min(repeats, 20))
-            print(f"  {'torch gloo, 8 processes':38} {found:9.3f} ms  {found / bound:5.2f} x bound")
+        for label, measure in others.items():
+            found = measure(size, min(repeats, 20))
+            print(f"  {label:38} {found:9.3f} ms  {found / bound:5.2f} x bound")
     print("\nall_gather, 4 ranks x 1 KiB, cached program (under 200 us)")
     print(f"  {'mesh, AllGatherMeshOpbaseExecutor':38} {cached_call_us():9.1f} us")
 

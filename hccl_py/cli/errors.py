@@ -1,6 +1,7 @@
 """How a command ends: errors as a sentence and a hint on stderr, and the exit status."""
 
 import errno
+import logging
 import os
 import sys
 import warnings
@@ -41,6 +42,7 @@ def guarded(command: Callable[[], object], *, debug: bool = False) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without Unicode gets question marks
     warnings.showwarning = _show_warning
+    notes = _show_notes()
     try:
         found = command()
         sys.stdout.flush()
@@ -53,6 +55,8 @@ def guarded(command: Callable[[], object], *, debug: bool = False) -> int:
         if debug:
             _show_traceback(error)
         status = _explained(error)
+    finally:
+        logging.getLogger("hccl_py").removeHandler(notes)
     _flush_or_discard()
     return status
 
@@ -67,6 +71,16 @@ def say_error(message: str, hint: str = "") -> None:
 def say_warning(message: str) -> None:
     """Write a warning in the form that all warnings have."""
     print(f"warning: {message}", file=sys.stderr)
+
+
+def _show_notes() -> logging.Handler:
+    """Show what the framework logs on its way, such as that it compiles for the first time."""
+    notes = logging.StreamHandler(sys.stderr)
+    notes.setFormatter(logging.Formatter("note: %(message)s"))
+    logger = logging.getLogger("hccl_py")
+    logger.addHandler(notes)
+    logger.setLevel(logging.INFO)
+    return notes
 
 
 def _explained(error: Exception) -> int:

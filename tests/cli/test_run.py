@@ -1,7 +1,9 @@
 """`hccl-py run`: hccl_test's table, its JSON, and a check that finds wrong results."""
 
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -277,3 +279,21 @@ def test_a_broken_module(
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert main(["run", "all_gather", "--executor", f"{name}:Mine"]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_compiling_is_announced_once(tmp_path: Path) -> None:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [
+        str(Path(sys.executable).parent / "hccl-py"),
+        "run",
+        "all_gather",
+        "--json",
+        "-b",
+        "64M",
+    ]
+    noted = []
+    for _ in range(2):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout)["rows"][0]["check"] == "success"
+        noted.append("note: compiling" in done.stderr)
+    assert noted == [True, False]
