@@ -6,11 +6,17 @@ Every case runs in a process of its own, so that its peak memory is its own. Ker
 first process compiles them.
 """
 
+from __future__ import annotations
+
 import json
 import resource
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hccl_py.program.program import Program
 
 CASES = {
     "ring all-reduce, 1 024 ranks": (1024, True),
@@ -32,7 +38,7 @@ def measure(ranks: int, expand: bool) -> dict[str, float]:
     op = OpParam("all_reduce", 16 << 20, DataType.FP32, ReduceOp.SUM)
     operator, cost = make_operator("all_reduce"), CostModel.of("ring")
 
-    def recorded(size: int):  # type: ignore[no-untyped-def]
+    def recorded(size: int) -> Program:
         executor = hccl_executors.AllReduceComm()
         return record(executor, op, topology_of(size, preset="ring"), operator, 200 << 20)
 

@@ -17,12 +17,12 @@ import numpy as np
 from hccl_py.enums import Buffer, Mode
 from hccl_py.errors import HcclError, OrchestrationError, did_you_mean
 from hccl_py.executor import Executor, executor_name
-from hccl_py.lines import is_recording_file, spell_line
+from hccl_py.lines import Line, is_recording_file, spell_line
 from hccl_py.op_param import OpParam
 from hccl_py.orchestration.fabric import Fabric, RankRequest, build_fabric
 from hccl_py.orchestration.rank import Rank, RankView
 from hccl_py.orchestration.recorder import Recorder, Texts
-from hccl_py.program.instruction import Batch
+from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Declared, Program
 from hccl_py.resources import ResourceRequest
 from hccl_py.topology.topology import Topology
@@ -71,9 +71,9 @@ def record(
     ]
     fabric = build_fabric(topology, op.mode, requests)
     rounds = _rounds(op, requests, executor)
-    labels, lines = Texts(), Texts()
+    labels, lines = Texts[str](), Texts[Line]()
 
-    def orchestrate(ids: IntArray) -> list[object]:
+    def orchestrate(ids: IntArray) -> list[Instruction]:
         recorder = Recorder(op.dtype, op.reduce, labels, lines)
         rank: Rank[Any, Any] = Rank(
             ids, op, fabric, recorder, ccl_bytes, fabric.request_of(int(ids[0]))
@@ -82,13 +82,13 @@ def record(
             recorder.round = number
             operator.bind(op, rank, start, count)
             executor.orchestrate(op, rank)
-        return list(recorder.instructions)
+        return recorder.instructions
 
     parts = (
         [np.array([r]) for r in range(topology.size)] if by_rank else [r.ranks for r in requests]
     )
     recorded = _in_batches(executor, "orchestrate", parts, orchestrate, splits)
-    batches = tuple(Batch(_frozen(ids), tuple(ins)) for ids, ins in recorded)  # type: ignore[arg-type]
+    batches = tuple(Batch(_frozen(ids), tuple(ins)) for ids, ins in recorded)
     return _program(
         executor, op, operator, fabric, ccl_bytes, batches, labels, lines, len(rounds), splits
     )
@@ -203,8 +203,8 @@ def _program(
     fabric: Fabric,
     ccl_bytes: int,
     batches: tuple[Batch, ...],
-    labels: Texts,
-    lines: Texts,
+    labels: Texts[str],
+    lines: Texts[Line],
     rounds: int,
     splits: list[str],
 ) -> Program:
@@ -229,8 +229,8 @@ def _program(
         local_notifies=fabric.local_notifies,
         declared=Declared(*map(_frozen, declared.values())),
         batches=batches,
-        labels=tuple(map(str, labels.numbers)),
-        lines=tuple(spell_line(line) for line in lines.numbers),  # type: ignore[arg-type]
+        labels=tuple(labels.numbers),
+        lines=tuple(spell_line(line) for line in lines.numbers),
         rounds=rounds,
         splits=tuple(splits) if len(batches) > MANY_BATCHES else (),
     )

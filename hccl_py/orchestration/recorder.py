@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import OrchestrationError
 from hccl_py.lines import Line, author_line, spell_line
 from hccl_py.program.instruction import Instruction
 from hccl_py.values import RankInt
 
-__all__ = ["Recorder", "Texts"]
+__all__ = ["Recorder", "Texts", "orchestration_error"]
+
+T = TypeVar("T", bound=Hashable)
 
 
-class Texts:
-    """Labels and source lines, numbered in the order of their first use."""
+class Texts(Generic[T]):
+    """Labels or source lines, numbered in the order of their first use."""
 
     def __init__(self) -> None:
-        self.numbers: dict[object, int] = {}
+        self.numbers: dict[T, int] = {}
 
-    def number(self, text: object) -> int:
+    def number(self, text: T) -> int:
         """Return the number of a label or line."""
         return self.numbers.setdefault(text, len(self.numbers))
 
@@ -26,7 +31,7 @@ class Recorder:
     """Appends instructions for the ranks of one batch."""
 
     def __init__(
-        self, dtype: DataType, reduce: ReduceOp | None, labels: Texts, lines: Texts
+        self, dtype: DataType, reduce: ReduceOp | None, labels: Texts[str], lines: Texts[Line]
     ) -> None:
         self.instructions: list[Instruction] = []
         self.dtype = dtype.number

@@ -1,8 +1,8 @@
 """AllGatherMeshOpbaseExecutor: the hello-world of HCCL algorithm development."""
 
+from hccl_executors.conditions import one_mesh_in_op_base_mode
 from hccl_executors.templates.mesh import mesh_all_gather
 from hccl_py.executor import (
-    Mode,
     OpParam,
     PlaneRequest,
     Rank,
@@ -10,7 +10,6 @@ from hccl_py.executor import (
     ResourceRequest,
     Topology,
     Unsuitable,
-    require,
 )
 from hccl_py.orchestration import Chunks, Region
 
@@ -30,11 +29,7 @@ class AllGatherMeshOpbaseExecutor:
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh, and CCL buffers."""
-        return require(
-            (topology.product.level0 == "mesh", "needs a full mesh inside the server"),
-            (topology.is_single_server, f"needs one server, there are {len(topology.servers)}"),
-            (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"),
-        )
+        return one_mesh_in_op_base_mode(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """One sub stream and one link per peer; a round fills CCL_Out but for one block of

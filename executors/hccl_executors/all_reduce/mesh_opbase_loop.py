@@ -2,9 +2,9 @@
 mode.
 """
 
+from hccl_executors.conditions import one_mesh_in_op_base_mode
 from hccl_executors.templates.mesh import mesh_all_gather, mesh_reduce_scatter
 from hccl_py.executor import (
-    Mode,
     OpParam,
     PlaneRequest,
     Rank,
@@ -12,7 +12,6 @@ from hccl_py.executor import (
     ResourceRequest,
     Topology,
     Unsuitable,
-    require,
 )
 from hccl_py.orchestration import Region
 from hccl_py.orchestration.region import SLICE_ALIGN
@@ -33,11 +32,7 @@ class AllReduceMeshOpbaseLoopExecutor:
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh, and CCL buffers."""
-        return require(
-            (topology.product.level0 == "mesh", "needs a full mesh inside the server"),
-            (topology.is_single_server, f"needs one server, there are {len(topology.servers)}"),
-            (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"),
-        )
+        return one_mesh_in_op_base_mode(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """One sub stream and one link per peer."""
