@@ -76,6 +76,10 @@ def prepare(
 def _inputs(op: str, inputs: Sequence[npt.ArrayLike], local_ranks: range) -> list[Array]:
     if isinstance(inputs, np.ndarray) and len(local_ranks) == 1:
         inputs = [inputs]
+    if not isinstance(inputs, (list, tuple, np.ndarray)) or _is_single(inputs):
+        raise ParameterError(
+            f"{op} got a {type(inputs).__name__} as inputs.", "Give a list with one array per rank."
+        )
     if len(inputs) != len(local_ranks):
         raise ParameterError(
             f"{op} got {len(inputs)} inputs for {len(local_ranks)} ranks.",
@@ -87,7 +91,12 @@ def _inputs(op: str, inputs: Sequence[npt.ArrayLike], local_ranks: range) -> lis
             raise ParameterError(
                 f"Rank {rank}'s input is a masked array.", "Fill it first: array.filled(value)."
             )
-        array = np.asarray(given)
+        try:
+            array = np.asarray(given)
+        except ValueError as error:
+            raise ParameterError(
+                f"Rank {rank}'s input is no array: {error}.", "All its rows need the same length."
+            ) from None
         DataType.of(array.dtype)
         arrays.append(array)
     first = arrays[0]
@@ -107,6 +116,10 @@ def _inputs(op: str, inputs: Sequence[npt.ArrayLike], local_ranks: range) -> lis
     return arrays
 
 
+def _is_single(inputs: object) -> bool:
+    return isinstance(inputs, np.ndarray) and inputs.ndim == 0
+
+
 def _outputs(
     op: str, out: Sequence[Array] | None, local_ranks: range, first: Array, shape: tuple[int, ...]
 ) -> list[Array]:
@@ -114,13 +127,17 @@ def _outputs(
         return [np.empty(shape, first.dtype) for _ in local_ranks]
     if isinstance(out, np.ndarray) and len(local_ranks) == 1:
         out = [out]
+    if not isinstance(out, (list, tuple, np.ndarray)):
+        raise ParameterError(
+            f"{op} got a {type(out).__name__} as out.", "Give a list with one array per rank."
+        )
     if len(out) != len(local_ranks):
         raise ParameterError(
             f"{op} got {len(out)} outputs for {len(local_ranks)} ranks.",
             "Give one array per rank, in rank order.",
         )
     for rank, array in zip(local_ranks, out, strict=True):
-        if not isinstance(array, np.ndarray):
+        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
             raise ParameterError(
                 f"Rank {rank}'s output is a {type(array).__name__}.", "Outputs are numpy arrays."
             )
@@ -146,17 +163,19 @@ def _refuse_shared(op: str, inputs: list[Array], outputs: list[Array], local_ran
             (*_bounds(a), rank, what) for a, what in ((i, "input"), (o, "output")) if a.nbytes
         ]
     spans.sort()
-    furthest: dict[str, tuple[int, int]] = {"input": (0, -1), "output": (0, -1)}
+    # Of the spans so far, per kind: where the furthest ends, and the furthest of any other rank.
+    furthest: dict[str, list[tuple[int, int]]] = {"input": [], "output": []}
     for start, stop, rank, what in spans:
         for other in ("input", "output"):
-            end, owner = furthest[other]
-            if "output" in (what, other) and start < end and owner != rank:
-                raise ParameterError(
-                    f"Rank {rank}'s {what} shares memory with rank {owner}'s {other} in {op}.",
-                    "Give every rank an output of its own; only a rank's own input may share it.",
-                )
-        if stop > furthest[what][0]:
-            furthest[what] = (stop, rank)
+            for end, owner in furthest[other]:
+                if "output" in (what, other) and start < end and owner != rank:
+                    raise ParameterError(
+                        f"Rank {rank}'s {what} shares memory with rank {owner}'s {other} in {op}.",
+                        "Give every rank an output of its own; only its own input may share it.",
+                    )
+        ends = dict(sorted([(owner, end) for end, owner in furthest[what]]))
+        ends[rank] = max(stop, ends.get(rank, 0))
+        furthest[what] = sorted([(end, owner) for owner, end in ends.items()], reverse=True)[:2]
 
 
 def _bounds(array: Array) -> tuple[int, int]:

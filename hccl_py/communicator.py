@@ -6,6 +6,7 @@ execution.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -89,6 +90,14 @@ class Communicator:
         self.config = Config.load(
             mode=mode, buffsize_mb=buffsize_mb, algo=algo, deterministic=deterministic
         )
+        if schedule is not None and not isinstance(schedule, Schedule):
+            raise ParameterError(
+                f"schedule is {schedule!r}.", "Give hccl_py.Schedule(seed, adversary)."
+            )
+        if not isinstance(topology, (str, Topology)):
+            raise ParameterError(
+                f"topology is {topology!r}.", "Give a preset's name or a Topology."
+            )
         if isinstance(topology, str):
             topology = topology_of(ranks, servers=servers, devices=devices, preset=topology)
         elif (ranks, servers, devices) != (None, None, None):
@@ -103,7 +112,8 @@ class Communicator:
         self._platform = find_platform(platform)
         self._schedule = schedule
         self._session: Session | None = None
-        self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
+        self._plans: OrderedDict[tuple[object, ...], tuple[Plan, ExecutorChoice]] = OrderedDict()
+        self._lock = threading.RLock()
         self._is_closed = False
 
     @property
@@ -153,17 +163,21 @@ class Communicator:
 
     def plan(self, op: OpParam, executor: ExecutorChoice = None) -> Plan:
         """Select and record without running; plans are cached by tag and parameters."""
+        with self._lock:
+            return self._plan(op, executor)
+
+    def _plan(self, op: OpParam, executor: ExecutorChoice) -> Plan:
         key = (op, executor if isinstance(executor, str) or executor is None else id(executor))
         if key in self._plans:
             self._plans.move_to_end(key)
-            return self._plans[key]
+            return self._plans[key][0]
         operator = make_operator(op.name)
         selection, chosen = self.select(op, executor)
         program = record(chosen.executor, op, self.topology, operator, self.config.ccl_bytes)
         if program.batching_hint:
             warnings.warn(program.batching_hint, BatchingWarning, stacklevel=4)
         plan = Plan(op, selection, program)
-        self._plans[key] = plan
+        self._plans[key] = (plan, executor)  # kept: the key is the executor's id
         if len(self._plans) > CACHED_PLANS:
             self._plans.popitem(last=False)
         return plan
@@ -190,17 +204,19 @@ class Communicator:
         """Run a plan on prepared arrays."""
         if plan.op.count == 0:
             return
-        session = self._open_session()
-        session.allocate(plan.selection.tag, plan.program)
-        session.run(plan.selection.tag, plan.program, arrays.inputs, arrays.outputs)
+        with self._lock:
+            session = self._open_session()
+            session.allocate(plan.selection.tag, plan.program)
+            session.run(plan.selection.tag, plan.program, arrays.inputs, arrays.outputs)
 
     def close(self) -> None:
         """Release everything that the communicator holds; it cannot run afterwards."""
-        self._is_closed = True
-        self._plans.clear()
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        with self._lock:
+            self._is_closed = True
+            self._plans.clear()
+            if self._session is not None:
+                self._session.close()
+                self._session = None
 
     def __enter__(self) -> Communicator:
         return self

@@ -8,13 +8,15 @@ not stop the others: its error is kept and shown by `hccl-py list`.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterable
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from hccl_py.errors import HcclError, ParameterError, PluginError, did_you_mean
+from hccl_py.errors import ParameterError, PluginError, did_you_mean
 from hccl_py.executor import Executor
 from hccl_py.operators import OPERATORS
 from hccl_py.platforms import Platform
@@ -156,16 +158,16 @@ def _sorted_points(group: str) -> list[EntryPoint]:
 def _wares(point: EntryPoint, name: str) -> Iterable[Any]:
     """Load a plugin package and return its tuple."""
     try:
-        module = point.load()
-    except HcclError as error:
-        raise PluginError(f"Plugin {point.value}: {error.message}", error.hint) from error
-    except Exception as error:
+        with redirect_stdout(sys.stderr):  # what a plugin prints is none of our results
+            wares = getattr(point.load(), name, None)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise PluginError(
             f"Plugin {point.value} cannot be imported: {type(error).__name__}: {error}",
             "Mend or uninstall the package; "
-            f"`python -c 'import {point.value}'` shows where it fails.",
+            f"`python -c 'import {point.module}'` shows where it fails.",
         ) from error
-    wares = getattr(module, name, None)
     if not isinstance(wares, tuple):
         raise PluginError(
             f"Plugin {point.value} has no tuple {name}.",
@@ -177,7 +179,22 @@ def _wares(point: EntryPoint, name: str) -> Iterable[Any]:
 def _validated(candidate: Any, package: str) -> Executor:
     """Check an executor against the contract and return an instance."""
     name = getattr(candidate, "__name__", type(candidate).__name__)
-    where = f"Plugin {package}, executor {name}"
+    where = f"Plugin {package}, executor {name!a}"
+    try:
+        return _checked(candidate, where)
+    except (PluginError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise PluginError(
+            f"{where} cannot be examined: {type(error).__name__}: {error}",
+            "op and algorithm are plain strings, suits, resources and orchestrate plain methods.",
+        ) from error
+
+
+def _checked(candidate: Any, where: str) -> Executor:
+    name = candidate.__name__ if inspect.isclass(candidate) else type(candidate).__name__
+    if not name.isidentifier():
+        raise PluginError(f"{where}: the name is no identifier.", "Executors are selected by it.")
     for attribute in ("op", "algorithm"):
         if not isinstance(getattr(candidate, attribute, None), str):
             raise PluginError(
@@ -191,7 +208,7 @@ def _validated(candidate: Any, package: str) -> Executor:
     if inspect.isclass(candidate):
         try:
             candidate = candidate()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginError(
                 f"{where} cannot be instantiated: {type(error).__name__}: {error}",
                 "Executors take no arguments.",

@@ -129,10 +129,11 @@ class ReduceOp(IntEnum):
     def parse(cls, name: str) -> ReduceOp:
         """Return the op of a name such as `sum`, in any case."""
         try:
-            return cls[name.upper()]
+            return cls[str(name).upper()]
         except KeyError:
             raise NotSupportedError(
-                f"Reduce op {name!r} is unknown.", did_you_mean(name, [op.spelling for op in cls])
+                f"Reduce op {name!r} is unknown.",
+                did_you_mean(str(name), [op.spelling for op in cls]),
             ) from None
 
     @property

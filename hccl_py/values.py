@@ -276,6 +276,27 @@ class PerBool:
             return False
         raise Diverged(self.mask, author_line())
 
+    def __index__(self) -> int:
+        return int(bool(self))
+
+    __int__ = __index__
+
+    def __add__(self, other: Any) -> Any:
+        return _combine(operator.add, self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return _combine(operator.sub, self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _combine(operator.sub, other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _combine(operator.mul, self, other)
+
+    __rmul__ = __mul__
+
     def __and__(self, other: Any) -> PerBool:
         return PerBool(self.mask & _mask(other))
 
@@ -307,12 +328,45 @@ def _mask(value: Any) -> Any:
 
 def _combine(operate: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     for side in (left, right):
+        if isinstance(side, PerBool):
+            return _combine(operate, *(_counted(x) for x in (left, right)))
         if not isinstance(side, (int, PerRank, np.integer)):
             return NotImplemented
-    return PerRank.of(operate(values_of(left), values_of(right)))
+    a, b = values_of(left), values_of(right)
+    if operate in (operator.floordiv, operator.mod) and np.any(np.equal(b, 0)):
+        raise ZeroDivisionError("division by zero at some rank")
+    if operate in _GROWING:
+        _check_range(operate, a, b)
+    return PerRank.of(operate(a, b))
+
+
+_GROWING = (operator.mul, operator.pow, operator.lshift)
+
+
+def _check_range(operate: Callable[[Any, Any], Any], a: Any, b: Any) -> None:
+    """Refuse what Python's ints could hold but 64 bits cannot."""
+    if operate is not operator.mul and np.any(np.less(b, 0)):
+        raise ValueError("negative shift count or exponent at some rank")
+    size = np.abs(np.asarray(a, np.float64))
+    with np.errstate(all="ignore"):
+        if operate is operator.mul:
+            size = size * np.abs(np.asarray(b, np.float64))
+        elif operate is operator.pow:
+            size = size ** np.asarray(b, np.float64)
+        else:
+            size = size * np.exp2(np.asarray(b, np.float64))
+    if np.any(size >= 2.0**62):
+        raise OverflowError("a number per rank must stay below 2^62")
+
+
+def _counted(value: Any) -> Any:
+    """Return 1 and 0 for true and false, as Python counts them."""
+    return PerRank.of(value.mask.astype(np.int64)) if isinstance(value, PerBool) else value
 
 
 def _compare(operate: Callable[[Any, Any], Any], left: PerRank, right: object) -> Any:
-    if not isinstance(right, (int, PerRank, np.integer)):
+    if isinstance(right, PerBool):
+        right = _counted(right)
+    if not isinstance(right, (int, float, PerRank, np.number)):
         return NotImplemented
     return PerBool(operate(left.values(), values_of(right)))

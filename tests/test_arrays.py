@@ -109,6 +109,13 @@ def test_what_is_refused_and_why(inputs: Any, out: Any, words: str) -> None:
     assert caught.value.hint
 
 
+def test_an_overlap_behind_a_longer_own_array_is_refused() -> None:
+    buffer = np.zeros(256, np.int32)
+    inputs = [buffer[16:144], buffer[:128]]
+    with pytest.raises(ParameterError, match="Rank 0's output shares memory with rank 1's input"):
+        prepared("all_reduce", inputs, [buffer[64:192], np.zeros(128, np.int32)])
+
+
 def test_the_number_of_inputs() -> None:
     with pytest.raises(ParameterError, match="got 1 inputs for 2 ranks"):
         prepare(make_operator("all_reduce"), [ONE], None, range(2), 2)

@@ -15,6 +15,9 @@ from hccl_py.communicator import CACHED_PLANS, BatchingWarning
 from hccl_py.errors import DeadlockError, HcclError, OrchestrationError, ParameterError
 from hccl_py.executor import PlaneRequest, ResourceRequest
 
+ANY: Any = hccl
+"""The package without its types, for calls that break them."""
+
 DTYPES = {
     "all_gather": [d.value for d in hccl.DataType],
     "all_reduce": ["int8", "int16", "int32", "int64", "fp16", "fp32", "bf16"],
@@ -218,6 +221,76 @@ def test_resources_must_be_a_request() -> None:
 
     with (
         hccl.Communicator(ranks=2) as comm,
-        pytest.raises(OrchestrationError, match="returned dict"),
+        pytest.raises(OrchestrationError, match=r"Odd\.resources, ranks 0, 1: returned a dict"),
     ):
         comm.all_gather([np.ones(1)] * 2, executor=Odd)
+
+
+def test_a_new_executor_object_never_gets_an_old_one_s_plan() -> None:
+    class First(Broken):
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            rank.main.copy(rank.user_out[rank.id], rank.user_in)
+
+    class Second(First):
+        pass
+
+    with hccl.Communicator(ranks=2) as comm:
+        for _ in range(30):
+            for kind in (First, Second):
+                result = comm.all_gather([np.ones(3)] * 2, executor=kind())
+                assert result.selection.executor == kind.__name__
+
+
+def test_calls_from_several_threads_run_one_after_another() -> None:
+    wrong = []
+    with hccl.Communicator(ranks=4) as comm:
+
+        def work(value: int) -> None:
+            for _ in range(15):
+                outputs = comm.all_reduce([np.full(300_000, value, np.int32)] * 4).outputs
+                wrong.append(bool((outputs[0] != 4 * value).any()))
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert wrong == [False] * 30
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda c: c.all_gather(iter([np.ones(3)] * 4)), "got a list_iterator as inputs"),
+        (lambda c: c.all_gather({0: 1, 1: 1, 2: 1, 3: 1}), "got a dict as inputs"),
+        (lambda c: c.all_gather(None), "got a NoneType as inputs"),
+        (lambda c: c.all_gather(np.float32(3)), "as inputs"),
+        (lambda c: c.all_gather([np.ones(3)] * 4, out=5), "got a int as out"),
+        (lambda c: c.all_gather([[[1, 2], [3]]] * 4), "is no array"),
+        (lambda c: c.all_reduce([np.ones(3, np.float32)] * 4, None), "Reduce op None"),
+        (lambda c: c.all_reduce([np.ones(3, np.float32)] * 4, 7), "Reduce op 7"),
+        (lambda c: ANY.Communicator(ranks="4"), "ranks is '4'"),
+        (lambda c: ANY.Communicator(ranks=2.5), "ranks is 2.5"),
+        (lambda c: hccl.Communicator(ranks=True), "ranks is True"),
+        (lambda c: ANY.Communicator(ranks=4, topology=None), "topology is None"),
+        (lambda c: ANY.Communicator(ranks=4, schedule=3), "schedule is 3"),
+    ],
+)
+def test_wrong_types_get_a_sentence_too(call: Any, words: str) -> None:
+    with hccl.Communicator(ranks=4) as comm, pytest.raises(HcclError, match=words):
+        call(comm)
+
+
+def test_an_orchestration_that_returns_something_records_nothing() -> None:
+    class Yields(Broken):
+        def orchestrate(self, op: Any, rank: Any) -> Any:
+            yield rank.main.copy(rank.user_out[rank.id], rank.user_in)
+
+    class Awaits(Broken):
+        async def orchestrate(self, op: Any, rank: Any) -> None:  # type: ignore[override]
+            rank.main.copy(rank.user_out[rank.id], rank.user_in)
+
+    cases: list[tuple[Any, str]] = [(Yields, "generator"), (Awaits, "coroutine")]
+    for executor, kind in cases:
+        with hccl.Communicator(ranks=2) as comm, pytest.raises(OrchestrationError, match=kind):
+            comm.all_gather([np.ones(3)] * 2, executor=executor)

@@ -1,5 +1,6 @@
 """Plugins are validated when they are registered; a broken one does not stop the others."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -43,6 +44,9 @@ def variant(**attributes: Any) -> type:
         (variant(resources=lambda self, op, rank, more: None), "resources does not take"),
         (variant(__init__=lambda self, size: None), "cannot be instantiated"),
         (42, "attribute op is missing"),
+        (type("a\x1b[31m", (Good,), {}), "the name is no identifier"),
+        (type("Exits", (Good,), {"__init__": lambda self: sys.exit(5)}), "SystemExit"),
+        (type("Props", (Good,), {"op": property(lambda self: 1 / 0)})(), "cannot be examined"),
     ],
 )
 def test_what_is_wrong_with_a_plugin_is_named(candidate: Any, words: str) -> None:

@@ -81,11 +81,13 @@ def hccl_py(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One good package and three broken ones."""
+    """One good package and several broken ones."""
     folder = tmp_path_factory.mktemp("plugins")
     install(folder, "turns_plugin", CHAIN)
     install(folder, "raises_plugin", "raise ValueError('broken on import')")
     install(folder, "empty_plugin", "")
+    install(folder, "exits_plugin", "print('hi'); import sys; sys.exit(4)")
+    install(folder, "getattr_plugin", "def __getattr__(name): raise RuntimeError(name)")
     install(folder, "odd_plugin", CHAIN.replace('op = "all_gather"', 'op = "all_gathr"'))
     return folder
 
@@ -98,7 +100,13 @@ def test_list_shows_the_plugin_and_what_is_broken(plugins: Path) -> None:
     assert [e["package"] for e in mine] == ["turns_plugin"]
     assert "AllGatherMeshOpbaseExecutor" in {e["name"] for e in document["executors"]}
     problems = json.dumps(document["problems"])
-    for words in ("broken on import", "has no tuple EXECUTORS", "Did you mean all_gather"):
+    for words in (
+        "broken on import",
+        "has no tuple EXECUTORS",
+        "Did you mean all_gather",
+        "SystemExit: 4",
+        "RuntimeError",
+    ):
         assert words in problems
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from contextlib import redirect_stdout
 from typing import Any
 
 from hccl_py.cli.errors import say_warning
@@ -138,7 +139,8 @@ def _imported(name: str) -> Any:
     here = os.getcwd()
     sys.path.insert(0, here)
     try:
-        return importlib.import_module(name)
+        with redirect_stdout(sys.stderr):  # what an author prints is none of our results
+            return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if f"{name}.".startswith(f"{error.name}."):
             raise ParameterError(

@@ -38,6 +38,8 @@ class WrongResultError(Exception):
 
 def guarded(command: Callable[[], object], *, debug: bool = False) -> int:
     """Run a command and return its exit status; nothing but `debug` shows a traceback."""
+    if sys.stdout is None:  # closed by whoever started us
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without Unicode gets question marks
@@ -143,5 +145,5 @@ def _flush_or_discard() -> None:
     """Write what is left; where that cannot be, the interpreter's own last flush must not fail."""
     try:
         sys.stdout.flush()
-    except OSError:
+    except (OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

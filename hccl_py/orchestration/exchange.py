@@ -28,7 +28,8 @@ def exchange(
 ) -> None:
     """Send `send` over `to` and receive `recv` over `frm`; one-sided where either link is None.
 
-    Both ends use the same place by default. `source` is where a pull finds its data in the peer's
+    Both ends use the same place by default. Several pieces lie one after the other in `source` and
+    `land`, the same places at all ranks. `source` is where a pull finds its data in the peer's
     memory, `land` where a push arrives in ours (and the peer's push from us in theirs). `reduce`
     adds what arrives to `recv`; state it at both ends: a push reduces at the sender. Where the
     hardware cannot reduce inline, data lands beside (`Rank.landing`) first.
@@ -66,7 +67,7 @@ def _pull(
     source: Region | None,
     land: Region | None,
 ) -> None:
-    theirs = [frm.remote(source.head(r.size) if source else r) for r in recv]
+    theirs = [frm.remote(r) for r in (_cut(source, recv) if source else recv)]
     if reduce and not frm.rank.inline_reduce:
         beside = _landings(frm, recv, land)
         stream.copy(beside, theirs)
@@ -96,4 +97,13 @@ def _arrive(
 
 
 def _landings(link: Link, regions: list[Region], land: Region | None) -> list[Region]:
-    return [land.head(r.size) if land else link.rank.landing(r) for r in regions]
+    return _cut(land, regions) if land else [link.rank.landing(r) for r in regions]
+
+
+def _cut(memory: Region, regions: list[Region]) -> list[Region]:
+    """Return consecutive parts of `memory`, as large as the regions."""
+    parts, start = [], 0
+    for region in regions:
+        parts.append(memory[start : start + region.size])
+        start += region.size
+    return parts

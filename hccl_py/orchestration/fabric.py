@@ -100,10 +100,18 @@ def build_fabric(topology: Topology, mode: Mode, requests: Sequence[RankRequest]
                 notifies.append(np.full(len(ranks), OWN_NOTIFIES + plane.extra_notifies, np.int16))
     if not keys:
         return Fabric(topology, _no_transports(), np.zeros(0, np.int64), requests)
-    unique, first = np.unique(np.concatenate(keys), return_index=True)
-    transports = _transports(
-        topology, unique, np.concatenate(memories)[first], np.concatenate(notifies)[first]
-    )
+    unique, first, at = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
+    wanted = np.column_stack([np.concatenate(memories), np.concatenate(notifies)])
+    differ = (wanted != wanted[first][at.reshape(-1)]).any(1)
+    if differ.any():
+        rank, peer = divmod(int(np.concatenate(keys)[differ][0]) % topology.size**2, topology.size)
+        raise OrchestrationError(
+            f"Rank {rank} requests the transport to rank {peer} twice, and not alike.",
+            "Request it once, with the memories and extra notifies that everything on it needs.",
+            finding="RESOURCE_MISMATCH",
+        )
+    exports, count = wanted[first, :2].astype(np.int8), wanted[first, 2].astype(np.int16)
+    transports = _transports(topology, unique, exports, count)
     return Fabric(topology, transports, unique, requests)
 
 
@@ -189,10 +197,10 @@ def _pattern(
     everyone = np.ones(len(index), bool)
     if callable(plane.pattern):
         for k, me in enumerate(index.tolist()):
-            for peer in plane.pattern(me, n):
-                only = np.zeros(len(index), bool)
-                only[k] = True
-                yield only, np.array([peer % n])
+            only = np.zeros(len(index), bool)
+            only[k] = True
+            for peer in _custom(plane.pattern, me, n):
+                yield only, np.array([peer])
     elif plane.pattern == "rhd":
         yield from _halving_doubling(index, n)
     elif plane.pattern in _DISTANCES:
@@ -203,6 +211,23 @@ def _pattern(
             f"Link pattern {plane.pattern!r} does not exist.",
             did_you_mean(plane.pattern, [*_DISTANCES, "rhd"]),
         )
+
+
+def _custom(pattern: Callable[[int, int], Iterable[int]], me: int, n: int) -> list[int]:
+    """Return the peers that an author's function names."""
+    try:
+        peers = [int(peer) % n for peer in pattern(me, n)]
+    except Exception as error:
+        raise OrchestrationError(
+            f"The link pattern raised {type(error).__name__} for member {me} of {n}: {error}",
+            "A pattern takes (index, size) and returns the indices of the peers.",
+        ) from error
+    if me in peers:
+        raise OrchestrationError(
+            f"The link pattern links member {me} of {n} to itself.",
+            "Leave it out: copies are local.",
+        )
+    return peers
 
 
 _DISTANCES: dict[str, Callable[[int], Iterable[int]]] = {

@@ -9,7 +9,7 @@ gives the same task view.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.orchestration.fabric import Fabric, RankRequest, build_fabric
 from hccl_py.orchestration.rank import Rank, RankView
 from hccl_py.orchestration.recorder import Recorder, Texts
+from hccl_py.orchestration.requests import checked_request
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Declared, Program
 from hccl_py.resources import ResourceRequest
@@ -64,7 +65,8 @@ def record(
     splits: list[str] = []
 
     def request(ids: IntArray) -> ResourceRequest:
-        return _checked(executor.resources(op, RankView(ids, op, topology, ccl_bytes)), executor)
+        view = RankView(ids, op, topology, ccl_bytes)
+        return checked_request(executor.resources(op, view))
 
     requests = [
         RankRequest(ids, r) for ids, r in _in_batches(executor, "resources", whole, request, splits)
@@ -81,7 +83,9 @@ def record(
         for number, (start, count) in enumerate(rounds):
             recorder.round = number
             operator.bind(op, rank, start, count)
-            executor.orchestrate(op, rank)
+            returned: object = executor.orchestrate(op, rank)  # type: ignore[func-returns-value]
+            if returned is not None:
+                _refuse_returned(returned, executor)
         return recorder.instructions
 
     parts = (
@@ -91,6 +95,15 @@ def record(
     batches = tuple(Batch(_frozen(ids), tuple(ins)) for ids, ins in recorded)
     return _program(
         executor, op, operator, fabric, ccl_bytes, batches, labels, lines, len(rounds), splits
+    )
+
+
+def _refuse_returned(returned: object, executor: Executor) -> None:
+    if isinstance(returned, Coroutine):
+        returned.close()
+    raise OrchestrationError(
+        f"{executor_name(executor)}.orchestrate returned a {type(returned).__name__}.",
+        "It records by calling methods and returns nothing: no yield, no async.",
     )
 
 
@@ -127,7 +140,7 @@ def _author_error(
     frames = [
         f for f in traceback.extract_tb(error.__traceback__) if not is_recording_file(f.filename)
     ]
-    frame = frames[-1]
+    frame = (frames or traceback.extract_tb(error.__traceback__))[-1]
     where = "/".join(frame.filename.split("/")[-2:]) + f":{frame.lineno}"
     finding = "OUT_OF_BOUNDS" if isinstance(error, OutOfBoundsError) else ""
     return OrchestrationError(
@@ -153,28 +166,6 @@ def _spell_ranks(ids: IntArray) -> str:
         return f"rank {ids[0]}"
     shown = ", ".join(map(str, ids[:4].tolist()))
     return f"ranks {shown}{', ...' if len(ids) > 4 else ''}"
-
-
-def _checked(request: ResourceRequest, executor: Executor) -> ResourceRequest:
-    name = f"{executor_name(executor)}.resources"
-    if not isinstance(request, ResourceRequest):
-        raise OrchestrationError(
-            f"{name} returned {type(request).__name__}.", "Return a ResourceRequest."
-        )
-    # Plain ints: a value that differs by rank splits the batch here.
-    plain = ResourceRequest(
-        planes=tuple(request.planes),
-        sub_streams=int(request.sub_streams),
-        notifies=None if request.notifies is None else int(request.notifies),
-        scratch_bytes=int(request.scratch_bytes),
-        max_count=None if request.max_count is None else int(request.max_count),
-    )
-    for what in ("sub_streams", "notify_count", "scratch_bytes"):
-        if getattr(plain, what) < 0:
-            raise OrchestrationError(
-                f"{name} asks for {getattr(plain, what)} {what}.", "Ask for 0 or more."
-            )
-    return plain
 
 
 def _rounds(

@@ -63,6 +63,8 @@ class Region:
         shorter or empty.
         """
         n = int(n)
+        if n < 1 or align < 1:
+            raise ValueError(f"a region cannot be split into {n} chunks aligned to {align} bytes")
         offset, size, row = _rows(self.offset, self.size)
         each = _split_size(size, n, align)
         start = np.minimum(np.arange(n) * each[:, None], size[:, None])
@@ -153,6 +155,8 @@ class Chunks:
         """Return chunks first, first + stride, ... (k of them, modulo n), adjacent ones merged into
         one region.
         """
+        if not 0 <= k <= len(self):
+            raise OutOfBoundsError(f"a series of {k} chunks of {len(self)}")
         runs = _runs(len(self), stride % len(self), k, self.order, self._is_gapless())
         at, row = values_of(self._index(first)), values_of(self.row)
         count = int(PerRank.of(runs.first[at + 1] - runs.first[at]))
@@ -247,6 +251,9 @@ def _split_size(size: IntArray, n: int, align: int) -> IntArray:
 
 def _check_inside(start: RankInt, stop: RankInt, size: RankInt) -> None:
     """Refuse ranges that leave a region of `size` bytes, with the first rank's numbers that do."""
+    for number in (start, stop):
+        if not isinstance(number, (int, PerRank, np.integer)):
+            raise TypeError(f"offsets and sizes are whole bytes, not {number!r}: use // to divide")
     low, high, limit = values_of(start), values_of(stop), values_of(size)
     outside = (low < 0) | (low > high) | (high > limit)
     if np.any(outside):

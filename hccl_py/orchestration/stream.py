@@ -58,6 +58,8 @@ class Stream:
 
     def compute(self, microseconds: float) -> None:
         """Run a kernel of the given duration."""
+        if not 0 <= microseconds < float("inf"):
+            raise ValueError(f"a kernel cannot take {microseconds} microseconds")
         self._recorder.append(TaskKind.COMPUTE, self.index, duration_us=float(microseconds))
 
     @contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry
 from hccl_py.enums import Mode
@@ -151,12 +153,14 @@ def _rejected(
 def _unsuitable(registered: Registered, op: OpParam, topology: Topology) -> str:
     """Return why an executor cannot run this call; empty where it can."""
     try:
-        verdict = registered.executor.suits(op, topology)
-    except Exception as error:
+        verdict: object = registered.executor.suits(op, topology)
+    except (Exception, SystemExit) as error:
         return f"its suits() raised {type(error).__name__}: {error}"
-    if verdict:
-        return ""
-    return verdict.reason if isinstance(verdict, Unsuitable) else "its suits() says no"
+    if isinstance(verdict, Unsuitable):
+        return verdict.reason
+    if not isinstance(verdict, (bool, np.bool_)):
+        return f"its suits() returned a {type(verdict).__name__} instead of True or False"
+    return "" if verdict else "its suits() says no"
 
 
 def _levels(algorithm: str) -> dict[str, str]:

@@ -92,6 +92,8 @@ def topology_of(
         raise ParameterError(f"Topology {preset!r} is unknown.", did_you_mean(preset, PRESETS))
     product = PRESETS[preset]
     for name, number in (("ranks", ranks), ("servers", servers), ("devices", devices)):
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+            raise ParameterError(f"{name} is {number!r}.", f"Give a whole number of {name}.")
         if number is not None and not 1 <= number <= MAX_RANKS:
             raise ParameterError(f"{name} is {number}.", f"Give 1 to {MAX_RANKS} {name}.")
     if servers is None and devices is None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hccl_py as hccl
 from hccl_py.enums import Buffer, Mode, ReduceOp
 from hccl_py.errors import NotSupportedError, OrchestrationError
 from hccl_py.executor import PlaneRequest, ResourceRequest
@@ -211,6 +212,10 @@ def failing(body: Any, **attributes: Any) -> OrchestrationError:
         (lambda r: r.flat[r.id / 2], "", "use //"),
         (lambda r: r.flat[4], BOUNDS, "member 4 of 4"),
         (lambda r: np.arange(9)[r.id], "", "IndexError"),
+        (lambda r: r.ccl_in.split(0), "", "split into 0 chunks"),
+        (lambda r: r.ccl_in.head(r.user_in.size / 2), "", "use // to divide"),
+        (lambda r: r.ccl_in.split(4).series(0, 1, 5), BOUNDS, "5 chunks of 4"),
+        (lambda r: r.main.compute(-1), "", "cannot take -1"),
         (lambda r: r.nonsense, "", "nonsense"),
         (lambda r: r.main.cpoy(r.ccl_in, r.ccl_out), "", "Did you mean copy"),
     ],
@@ -263,6 +268,70 @@ def test_more_links_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("hccl_py.orchestration.fabric.MAX_ENDS", 11)
     with pytest.raises(NotSupportedError, match="of 4 ranks are more than 11 transport ends"):
         recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather"), 4)
+
+
+plane: Any = PlaneRequest
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"planes": plane("flat", "mesh")}, "planes is a PlaneRequest"),
+        ({"planes": ("flat",)}, "planes holds a str"),
+        ({"planes": (plane("flat", None),)}, "names no plane or no pattern"),
+        ({"planes": (plane("flat", "mesh", "CCL_In"),)}, "memory 'CCL_In' is none"),
+        ({"planes": (plane("flat", "mesh", extra_notifies=-5),)}, "extra_notifies is -5"),
+        ({"planes": (plane("flat", lambda i, n: 1 // 0),)}, "raised ZeroDivisionError"),
+        ({"planes": (plane("flat", lambda i, n: 1),)}, "raised TypeError"),
+        ({"planes": (plane("flat", lambda i, n: [i]),)}, "to itself"),
+        ({"subs": 100_000}, "sub_streams is 100000"),
+        ({"subs": 1.5}, "sub_streams is 1.5"),
+        ({"scratch": 1 << 50}, "scratch_bytes is"),
+        (
+            {
+                "planes": (
+                    plane("flat", "ring"),
+                    plane("flat", "mesh", Buffer.SCRATCH),
+                )
+            },
+            "twice, and not alike",
+        ),
+    ],
+)
+def test_wrong_requests_name_the_field(attributes: dict[str, Any], words: str) -> None:
+    with pytest.raises(OrchestrationError, match=words):
+        recorded(type("Odd", (Author,), attributes), op_of("all_gather"))
+
+
+def test_extra_notifies_may_differ_only_where_both_ends_agree() -> None:
+    class Uneven(Author):
+        def resources(self, op: Any, rank: Any) -> ResourceRequest:
+            return ResourceRequest((PlaneRequest("flat", "mesh", extra_notifies=rank.id + 1),))
+
+    with pytest.raises(OrchestrationError, match="does not request the same"):
+        recorded(Uneven, op_of("all_gather"), 3)
+
+
+@pytest.mark.parametrize("servers", [1, 4])
+def test_several_pieces_lie_one_after_the_other_in_source_and_land(servers: int) -> None:
+    class Pieces(Author):
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            n, links = rank.size, rank.flat
+            mine = rank.ccl_in.head(rank.user_in.size)
+            rank.main.copy(mine, rank.user_in)
+            rank.main.copy(rank.user_out[rank.id], mine)
+            for k in range(1, n):
+                to, frm = (rank.id + k) % n, (rank.id - k) % n
+                recv = list(rank.user_out[frm].split(3, align=4))
+                land = rank.ccl_out.head(mine.size)
+                exchange(rank.main, links[to], links[frm], list(mine.split(3, align=4)), recv,
+                         source=mine, land=land)  # fmt: skip
+
+    topology = topology_of(servers=servers, devices=4 // servers)
+    with hccl.Communicator(topology=topology) as comm:
+        inputs = [np.arange(7, dtype=np.int32) + 10 * r for r in range(4)]
+        outputs = comm.all_gather(inputs, executor=Pieces).outputs
+    assert all((o == np.concatenate(inputs)).all() for o in outputs)
 
 
 def test_a_buffer_too_small_for_one_element() -> None:

@@ -1,6 +1,7 @@
 """Per-rank values compute what ints compute, rank by rank, and split where ranks disagree."""
 
 import operator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,3 +119,36 @@ def test_division_of_whole_numbers_says_what_to_do() -> None:
 def test_unrelated_types_compare_as_python_expects() -> None:
     assert (PerRank(np.arange(2)) == None) is False  # noqa: E711
     assert PerRank(np.arange(2)) != "x"
+
+
+def test_truth_values_count_as_in_python() -> None:
+    above = PerRank(np.arange(4)) > 1
+    assert lanes_of(above * 2, 4) == [0, 0, 2, 2]
+    assert lanes_of(1 + above, 4) == [1, 1, 2, 2]
+    assert lanes_of(sum([above, above]), 4) == [0, 0, 2, 2]
+    assert lanes_of(PerRank(np.arange(4)) - above, 4) == [0, 1, 1, 2]
+    with pytest.raises(Diverged):
+        int(above)
+
+
+def test_comparisons_with_floats_are_python_s() -> None:
+    ranks = PerRank(np.arange(4))
+    assert (ranks == 2.0).mask.tolist() == [False, False, True, False]
+    assert (ranks < 1.5).mask.tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("use", "error"),
+    [
+        (lambda r: r % 0, ZeroDivisionError),
+        (lambda r: r // 0, ZeroDivisionError),
+        (lambda r: 5 % r, ZeroDivisionError),
+        (lambda r: r << 70, OverflowError),
+        (lambda r: r * 2**62, OverflowError),
+        (lambda r: (r + 2) ** 63, OverflowError),
+        (lambda r: r << -1, ValueError),
+    ],
+)
+def test_what_64_bits_cannot_do_is_an_error(use: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        use(PerRank(np.arange(4)))

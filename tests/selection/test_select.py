@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hccl_executors import EXECUTORS
@@ -176,6 +177,24 @@ def test_a_suits_that_raises_rejects_its_executor_only() -> None:
     assert selection.executor == "AllGatherMeshOpbaseExecutor"
     reasons = {r.executor: r.reason for r in selection.rejected}
     assert reasons["Raises"] == "its suits() raised KeyError: 'rank table'"
+
+
+@pytest.mark.parametrize("verdict", ["no way", None, np.array([True, False]), 1])
+def test_a_suits_that_answers_neither_yes_nor_no(verdict: Any) -> None:
+    class Vague:
+        op = "all_gather"
+        algorithm = "level0:ring"
+
+        def suits(self, op: Any, topology: Any) -> Any:
+            return verdict
+
+        def resources(self, op: Any, rank: Any) -> Any: ...
+
+        def orchestrate(self, op: Any, rank: Any) -> None: ...
+
+    op = of_size("all_gather", KIB)
+    reasons = select(op, topology_of(4), CONFIG, registry(Vague))[0].rejected
+    assert any("instead of True or False" in r.reason for r in reasons if r.executor == "Vague")
 
 
 def test_reduce_op_matters_for_inline() -> None:
