@@ -13,11 +13,16 @@ from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.communicator import Plan
 from hccl_py.enums import Mode
 from hccl_py.errors import ParameterError
+from hccl_py.program.usage import differences
 from hccl_py.trace.document import resources
 from hccl_py.trace.units import spell_size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+_SHOWN_UNUSED = 4
+_LOOKED_THROUGH = 1_000_000
+"""Tasks of the largest program whose use is held against its declarations."""
 
 __all__ = ["Choice", "Explanation", "Span", "spans"]
 
@@ -83,6 +88,7 @@ class Explanation:
             "ccl_buffer_bytes": self._ccl_bytes,
             "rounds": program.rounds,
             "tasks": program.task_count,
+            "unused": self._unused(),
             "ranges": [
                 {"min_bytes": span.first, "max_bytes": span.last, **span.choice._asdict()}
                 for span in self.spans
@@ -120,6 +126,8 @@ class Explanation:
         yield "CCL buffers", [f"2 x {spell_size(self._ccl_bytes)} bytes a rank"]
         rounds = f"{program.rounds} round{'s' if program.rounds > 1 else ''}"
         yield "program", [f"{program.task_count} tasks in {rounds}"]
+        if self._unused():
+            yield "unused", self._unused()[:_SHOWN_UNUSED]
 
     def _span_table(self) -> RenderableType:
         from rich.table import Table
@@ -135,6 +143,11 @@ class Explanation:
             ends = (spell_size(span.first), spell_size(span.last))
             table.add_row(*ends, span.choice.executor, "the same" if same else hccl)
         return table
+
+    def _unused(self) -> list[str]:
+        """Return what ranks declare and do not use; nothing for programs too large to look at."""
+        program = self.plan.program
+        return differences(program) if program.task_count <= _LOOKED_THROUGH else []
 
     @property
     def _ccl_bytes(self) -> int:

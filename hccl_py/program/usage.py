@@ -44,13 +44,19 @@ def usage_of(program: Program) -> Usage:
 
 
 def differences(program: Program) -> list[str]:
-    """Return one sentence for every rank and resource where use differs from the declaration."""
+    """Return one sentence for every rank and resource where use differs from the declaration.
+
+    Scratch counts as used where any of it is: sizes are rounded up.
+    """
     used, declared = usage_of(program), program.declared
     pairs = {
         "sub streams": (declared.sub_streams, used.sub_streams),
         "notifies": (declared.notifies, used.notifies),
         "transports": (program.transports.counts(program.ranks), used.transports),
-        "scratch bytes": (declared.scratch_bytes, used.scratch_bytes),
+        "scratch bytes": (
+            declared.scratch_bytes,
+            np.where(used.scratch_bytes > 0, declared.scratch_bytes, 0),
+        ),
     }
     return [
         f"rank {rank}: {want[rank]} {what} declared, {have[rank]} used"

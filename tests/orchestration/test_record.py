@@ -78,8 +78,25 @@ def test_batches_record_what_single_ranks_record(
 @pytest.mark.parametrize("dtype", ["fp32", "int64"])
 def test_ranks_use_what_they_declare(name: str, dtype: str) -> None:
     for ranks in (1, 2, 3, 8, *(() if name in MESH_ONLY else (9, 16))):
-        program = recorded(name, op_of(BY_NAME[name].op, 4096, dtype), ranks)
-        assert differences(program) == []
+        for mode in Mode if name not in MESH_ONLY else [Mode.OP_BASE]:
+            program = recorded(name, op_of(BY_NAME[name].op, 4096, dtype, mode=mode), ranks)
+            assert differences(program) == []
+
+
+def test_what_is_declared_and_not_used_is_found() -> None:
+    class Wasteful(Author):
+        subs = 2
+        scratch = 64
+
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            rank.flat.right.tx_ack(rank.subs[0])
+            rank.flat.left.rx_ack(rank.subs[0])
+
+    assert differences(recorded(Wasteful, op_of("all_gather"), 3))[::3] == [
+        "rank 0: 2 sub streams declared, 1 used",
+        "rank 0: 4 notifies declared, 0 used",
+        "rank 0: 64 scratch bytes declared, 0 used",
+    ]
 
 
 def test_the_article_s_numbers() -> None:

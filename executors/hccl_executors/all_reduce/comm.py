@@ -26,7 +26,7 @@ class AllReduceComm:
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """Links to both neighbours; a round fills CCL_In."""
-        beside = op.mode is Mode.GRAPH and not rank.inline_reduce
+        beside = op.mode is Mode.GRAPH and not rank.inline_reduce and rank.size > 1
         memories = (Buffer.USER_OUT, Buffer.SCRATCH) if beside else (None, None)
         return ResourceRequest(
             planes=(PlaneRequest("flat", "ring", *memories),),
