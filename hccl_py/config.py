@@ -20,7 +20,7 @@ _VARIABLES = {
 }
 
 _EXPECTED = {
-    "buffsize_mb": "a whole number of MB, 1 or more",
+    "buffsize_mb": "a whole number of MB, 1 to 1048576",
     "algo": 'levels and algorithms such as "level0:NA;level1:ring"',
     "deterministic": "false, true or strict",
     "mode": "op_base or graph",

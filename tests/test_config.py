@@ -23,7 +23,7 @@ def test_the_environment_is_read_and_overridden() -> None:
     ("environment", "words"),
     [
         ({"HCCL_BUFFSIZE": "abc"}, "HCCL_BUFFSIZE has the illegal value 'abc'"),
-        ({"HCCL_BUFFSIZE": "0"}, "whole number of MB, 1 or more"),
+        ({"HCCL_BUFFSIZE": "0"}, "whole number of MB, 1 to 1048576"),
         ({"HCCL_BUFFSIZE": "1.5"}, "HCCL_BUFFSIZE"),
         ({"HCCL_BUFFSIZE": "9" * 30}, "HCCL_BUFFSIZE"),
         ({"HCCL_DETERMINISTIC": "yes"}, "false, true or strict"),

@@ -28,11 +28,21 @@ def exchange(
 ) -> None:
     """Send `send` over `to` and receive `recv` over `frm`; one-sided where either link is None.
 
-    Both ends use the same place by default. Several pieces lie one after the other in `source` and
-    `land`, the same places at all ranks. `source` is where a pull finds its data in the peer's
-    memory, `land` where a push arrives in ours (and the peer's push from us in theirs). `reduce`
-    adds what arrives to `recv`; state it at both ends: a push reduces at the sender. Where the
-    hardware cannot reduce inline, data lands beside (`Rank.landing`) first.
+    By default data keeps its place: what lies in `send` here arrives at the same place there, in
+    exported memory. A step of a ring all-gather is
+
+        exchange(stream, ring.right, ring.left, send=slots[mine], recv=slots[theirs])
+
+    `reduce` adds what arrives to `recv`. State it at both ends: a push reduces at the sender. Where
+    the hardware cannot reduce inline, data lands beside (`Rank.landing`) and is reduced from there.
+
+    Where `send` and `recv` are different places, or `recv` is not exported, name the places of the
+    way between, the same at every rank: `source`, where the sender has the data and a pull reads
+    it, and `land`, where a push writes it, to be copied to `recv` from there. Several pieces lie
+    one after the other in both. A pairwise all-to-all stages in CCL_In and lands in CCL_Out:
+
+        exchange(stream, links[to], links[frm], staged, rank.user_out[frm],
+                 source=rank.ccl_in, land=rank.ccl_out)
     """
     send, recv = pieces(send), pieces(recv)
     pull = frm is not None and not frm.rdma

@@ -172,6 +172,10 @@ class Chunks:
         return bool((self.offsets[:, 1:] == self.offsets[:, :-1] + self.sizes[:, :-1]).all())
 
     def _index(self, index: RankInt) -> RankInt:
+        if not isinstance(index, (int, PerRank, np.integer)):
+            raise TypeError(
+                f"chunks are taken one by one, not by {index!r}: use series(first, 1, k)"
+            )
         if isinstance(index, PerRank):
             return index.wrapped(len(self), "chunk")
         if not -len(self) <= index < len(self):

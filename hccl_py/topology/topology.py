@@ -108,8 +108,8 @@ class Topology:
     @property
     def description(self) -> str:
         """One phrase for people: product, servers and devices."""
-        if self.is_single_server:
-            return f"{self.product.title}, 1 server x {self.size} devices"
-        if self.is_even:
-            return f"{self.product.title}, {len(self.servers)} servers x {self.servers[0]} devices"
-        return f"{self.product.title}, servers of {', '.join(map(str, self.servers))} devices"
+        if not self.is_even:
+            return f"{self.product.title}, servers of {', '.join(map(str, self.servers))} devices"
+        servers = f"{len(self.servers)} server{'s' if len(self.servers) > 1 else ''}"
+        devices = f"{self.servers[0]} device{'s' if self.servers[0] > 1 else ''}"
+        return f"{self.product.title}, {servers} x {devices}"

@@ -51,7 +51,7 @@ CASES = {
     "run all_gather -w -1": ["--warmup", "hint"],
     "run all_gather -c 3": ["--check", "hint"],
     "run all_gather --mode eager": ["illegal value 'eager'", "op_base or graph"],
-    "run all_gather --buffsize 0": ["illegal value 0", "1 or more"],
+    "run all_gather --buffsize 0": ["illegal value 0", "1 to 1048576"],
     "run all_gather --algo level0:ring": ["level0 cannot be set to ring", "level0:NA"],
     "run all_gather --seed -1": ["--seed is -1", "Give 0 to"],
     "run all_gather --schedule late": ["'late' is unknown", "Did you mean late-wire"],

@@ -229,6 +229,7 @@ def failing(body: Any, **attributes: Any) -> OrchestrationError:
         (lambda r: r.flat[r.id / 2], "", "use //"),
         (lambda r: r.flat[4], BOUNDS, "member 4 of 4"),
         (lambda r: np.arange(9)[r.id], "", "IndexError"),
+        (lambda r: r.user_out[0:2], "", "use series(first, 1, k)"),
         (lambda r: r.ccl_in.split(0), "", "split into 0 chunks"),
         (lambda r: r.ccl_in.head(r.user_in.size / 2), "", "use // to divide"),
         (lambda r: r.ccl_in.split(4).series(0, 1, 5), BOUNDS, "5 chunks of 4"),
