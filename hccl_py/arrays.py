@@ -74,17 +74,7 @@ def prepare(
 
 
 def _inputs(op: str, inputs: Sequence[npt.ArrayLike], local_ranks: range) -> list[Array]:
-    if isinstance(inputs, np.ndarray) and len(local_ranks) == 1:
-        inputs = [inputs]
-    if not isinstance(inputs, (list, tuple, np.ndarray)) or _is_single(inputs):
-        raise ParameterError(
-            f"{op} got a {type(inputs).__name__} as inputs.", "Give a list with one array per rank."
-        )
-    if len(inputs) != len(local_ranks):
-        raise ParameterError(
-            f"{op} got {len(inputs)} inputs for {len(local_ranks)} ranks.",
-            "Give one array per rank, in rank order.",
-        )
+    inputs = _one_per_rank(op, inputs, "inputs", local_ranks)
     arrays = []
     for rank, given in zip(local_ranks, inputs, strict=True):
         if isinstance(given, np.ma.MaskedArray):
@@ -116,8 +106,22 @@ def _inputs(op: str, inputs: Sequence[npt.ArrayLike], local_ranks: range) -> lis
     return arrays
 
 
-def _is_single(inputs: object) -> bool:
-    return isinstance(inputs, np.ndarray) and inputs.ndim == 0
+def _one_per_rank(op: str, given: Any, what: str, local_ranks: range) -> Sequence[Any]:
+    """Return a sequence with one array per local rank; a bare array stands for exactly one."""
+    if isinstance(given, np.ndarray) and len(local_ranks) == 1:
+        return [given]
+    is_sequence = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim)
+    if not is_sequence:
+        raise ParameterError(
+            f"{op} got a {type(given).__name__} as {what}.", "Give a list with one array per rank."
+        )
+    if len(given) != len(local_ranks):
+        raise ParameterError(
+            f"{op} got {len(given)} {what} for {len(local_ranks)} ranks.",
+            "Give one array per rank, in rank order.",
+        )
+    sequence: Sequence[Any] = given
+    return sequence
 
 
 def _outputs(
@@ -125,17 +129,7 @@ def _outputs(
 ) -> list[Array]:
     if out is None:
         return [np.empty(shape, first.dtype) for _ in local_ranks]
-    if isinstance(out, np.ndarray) and len(local_ranks) == 1:
-        out = [out]
-    if not isinstance(out, (list, tuple, np.ndarray)):
-        raise ParameterError(
-            f"{op} got a {type(out).__name__} as out.", "Give a list with one array per rank."
-        )
-    if len(out) != len(local_ranks):
-        raise ParameterError(
-            f"{op} got {len(out)} outputs for {len(local_ranks)} ranks.",
-            "Give one array per rank, in rank order.",
-        )
+    out = _one_per_rank(op, out, "outputs", local_ranks)
     for rank, array in zip(local_ranks, out, strict=True):
         if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
             raise ParameterError(
@@ -173,7 +167,7 @@ def _refuse_shared(op: str, inputs: list[Array], outputs: list[Array], local_ran
                         f"Rank {rank}'s {what} shares memory with rank {owner}'s {other} in {op}.",
                         "Give every rank an output of its own; only its own input may share it.",
                     )
-        ends = dict(sorted([(owner, end) for end, owner in furthest[what]]))
+        ends = {owner: end for end, owner in furthest[what]}
         ends[rank] = max(stop, ends.get(rank, 0))
         furthest[what] = sorted([(end, owner) for owner, end in ends.items()], reverse=True)[:2]
 

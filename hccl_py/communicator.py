@@ -70,6 +70,8 @@ class Communicator:
     that are None come from HCCL's environment variables. `schedule` asks the emulated platform for
     one interleaving of the asynchronous streams; without it the platform takes the fastest order.
     `executors` adds classes that no installed package brings.
+
+    The ops of a communicator share its buffers: calls from several threads run one after another.
     """
 
     def __init__(
@@ -124,7 +126,8 @@ class Communicator:
     @property
     def local_ranks(self) -> range:
         """The ranks whose data this process owns."""
-        return self._open_session().local_ranks
+        with self._lock:
+            return self._open_session().local_ranks
 
     @property
     def clock(self) -> str:
@@ -195,18 +198,17 @@ class Communicator:
 
     def expect(self, plan: Plan, runs: int) -> None:
         """Announce how often a plan will run, so that its first run may prepare for that."""
-        if plan.op.count:
-            session = self._open_session()
-            session.allocate(plan.selection.tag, plan.program)
-            session.expect(plan.selection.tag, plan.program, runs)
+        if plan.op.count == 0:
+            return
+        with self._lock:
+            self._allocated(plan).expect(plan.selection.tag, plan.program, runs)
 
     def run_plan(self, plan: Plan, arrays: Arrays) -> None:
         """Run a plan on prepared arrays."""
         if plan.op.count == 0:
             return
         with self._lock:
-            session = self._open_session()
-            session.allocate(plan.selection.tag, plan.program)
+            session = self._allocated(plan)
             session.run(plan.selection.tag, plan.program, arrays.inputs, arrays.outputs)
 
     def close(self) -> None:
@@ -246,6 +248,12 @@ class Communicator:
         plan = self.plan(replace(op, in_place=arrays.in_place), executor)
         self.run_plan(plan, arrays)
         return Result(arrays.finish(), plan.selection, plan.program)
+
+    def _allocated(self, plan: Plan) -> Session:
+        """Return the session, holding what the plan's program declares."""
+        session = self._open_session()
+        session.allocate(plan.selection.tag, plan.program)
+        return session
 
     def _open_session(self) -> Session:
         if self._is_closed:

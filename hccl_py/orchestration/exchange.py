@@ -19,8 +19,8 @@ def exchange(
     stream: Stream,
     to: Link | None = None,
     frm: Link | None = None,
-    send: Memory = (),  # type: ignore[assignment]
-    recv: Memory = (),  # type: ignore[assignment]
+    send: Memory = (),
+    recv: Memory = (),
     *,
     reduce: bool = False,
     source: Region | None = None,

@@ -85,7 +85,7 @@ def record(
             operator.bind(op, rank, start, count)
             returned: object = executor.orchestrate(op, rank)  # type: ignore[func-returns-value]
             if returned is not None:
-                _refuse_returned(returned, executor)
+                _refuse_returned(returned)
         return recorder.instructions
 
     parts = (
@@ -98,12 +98,12 @@ def record(
     )
 
 
-def _refuse_returned(returned: object, executor: Executor) -> None:
+def _refuse_returned(returned: object) -> None:
     if isinstance(returned, Coroutine):
         returned.close()
     raise OrchestrationError(
-        f"{executor_name(executor)}.orchestrate returned a {type(returned).__name__}.",
-        "It records by calling methods and returns nothing: no yield, no async.",
+        f"returned a {type(returned).__name__}.",
+        "orchestrate records by calling methods and returns nothing: no yield, no async.",
     )
 
 

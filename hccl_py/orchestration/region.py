@@ -11,7 +11,7 @@ array.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -120,17 +120,6 @@ class Chunks:
         """Bytes of the largest chunk."""
         return int(self.sizes.max(initial=0))
 
-    def heads(self, size: int) -> Chunks:
-        """Return the first `size` bytes of every chunk."""
-        return Chunks(
-            self.buffer,
-            self.offsets,
-            np.full_like(self.sizes, size),
-            self.row,
-            self.link,
-            self.order,
-        )
-
     def parts(self, n: int, align: int = SLICE_ALIGN) -> list[Chunks]:
         """Cut every chunk into n; element k of the result has the k-th part of every chunk."""
         each = _split_size(self.sizes, n, align)
@@ -198,7 +187,7 @@ class Chunks:
         return f"Chunks(buffer={self.buffer}, n={len(self)}, offsets={self.offsets.tolist()})"
 
 
-def pieces(memory: Region | Chunks | list[Region]) -> list[Region]:
+def pieces(memory: Region | Chunks | Sequence[Region]) -> list[Region]:
     """Return the regions of anything that a copy takes."""
     return [memory] if isinstance(memory, Region) else list(memory)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Memory", "Notify", "Stream"]
 
-Memory = Region | Chunks | list[Region]
+Memory = Region | Chunks | Sequence[Region]
 
 
 class Notify(NamedTuple):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,7 @@ class Program:
     labels: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     rounds: int = 1
-    splits: tuple[str, ...] = field(default=(), compare=False)
+    splits: tuple[str, ...] = ()
 
     @property
     def batching_hint(self) -> str:

@@ -16,7 +16,7 @@ from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler, Seeded
 from hccl_py.errors import ParameterError
 from hccl_py.platforms import Schedule
-from hccl_py.program.program import Declared, Program
+from hccl_py.program.program import Program
 from hccl_py.resources import ResourceResponse
 from hccl_py.topology.topology import Topology
 
@@ -52,7 +52,6 @@ class EmulatedSession:
         self._memory = Memory(ccl_bytes)
         self._fast = FastPath(threads, thresholds)
         self._responses: dict[str, ResourceResponse] = {}
-        self._allocated: dict[str, Declared] = {}
         self._prepared: WeakKeyDictionary[Program, Prepared] = WeakKeyDictionary()
         self._is_closed = False
 
@@ -62,19 +61,15 @@ class EmulatedSession:
 
     def allocate(self, tag: str, program: Program) -> ResourceResponse:
         self._check_open()
-        held = self._responses.get(tag)
-        if held is None or self._allocated.get(tag) is not program.declared:
-            declared = program.declared
+        declared, held = program.declared, self._responses.get(tag)
+        if held is None or declared.scratch_bytes.max() > max(held.scratch_bytes):
             columns = (
                 declared.sub_streams,
                 declared.notifies,
                 program.transports.counts(program.ranks),
                 declared.scratch_bytes,
             )
-            found = ResourceResponse(tag, *(tuple(c.tolist()) for c in columns))
-            if held is None or max(found.scratch_bytes) > max(held.scratch_bytes):
-                self._responses[tag] = found
-            self._allocated[tag] = program.declared
+            self._responses[tag] = ResourceResponse(tag, *(tuple(c.tolist()) for c in columns))
         return self._responses[tag]
 
     def expect(self, tag: str, program: Program, runs: int) -> None:
@@ -112,7 +107,6 @@ class EmulatedSession:
         self._fast.close()
         self._prepared.clear()
         self._responses.clear()
-        self._allocated.clear()
         self._memory.clear()
 
     def _check_open(self) -> None:
