@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hccl_py.program.program import Program
     from hccl_py.selection import Selection
     from hccl_py.topology import Topology, topology_of
+    from hccl_py.verify.entry import verify
 
 __version__ = "0.1.0"
 
@@ -58,10 +59,13 @@ __all__ = [
     "Selection",
     "Topology",
     "topology_of",
+    "verify",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "verify":  # the package, which can be called
+        return import_module("hccl_py.verify")
     if name not in _HOMES:
         raise AttributeError(f"module 'hccl_py' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

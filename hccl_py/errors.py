@@ -90,13 +90,22 @@ class OrchestrationError(HcclError):
     """An executor recorded something impossible.
 
     `finding` is the verifier's class name where one fits, `line` the author's source line as
-    `file:line`.
+    `file:line`, `ranks` the ranks that were recorded together.
     """
 
-    def __init__(self, message: str, hint: str = "", *, finding: str = "", line: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        *,
+        finding: str = "",
+        line: str = "",
+        ranks: tuple[int, ...] = (),
+    ) -> None:
         super().__init__(message, hint)
         self.finding = finding
         self.line = line
+        self.ranks = ranks
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

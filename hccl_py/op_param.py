@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from hccl_py.enums import DataType, Mode, ReduceOp
 
-__all__ = ["OpParam"]
+__all__ = ["Numbers", "OpParam", "Table"]
+
+Numbers: TypeAlias = tuple[int, ...]
+Table: TypeAlias = tuple[Numbers, ...]
 
 
 @dataclass(frozen=True)
@@ -14,7 +18,25 @@ class OpParam:
     """HCCL's OpParam: what the ranks agree on.
 
     `count` counts elements as the op's API does: all_gather what each rank sends, all_reduce the
-    whole buffer.
+    whole buffer. Where amounts differ by rank, other members say them, in elements, for all N ranks
+    at once; `()` is what was left out:
+
+        all_gather_v, reduce_scatter_v
+            counts[N]: the part of each rank. displs[N]: where its part begins in the buffer that
+            holds all parts; by default packed in rank order.
+        all_to_all_v
+            counts[N][N]: row i has what rank i sends to each rank. displs[N][N]: row i says where
+            in its input that begins; displs[N][2N]: the same, then where in its output the part
+            from each rank begins. By default both are packed in rank order.
+        all_to_all_vc
+            matrix[N][N]: as the counts of all_to_all_v; always packed.
+        send_recv
+            pairs ((src, dst), ...): who sends `count` elements to whom; by default every rank r
+            to (r + 1) mod N.
+        batch_send_recv
+            pairs ((src, dst) or (src, dst, count), ...): the same with a count of its own where it
+            is not `count`. At each end, what it sends and what it receives lie packed in the order
+            of the list.
     """
 
     name: str
@@ -24,6 +46,10 @@ class OpParam:
     root: int | None = None
     mode: Mode = Mode.OP_BASE
     in_place: bool = False
+    counts: Numbers | Table = ()
+    displs: Numbers | Table = ()
+    matrix: Table = ()
+    pairs: Table = ()
 
     @property
     def unit(self) -> int:

@@ -6,6 +6,7 @@ Platforms are found by the entry point group `hccl_py.platforms`; a package list
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +18,7 @@ from hccl_py.program.program import Program
 from hccl_py.resources import ResourceResponse
 from hccl_py.topology.topology import Topology
 
-__all__ = ["Adversary", "Platform", "Schedule", "Session"]
+__all__ = ["Adversary", "Chooser", "Platform", "Replayed", "Schedule", "Seeded", "Session"]
 
 
 class Adversary(Enum):
@@ -35,12 +36,57 @@ class Adversary(Enum):
     """All streams of one rank, drawn from the seed, run only when nothing else can."""
 
 
+class Chooser(Protocol):
+    """Makes every choice of a run."""
+
+    def choose(self, options: int) -> int:
+        """Return a number from 0 to options - 1."""
+
+
+class Seeded:
+    """Chooses at random; the same seed makes the same choices. `choices` keeps them."""
+
+    def __init__(self, seed: int) -> None:
+        self.choices: list[int] = []
+        self._random = random.Random(seed)
+
+    def choose(self, options: int) -> int:
+        """Draw a number and keep it."""
+        choice = int(self._random.random() * options)
+        self.choices.append(choice)
+        return choice
+
+
+class Replayed:
+    """Makes listed choices; one beyond the options wraps around, and where the list ends all are 0.
+
+    So every list is a legal interleaving, and one that is cut short or has numbers lowered is too:
+    that is what lets a failing interleaving be shortened.
+    """
+
+    def __init__(self, choices: Sequence[int]) -> None:
+        self._choices = iter(choices)
+
+    def choose(self, options: int) -> int:
+        """Return the next choice of the list."""
+        return next(self._choices, 0) % options
+
+
 @dataclass(frozen=True)
 class Schedule:
-    """An interleaving of asynchronous streams: the same seed gives the same one."""
+    """An interleaving of asynchronous streams: the same seed gives the same one.
+
+    `choices` lists the first choices of the run instead, and those after the last are 0; then the
+    seed says nothing. 0 lets the first stream that can go on take one task.
+    """
 
     seed: int = 0
     adversary: Adversary = Adversary.RANDOM
+    choices: tuple[int, ...] | None = None
+
+    def chooser(self) -> Chooser:
+        """Return who makes the choices of one run."""
+        return Seeded(self.seed) if self.choices is None else Replayed(self.choices)
 
 
 class Session(Protocol):

@@ -1,7 +1,10 @@
-"""What all tests share: the hypothesis profiles."""
+"""What all tests share: the hypothesis profiles, and no traces of what a test imports."""
 
 import os
+import sys
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # "ci" finds the same examples in every run and never fails because a machine is slow.
@@ -16,3 +19,15 @@ settings.register_profile(
 )
 settings.register_profile("long", settings.get_profile("ci"), derandomize=False, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(autouse=True)
+def authors_leave_no_trace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Take back what a test has imported from its folder: otherwise it stays for all tests."""
+    path, modules = list(sys.path), set(sys.modules)
+    yield
+    sys.path[:] = path
+    folder = str(tmp_path_factory.getbasetemp())
+    for name in sys.modules.keys() - modules:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(folder):
+            del sys.modules[name]

@@ -8,6 +8,9 @@ A page is run from top to bottom by a fresh interpreter in an empty folder:
   line for any text.
 - json and toml must parse; text, mermaid and cpp are free; there is no other language.
 
+A "cd" of its own stays in force. In a project that the page has made, pip install, pytest and so on
+run like anything else; it is installed for this page only.
+
 A comment right above a block changes what is done with it: <!-- not run: reason --> leaves it out,
 <!-- file: name --> writes it into the folder instead. Commands that set up a checkout (pip install,
 pytest, ...) are compared with the project, not run.
@@ -136,6 +139,9 @@ def run_block(block: Block, page: Path, namespace: dict[str, object]) -> None:
 
 def run_command(command: Command, page: Path) -> None:
     where = f"{page.name}:{command.line}: $ {command.text}"
+    if re.fullmatch(r"cd \S+", command.text):
+        os.chdir(command.text.removeprefix("cd "))
+        return
     rest = [part for part in re.split(r"\s+&&\s+", command.text) if not is_set_up(part)]
     if not rest:
         return
@@ -150,8 +156,10 @@ def run_command(command: Command, page: Path) -> None:
     if done.returncode != command.status:
         wanted = f"exit status {done.returncode}, the page says {command.status}"
         raise AssertionError(f"{where}\n{wanted}\n{done.stdout}")
-    if any(command.output) and (problem := difference(command.output, done.stdout)):
-        raise AssertionError(f"{where}\n{problem}\nThe whole output is:\n{done.stdout}")
+    # Loops are compiled the first time on a machine, and notes say so.
+    output = re.sub(r"(?m)^note: compiling .*\n", "", done.stdout)
+    if any(command.output) and (problem := difference(command.output, output)):
+        raise AssertionError(f"{where}\n{problem}\nThe whole output is:\n{output}")
 
 
 def difference(wanted: list[str], output: str) -> str:
@@ -178,6 +186,8 @@ def pattern(lines: list[str]) -> str:
 
 def is_set_up(part: str) -> bool:
     """Whether this is such a command; raises where the project does not have what it names."""
+    if Path("pyproject.toml").exists():
+        return part.startswith("pip install -e ") and install_page_s_project()
     command = re.sub(r"^(?:[A-Z_]+=\S*\s+)+", "", part)
     for start, check in SET_UP.items():
         if command == start or command.startswith(start + " "):
@@ -226,6 +236,20 @@ def check_environment(start: str, words: list[str]) -> None:
         raise ValueError(f"{start} {shlex.join(words)}: the environment's folder is .venv")
 
 
+def install_page_s_project() -> bool:
+    """Install the current folder into one of the page's own; the code is taken from here, which
+    comes first on the path, as `pip install -e` would have it.
+    """
+    site = os.environ["PAGE_SITE"]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-deps", "--no-index", "--no-build-isolation", "--target", site, "."]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    paths = [os.getcwd(), *os.environ.get("PYTHONPATH", site).split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    sys.path[1:1] = {site} - set(sys.path)  # "", the current folder, stays first
+    return True
+
+
 SET_UP: dict[str, Callable[[str, list[str]], None]] = {
     "pip install": check_pip_install,
     "git clone": check_git_clone,
@@ -245,6 +269,7 @@ def run_apart(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     outside = ("HCCL", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS")
     environment = {name: text for name, text in os.environ.items() if not name.startswith(outside)}
     environment["PATH"] = sysconfig.get_path("scripts") + os.pathsep + environment["PATH"]
+    environment["PAGE_SITE"] = str(folder / ".site")
     environment |= {"COLUMNS": "100", "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "TERM": "dumb"}
     return subprocess.run(
         [sys.executable, __file__, str(page)],

@@ -4,15 +4,17 @@ from typing import Annotated
 
 import typer
 
+from hccl_py.cli.check import check
 from hccl_py.cli.explain import explain
 from hccl_py.cli.listing import list_
+from hccl_py.cli.new import new
 from hccl_py.cli.run import run
 from hccl_py.cli.trace import trace
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Record, run, draw and explain HCCL's collective algorithms.",
+    help="Record, verify, run, draw and explain HCCL's collective algorithms.",
     epilog="hccl-py COMMAND --help lists a command's options.",
     add_completion=False,
     rich_markup_mode=None,  # plain help: rich would cost more than everything else together
@@ -39,4 +41,6 @@ def group(
 app.command("run")(run)
 app.command("trace")(trace)
 app.command("explain")(explain)
+app.command("check")(check)
 app.command("list")(list_)
+app.add_typer(new, name="new")

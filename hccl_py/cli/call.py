@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
-from contextlib import redirect_stdout
 from typing import Any
 
+from hccl_py.cli.authors import author_class
 from hccl_py.cli.errors import say_warning
 from hccl_py.cli.options import Call
 from hccl_py.cli.sizes import parse_size
 from hccl_py.communicator import Communicator, Plan
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.errors import ParameterError, did_you_mean
+from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators import Operator, make_operator
 from hccl_py.platforms import Schedule
@@ -119,44 +117,4 @@ def _executor(name: str | None) -> Any:
     """Return what `Communicator.plan` takes: a name, or an author's class."""
     if name is None or ":" not in name:
         return name
-    module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute.isidentifier():
-        raise ParameterError(
-            f"--executor {name!r} is not module:Class.",
-            "For example --executor my_ring:MyRing, where my_ring.py lies in this folder.",
-        )
-    module = _imported(module_name)
-    if not hasattr(module, attribute):
-        classes = [n for n, value in vars(module).items() if isinstance(value, type)]
-        raise ParameterError(
-            f"Module {module_name} has no {attribute}.", did_you_mean(attribute, classes)
-        )
-    return getattr(module, attribute)
-
-
-def _imported(name: str) -> Any:
-    """Import an author's module from the current folder, which stays on the path, but last."""
-    here = os.getcwd()
-    sys.path.insert(0, here)
-    try:
-        with redirect_stdout(sys.stderr):  # what an author prints is none of our results
-            return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if f"{name}.".startswith(f"{error.name}."):
-            raise ParameterError(
-                f"There is no module {name}.",
-                f"{name.replace('.', '/')}.py is looked for in this folder and where packages are.",
-            ) from error
-        raise _broken(name, error) from error
-    except Exception as error:
-        raise _broken(name, error) from error
-    finally:
-        sys.path.remove(here)
-        sys.path.append(here)
-
-
-def _broken(name: str, error: Exception) -> ParameterError:
-    return ParameterError(
-        f"Module {name} cannot be imported: {type(error).__name__}: {error}",
-        "--debug shows where it fails.",
-    )
+    return author_class(name, "--executor")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from hccl_py.arrays import Arrays, prepare
 from hccl_py.cli.call import Request, check_memory, check_tasks, data_size
-from hccl_py.cli.data import Array, WrongElement, expected_outputs, first_wrong, inputs_of, poison
 from hccl_py.cli.options import Call, Sizes
 from hccl_py.cli.progress import Bar
 from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.communicator import Plan
+from hccl_py.data import Array, WrongElement, expected_outputs, first_wrong, inputs_of, poison
 from hccl_py.op_param import OpParam
 from hccl_py.platforms import Schedule
 from hccl_py.trace.units import spell_size

@@ -66,12 +66,12 @@ class Fabric:
             missing = self._keys[np.minimum(at, len(self._keys) - 1)] != keys
         if np.any(missing):
             lane = int(np.argmax(np.atleast_1d(missing)))
-            rank, peer = divmod(
-                int(np.atleast_1d(keys)[lane]) % self.topology.size**2, self.topology.size
-            )
+            key = int(np.atleast_1d(keys)[lane]) % self.topology.size**2
+            hint = "Request it in resources() with a PlaneRequest whose pattern reaches the peer."
+            rank, peer = divmod(key, self.topology.size)
             raise orchestration_error(
                 f"Rank {rank} has no transport to rank {peer} on plane {plane}",
-                "Request it in resources() with a PlaneRequest whose pattern reaches the peer.",
+                "No rank has one to itself: copies are local." if rank == peer else hint,
                 finding="UNDECLARED_CHANNEL",
             )
         return np.asarray(at, np.int64)
@@ -109,6 +109,7 @@ def build_fabric(topology: Topology, mode: Mode, requests: Sequence[RankRequest]
             f"Rank {rank} requests the transport to rank {peer} twice, and not alike.",
             "Request it once, with the memories and extra notifies that everything on it needs.",
             finding="RESOURCE_MISMATCH",
+            ranks=(rank, peer),
         )
     exports, count = wanted[first, :2].astype(np.int8), wanted[first, 2].astype(np.int16)
     transports = _transports(topology, unique, exports, count)
@@ -134,6 +135,7 @@ def _transports(
             f"on plane {PLANES[plane[end]]}, but rank {peer[end]} does not request the same one.",
             "Both ends of a transport must be requested alike, extra notifies included.",
             finding="RESOURCE_MISMATCH",
+            ranks=(int(rank[end]), int(peer[end])),
         )
     kind = topology.link_kinds(rank, peer)
     return Transports(PLANES, rank, peer, plane, kind, far, np.ascontiguousarray(exports), notifies)

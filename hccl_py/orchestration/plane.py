@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.orchestration.stream import Stream
 from hccl_py.orchestration.transport import Link
 from hccl_py.topology.topology import Topology
@@ -77,10 +78,17 @@ class Plane(PlaneView):
 
     def _link(self, index: RankInt) -> Link:
         size = int(self.size)
-        if isinstance(index, PerRank):
-            index = index.wrapped(size, "member")
-        elif not -size <= index < size:
-            raise OutOfBoundsError(f"member {index} of {size}")
+        try:
+            if isinstance(index, PerRank):
+                index = index.wrapped(size, "member")
+            elif not -size <= index < size:
+                raise OutOfBoundsError(f"member {index} of {size}")
+        except OutOfBoundsError as error:
+            raise orchestration_error(
+                f"Plane {self.name} has no {error}",
+                f"Members are numbered 0 to {size - 1}; take indices modulo plane.size.",
+                finding="UNDECLARED_CHANNEL",
+            ) from None
         table = self._rank.fabric.topology.members(self.name)
         ranks = table[values_of(self.number), np.mod(values_of(index), size)]
         return Link(self._rank, self.name, PerRank.of(ranks))

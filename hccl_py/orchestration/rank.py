@@ -6,6 +6,7 @@ at once: `rank.id` and whatever follows from it are per-rank values (values.py).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -18,6 +19,7 @@ from hccl_py.orchestration.plane import Plane, PlaneView
 from hccl_py.orchestration.recorder import Recorder, orchestration_error
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.orchestration.stream import Notify, Stream
+from hccl_py.program.transports import LocalNotifies
 from hccl_py.resources import ResourceRequest
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, PerRank, RankInt
@@ -153,7 +155,7 @@ class Rank(Generic[In, Out]):
         for them.
         """
         declared = len(self.subs)
-        needed = declared if count is None else int(count)
+        needed = declared if count is None else operator.index(count)
         self._check_fork(needed, declared)
         subs = self.subs[:needed]
         done, wake = self.notifies[:needed], self.notifies[declared : declared + needed]
@@ -181,7 +183,11 @@ class Rank(Generic[In, Out]):
         if self.mode is Mode.OP_BASE:
             work = self._fitting(self.ccl_in, self.user_in.size)
         else:
-            assert isinstance(self.user_out, Region)
+            if not isinstance(self.user_out, Region):
+                raise orchestration_error(
+                    "In graph mode, stage_in() takes an output of one region",
+                    "Copy the input to the chunks of rank.user_out that need it.",
+                )
             work = self.user_out
             if self._in_place:
                 return work
@@ -226,6 +232,10 @@ class Rank(Generic[In, Out]):
         return self.scratch[region.offset : region.offset + region.size]
 
     def _check_fork(self, needed: int, declared: int) -> None:
+        if needed < 0:
+            raise orchestration_error(
+                f"{needed} sub streams cannot be woken", "Give 0 or more, or nothing for all."
+            )
         if needed > declared:
             raise orchestration_error(
                 f"{needed} sub streams are needed, {declared} were requested",
@@ -251,8 +261,8 @@ class Rank(Generic[In, Out]):
 
     @property
     def _notify_slots(self) -> list[int]:
-        """This rank's slots in the common layout: main's, the subs', then extra ones."""
-        subs, most = self._request.sub_streams, self.fabric.sub_streams
-        extra = self._request.notify_count - 2 * subs
-        mine = [*range(subs), *range(most, most + subs), *range(2 * most, 2 * most + extra)]
-        return mine[: self._request.notify_count]
+        """This rank's slots in the common layout."""
+        request = self._request
+        return LocalNotifies.requested(
+            request.sub_streams, request.notify_count, self.fabric.sub_streams
+        )

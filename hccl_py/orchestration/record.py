@@ -8,17 +8,22 @@ gives the same task view.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from hccl_py.enums import Buffer, Mode
-from hccl_py.errors import HcclError, OrchestrationError, did_you_mean
+from hccl_py.errors import HcclError, OrchestrationError
 from hccl_py.executor import Executor, executor_name
-from hccl_py.lines import Line, is_recording_file, spell_line
+from hccl_py.lines import Line, spell_line
 from hccl_py.op_param import OpParam
+from hccl_py.orchestration.author_errors import (
+    author_error,
+    definition_line,
+    ranks_of,
+    spell_ranks,
+)
 from hccl_py.orchestration.fabric import Fabric, RankRequest, build_fabric
 from hccl_py.orchestration.rank import Rank, RankView
 from hccl_py.orchestration.recorder import Recorder, Texts
@@ -27,7 +32,7 @@ from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Declared, Program
 from hccl_py.resources import ResourceRequest
 from hccl_py.topology.topology import Topology
-from hccl_py.values import Diverged, IntArray, OutOfBoundsError
+from hccl_py.values import Diverged, IntArray
 
 __all__ = ["Binder", "record"]
 
@@ -59,7 +64,7 @@ def record(
     """Record a call; `by_rank` gives every rank a batch of its own.
 
     Raises OrchestrationError, which names executor, ranks and source line, when the executor does
-    something impossible.
+    something impossible; its `finding`, `ranks` and `line` say the same to programs.
     """
     whole = [np.array([r]) for r in range(topology.size)] if by_rank else [np.arange(topology.size)]
     splits: list[str] = []
@@ -71,7 +76,12 @@ def record(
     requests = [
         RankRequest(ids, r) for ids, r in _in_batches(executor, "resources", whole, request, splits)
     ]
-    fabric = build_fabric(topology, op.mode, requests)
+    try:
+        fabric = build_fabric(topology, op.mode, requests)
+    except OrchestrationError as error:
+        name, error.line = executor_name(executor), definition_line(executor.resources)
+        error.message = f"{name}.resources: {error.message.rstrip('.')} ({error.line})."
+        raise
     rounds = _rounds(op, requests, executor)
     labels, lines = Texts[str](), Texts[Line]()
 
@@ -124,48 +134,21 @@ def _in_batches(
             waiting += [ids[split.keys == key] for key in np.unique(split.keys)]
             splits.append(spell_line(split.line))
         except HcclError as error:
-            error.message = (
-                f"{executor_name(executor)}.{what}, {_spell_ranks(ids)}: {error.message}"
-            )
+            _complete(executor, what, ids, error)
             raise
         except Exception as error:
-            raise _author_error(executor, what, ids, error) from error
+            raise author_error(f"{executor_name(executor)}.{what}", ids, error) from error
     return sorted(done, key=lambda part: int(part[0][0]))
 
 
-def _author_error(
-    executor: Executor, what: str, ids: IntArray, error: Exception
-) -> OrchestrationError:
-    """Turn an exception of an author's code into an error that names the line."""
-    frames = [
-        f for f in traceback.extract_tb(error.__traceback__) if not is_recording_file(f.filename)
-    ]
-    frame = (frames or traceback.extract_tb(error.__traceback__))[-1]
-    where = "/".join(frame.filename.split("/")[-2:]) + f":{frame.lineno}"
-    finding = "OUT_OF_BOUNDS" if isinstance(error, OutOfBoundsError) else ""
-    return OrchestrationError(
-        f"{executor_name(executor)}.{what}, {_spell_ranks(ids)}: "
-        f"{type(error).__name__}: {error} ({where})",
-        _author_hint(error, frame.line),
-        finding=finding,
-        line=where,
-    )
-
-
-def _author_hint(error: Exception, line: str | None) -> str:
-    """Say what to do, where that can be known."""
-    if isinstance(error, IndexError) and "only integers" in str(error):
-        return "A per-rank value cannot index a numpy array: use Chunks, or int(value)."
-    if isinstance(error, AttributeError) and error.name and error.obj is not None:
-        return did_you_mean(error.name, [n for n in dir(error.obj) if not n.startswith("_")])
-    return f"The line reads: {line}" if line else ""
-
-
-def _spell_ranks(ids: IntArray) -> str:
-    if len(ids) == 1:
-        return f"rank {ids[0]}"
-    shown = ", ".join(map(str, ids[:4].tolist()))
-    return f"ranks {shown}{', ...' if len(ids) > 4 else ''}"
+def _complete(executor: Executor, what: str, ids: IntArray, error: HcclError) -> None:
+    """Say in an error who recorded for which ranks; one without a line gets the method's."""
+    if isinstance(error, OrchestrationError):
+        error.ranks = ranks_of(ids)
+        if not error.line:
+            error.line = definition_line(getattr(executor, what))
+            error.message = f"{error.message.rstrip('.')} ({error.line})."
+    error.message = f"{executor_name(executor)}.{what}, {spell_ranks(ids)}: {error.message}"
 
 
 def _rounds(
@@ -183,6 +166,8 @@ def _rounds(
             f"{executor_name(executor)} cannot move even one element per round: "
             "the CCL buffer is too small.",
             "Set HCCL_BUFFSIZE to a larger number of MB.",
+            line=definition_line(executor.resources),
+            ranks=tuple(r for g in requests if g.request.max_count == each for r in g.ranks),
         )
     return [(start, min(each, op.count - start)) for start in range(0, op.count, each)] or [(0, 0)]
 
@@ -218,12 +203,25 @@ def _program(
         buffer_sizes=_frozen(sizes),
         transports=fabric.transports,
         local_notifies=fabric.local_notifies,
-        declared=Declared(*map(_frozen, declared.values())),
+        declared=_declared(fabric, **declared),
         batches=batches,
         labels=tuple(labels.numbers),
         lines=tuple(spell_line(line) for line in lines.numbers),
         rounds=rounds,
         splits=tuple(splits) if len(batches) > MANY_BATCHES else (),
+    )
+
+
+def _declared(
+    fabric: Fabric, sub_streams: IntArray, notify_count: IntArray, scratch_bytes: IntArray
+) -> Declared:
+    """Return the requests of all ranks; a recording states everything."""
+    return Declared(
+        sub_streams=_frozen(sub_streams),
+        notifies=_frozen(notify_count),
+        scratch_bytes=_frozen(scratch_bytes),
+        local_notifies=_frozen(fabric.local_notifies.counts(sub_streams, notify_count)),
+        stated=np.ones((len(sub_streams), 3), bool),
     )
 
 

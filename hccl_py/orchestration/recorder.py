@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import OrchestrationError
 from hccl_py.lines import Line, author_line, spell_line
+from hccl_py.program.describe import spell_stream
 from hccl_py.program.instruction import Instruction
 from hccl_py.values import RankInt
 
@@ -74,9 +75,9 @@ class Recorder:
         src: tuple[int, RankInt],
         dst: tuple[int, RankInt],
         size: RankInt,
+        reduce: int = -1,
     ) -> None:
         """Record a data task; `src` and `dst` are (buffer, offset)."""
-        reduce = self.reduce if kind.reduces else -1
         self.instructions.append(
             Instruction(
                 kind,
@@ -97,8 +98,9 @@ class Recorder:
 
 
 def orchestration_error(
-    message: str, hint: str = "", finding: str = "", line: Line | None = None
+    message: str, hint: str = "", finding: str = "", stream: int | None = None
 ) -> OrchestrationError:
-    """Return an error that names the author's line."""
-    where = spell_line(line or author_line())
-    return OrchestrationError(f"{message} ({where})", hint, finding=finding, line=where)
+    """Return an error that names the author's line, and the stream where one is concerned."""
+    where = spell_line(author_line())
+    place = where if stream is None else f"{spell_stream(stream)}, {where}"
+    return OrchestrationError(f"{message} ({place})", hint, finding=finding, line=where)

@@ -11,14 +11,15 @@ array.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.enums import Buffer
 from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_of
 
 if TYPE_CHECKING:
@@ -46,16 +47,18 @@ class Region:
     def head(self, size: RankInt) -> Region:
         """Return the first `size` bytes."""
         if size is not self.size:
-            _check_inside(0, size, self.size)
+            _, size = _inside(0, size, self)
         return Region(self.buffer, self.offset, size, self.link)
 
     def __getitem__(self, part: slice) -> Region:
         """Return bytes `part.start` to `part.stop`."""
+        if not isinstance(part, slice):
+            raise TypeError(f"a region is cut in bytes, region[start:stop], not taken by {part!r}")
         if part.step is not None:
-            raise OutOfBoundsError("a region is contiguous: slice it without a step")
+            raise ValueError("a region is contiguous: slice it without a step")
         start = 0 if part.start is None else part.start
         stop = self.size if part.stop is None else part.stop
-        _check_inside(start, stop, self.size)
+        start, stop = _inside(start, stop, self)
         return Region(self.buffer, self.offset + start, stop - start, self.link)
 
     def split(self, n: RankInt, align: int = SLICE_ALIGN) -> Chunks:
@@ -189,7 +192,12 @@ class Chunks:
 
 def pieces(memory: Region | Chunks | Sequence[Region]) -> list[Region]:
     """Return the regions of anything that a copy takes."""
-    return [memory] if isinstance(memory, Region) else list(memory)
+    if isinstance(memory, Region):
+        return [memory]
+    found: object = list(memory) if isinstance(memory, Iterable) else None
+    if not isinstance(found, list) or not all(isinstance(piece, Region) for piece in found):
+        raise TypeError(f"memory is a Region, Chunks or a list of Regions, not {memory!r}")
+    return found
 
 
 class _Runs:
@@ -242,15 +250,28 @@ def _split_size(size: IntArray, n: int, align: int) -> IntArray:
     return (each + align - 1) // align * align
 
 
-def _check_inside(start: RankInt, stop: RankInt, size: RankInt) -> None:
-    """Refuse ranges that leave a region of `size` bytes, with the first rank's numbers that do."""
-    for number in (start, stop):
-        if not isinstance(number, (int, PerRank, np.integer)):
-            raise TypeError(f"offsets and sizes are whole bytes, not {number!r}: use // to divide")
-    low, high, limit = values_of(start), values_of(stop), values_of(size)
+def _inside(start: RankInt, stop: RankInt, region: Region) -> tuple[RankInt, RankInt]:
+    """Return a range of a region in plain numbers; refuse one that leaves it, with the first
+    rank's numbers that do.
+    """
+    low, high, limit = _bytes(start), _bytes(stop), values_of(region.size)
     outside = (low < 0) | (low > high) | (high > limit)
     if np.any(outside):
         numbers = np.broadcast_arrays(np.atleast_1d(outside), low, high, limit)
         lane = int(np.argmax(numbers[0]))
         a, b, n = (int(column[lane]) for column in numbers[1:])
-        raise OutOfBoundsError(f"bytes {a} to {b} of a region of {n}")
+        names = {int(buffer): buffer.spelling for buffer in Buffer}
+        place = names.get(region.buffer, "memory")
+        raise OutOfBoundsError(f"bytes {a} to {b} of a region of {n} in {place}")
+    return _plain(start), _plain(stop)
+
+
+def _plain(number: RankInt) -> RankInt:
+    """Return numpy's integers as Python's: instructions hold no others."""
+    return number if isinstance(number, PerRank) else int(number)
+
+
+def _bytes(number: RankInt) -> Any:
+    if not isinstance(number, (int, PerRank, np.integer)):
+        raise TypeError(f"offsets and sizes are whole bytes, not {number!r}: use // to divide")
+    return values_of(number)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import Buffer, ReduceOp, TaskKind
+from hccl_py.errors import OrchestrationError
 from hccl_py.orchestration.recorder import Recorder, orchestration_error
 from hccl_py.orchestration.region import Chunks, Region, pieces
 from hccl_py.values import PerRank, RankInt, values_of
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Memory", "Notify", "Stream"]
 
 Memory = Region | Chunks | Sequence[Region]
+
+_BUFFERS = frozenset(Buffer)
 
 
 class Notify(NamedTuple):
@@ -31,46 +34,54 @@ class Stream:
     """A queue of tasks: tasks on one stream run in order, streams run at the same time."""
 
     def __init__(self, recorder: Recorder, index: int) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self.index = index
 
     def copy(self, dst: Memory, src: Memory) -> None:
         """Copy src to dst, one task per contiguous piece; either may lie in a peer's memory."""
-        self._move(dst, src, reduces=False)
+        self._move(dst, src)
 
-    def reduce(self, dst: Memory, src: Memory) -> None:
-        """Reduce src into dst with the op's reduce op; inline where one side lies in a peer's
-        memory.
+    def reduce(self, dst: Memory, src: Memory, op: ReduceOp | None = None) -> None:
+        """Reduce src into dst with the call's reduce op, or with another `op`; inline where one
+        side lies in a peer's memory.
         """
-        if self._recorder.reduce < 0:
-            raise orchestration_error(
-                "This op has no reduce op, so nothing can be reduced", "Use stream.copy."
+        if op is not None and not isinstance(op, ReduceOp):
+            raise TypeError(f"a reduce op is a ReduceOp such as ReduceOp.SUM, not {op!r}")
+        number = self.recorder.reduce if op is None else int(op)
+        if number < 0:
+            raise self._error(
+                "This op has no reduce op, so nothing can be reduced",
+                "Use stream.copy, or say which: stream.reduce(dst, src, ReduceOp.SUM).",
             )
-        self._move(dst, src, reduces=True)
+        self._move(dst, src, number)
 
     def post(self, notify: Notify) -> None:
         """Set a notify of this rank."""
-        self._recorder.append(TaskKind.NOTIFY_POST, self.index, notify.cell)
+        self.recorder.append(TaskKind.NOTIFY_POST, self.index, _cell(notify))
 
     def wait(self, notify: Notify) -> None:
         """Wait until a notify of this rank is set, and clear it."""
-        self._recorder.append(TaskKind.NOTIFY_WAIT, self.index, notify.cell)
+        self.recorder.append(TaskKind.NOTIFY_WAIT, self.index, _cell(notify))
 
     def compute(self, microseconds: float) -> None:
         """Run a kernel of the given duration."""
         if not 0 <= microseconds < float("inf"):
-            raise ValueError(f"a kernel cannot take {microseconds} microseconds")
-        self._recorder.append(TaskKind.COMPUTE, self.index, duration_us=float(microseconds))
+            raise self._error(
+                f"A kernel cannot take {microseconds} microseconds", "Give 0 or more, not infinity."
+            )
+        self.recorder.append(TaskKind.COMPUTE, self.index, duration_us=float(microseconds))
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Label what the rank records inside the block, on any stream."""
-        outer = self._recorder.label
-        self._recorder.label = self._recorder.labels.number(name)
+        if not isinstance(name, str):
+            raise TypeError(f"a label is a text, not {name!r}")
+        outer = self.recorder.label
+        self.recorder.label = self.recorder.labels.number(name)
         try:
             yield
         finally:
-            self._recorder.label = outer
+            self.recorder.label = outer
 
     def steps(self, name: str, count: RankInt) -> Iterator[int]:
         """Yield 0 .. count - 1; what the rank records in a step is labelled `name step/count`."""
@@ -79,57 +90,93 @@ class Stream:
             with self.phase(f"{name} {step + 1}/{total}"):
                 yield step
 
-    def _move(self, dst: Memory, src: Memory, *, reduces: bool) -> None:
+    def _move(self, dst: Memory, src: Memory, reduce: int = -1) -> None:
+        """Record one task per piece; `reduce` is the number of a ReduceOp, -1 to copy."""
         into, out_of = pieces(dst), pieces(src)
         if len(into) != len(out_of):
-            raise orchestration_error(
+            raise self._error(
                 f"{len(out_of)} pieces cannot be copied to {len(into)}",
-                finding="SLICE_LEN_MISMATCH",
+                "Give as many pieces on both sides; region.split(n) and chunks.parts(n) cut alike.",
+                "SLICE_LEN_MISMATCH",
             )
         for d, s in zip(into, out_of, strict=True):
-            _check_sizes(d, s)
-            kind, link = _kind(d.link, s.link, reduces)
+            self._check_piece(d)
+            self._check_piece(s)
+            self._check_sizes(d, s)
+            kind, link = self._kind(d.link, s.link, reduce >= 0)
             end, peer = (-1, -1) if link is None else (link.end, link.peer)
-            self._recorder.append_move(
-                kind, self.index, end, peer, (s.buffer, s.offset), (d.buffer, d.offset), d.size
+            self.recorder.append_move(
+                kind, self.index, end, peer, (s.buffer, s.offset), (d.buffer, d.offset), d.size,
+                reduce,
+            )  # fmt: skip
+
+    def _kind(
+        self, into: Link | None, out_of: Link | None, reduces: bool
+    ) -> tuple[TaskKind, Link | None]:
+        """Return the task that moves data to or from a link; a read needs SDMA, a write takes the
+        link's own kind.
+        """
+        if into is not None and out_of is not None:
+            raise self._error(
+                "Source and destination both lie in a peer's memory", "Stage the data in between."
+            )
+        link = into or out_of
+        if link is None:
+            return (TaskKind.REDUCE if reduces else TaskKind.COPY), None
+        self.check_recorder(link.rank.recorder)
+        if out_of is not None:
+            if out_of.rdma:
+                raise self._error(
+                    "RDMA transports can only write, not read",
+                    "Use exchange(), which lets the sender push.",
+                )
+            return (TaskKind.READ_REDUCE if reduces else TaskKind.READ), link
+        if link.rdma:
+            return (TaskKind.RDMA_WRITE_REDUCE if reduces else TaskKind.RDMA_WRITE), link
+        return (TaskKind.WRITE_REDUCE if reduces else TaskKind.WRITE), link
+
+    def _check_sizes(self, dst: Region, src: Region) -> None:
+        a, b = dst.size, src.size
+        if isinstance(a, PerRank) and isinstance(b, PerRank) and a.key() == b.key():
+            return
+        differ = values_of(a) != values_of(b)
+        if np.any(differ):
+            lane = int(np.argmax(np.atleast_1d(differ)))
+            sizes = [
+                int(np.broadcast_to(np.atleast_1d(values_of(x)), max(np.size(differ), 1))[lane])
+                for x in (b, a)
+            ]
+            raise self._error(
+                f"A source of {sizes[0]} bytes does not fit a destination of {sizes[1]}",
+                "Both sides of a task have the same size.",
+                "SLICE_LEN_MISMATCH",
             )
 
-
-def _kind(into: Link | None, out_of: Link | None, reduces: bool) -> tuple[TaskKind, Link | None]:
-    """Return the task that moves data to or from a link; a read needs SDMA, a write takes the
-    link's own kind.
-    """
-    if into is not None and out_of is not None:
-        raise orchestration_error(
-            "Source and destination both lie in a peer's memory", "Stage the data in between."
+    def _check_piece(self, piece: Region) -> None:
+        """Refuse regions that an author made by hand, of what is no memory."""
+        numbers = isinstance(piece.offset, (int, PerRank)) and isinstance(
+            piece.size, (int, PerRank)
         )
-    if out_of is not None:
-        if out_of.rdma:
-            raise orchestration_error(
-                "RDMA transports can only write, not read",
-                "Use exchange(), which lets the sender push.",
+        if piece.buffer not in _BUFFERS or not numbers:
+            raise self._error(
+                f"{piece!r} is no memory of a rank",
+                "Take regions from rank.user_in, rank.ccl_in and so on, and slice them.",
+                "OUT_OF_BOUNDS",
             )
-        return (TaskKind.READ_REDUCE if reduces else TaskKind.READ), out_of
-    if into is not None:
-        if into.rdma:
-            return (TaskKind.RDMA_WRITE_REDUCE if reduces else TaskKind.RDMA_WRITE), into
-        return (TaskKind.WRITE_REDUCE if reduces else TaskKind.WRITE), into
-    return (TaskKind.REDUCE if reduces else TaskKind.COPY), None
+
+    def check_recorder(self, recorder: Recorder) -> None:
+        """Refuse to record for other ranks, or for the same ones in an attempt that has ended."""
+        if recorder is not self.recorder:
+            raise self._error(
+                "The stream and the link are not of the same recording",
+                "Take both from the rank that orchestrate is given, and keep none between calls.",
+            )
+
+    def _error(self, message: str, hint: str, finding: str = "") -> OrchestrationError:
+        return orchestration_error(message, hint, finding, stream=self.index)
 
 
-def _check_sizes(dst: Region, src: Region) -> None:
-    a, b = dst.size, src.size
-    if isinstance(a, PerRank) and isinstance(b, PerRank) and a.key() == b.key():
-        return
-    differ = values_of(a) != values_of(b)
-    if np.any(differ):
-        lane = int(np.argmax(np.atleast_1d(differ)))
-        sizes = [
-            int(np.broadcast_to(np.atleast_1d(values_of(x)), max(np.size(differ), 1))[lane])
-            for x in (b, a)
-        ]
-        raise orchestration_error(
-            f"A source of {sizes[0]} bytes does not fit a destination of {sizes[1]}",
-            "Both sides of a task have the same size.",
-            finding="SLICE_LEN_MISMATCH",
-        )
+def _cell(notify: Notify) -> RankInt:
+    if not isinstance(notify, Notify):
+        raise TypeError(f"a notify is one of rank.notifies, not {notify!r}")
+    return notify.cell

@@ -7,6 +7,7 @@ waits for one's own. Legal order for one exchange: Ack pair first, then the data
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -14,12 +15,12 @@ import numpy as np
 from hccl_py.enums import Buffer, LinkKind, TaskKind
 from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.orchestration.region import Chunks, Region
+from hccl_py.orchestration.stream import Stream
 from hccl_py.program.transports import ACK, DATA_ACK, DATA_SIGNAL, OWN_NOTIFIES
 from hccl_py.values import PerBool, PerRank, RankInt, values_of
 
 if TYPE_CHECKING:
     from hccl_py.orchestration.rank import Rank
-    from hccl_py.orchestration.stream import Stream
 
 __all__ = ["Link"]
 
@@ -51,6 +52,14 @@ class Link:
         """Return the same place in the peer's memory; only what the peer's end exports can be
         reached.
         """
+        if not isinstance(memory, (Region, Chunks)):
+            raise TypeError(f"memory is a Region or Chunks, not {memory!r}")
+        if memory.link is not None:
+            raise orchestration_error(
+                "The memory lies in a peer already, and no peer exports another rank's memory",
+                "Give remote() this rank's memory: it returns the same place at the peer.",
+                finding="REMOTE_NOT_EXPORTED",
+            )
         if memory.buffer not in self._exports:
             exported = " and ".join(Buffer(b).spelling for b in sorted(self._exports))
             raise orchestration_error(
@@ -83,48 +92,60 @@ class Link:
 
     def tx_data_ack(self, stream: Stream) -> None:
         """Post the peer's DataAck (RDMA only)."""
-        self._check_rdma()
+        self._check_rdma(stream)
         self._post(stream, DATA_ACK)
 
     def rx_data_ack(self, stream: Stream) -> None:
         """Wait for this end's DataAck (RDMA only)."""
-        self._check_rdma()
+        self._check_rdma(stream)
         self._wait(stream, DATA_ACK)
 
     def post(self, stream: Stream, index: int) -> None:
         """Post the peer's extra notify `index`."""
-        self._post(stream, OWN_NOTIFIES + self._extra_index(index))
+        self._post(stream, OWN_NOTIFIES + self._extra_index(stream, index))
 
     def wait(self, stream: Stream, index: int) -> None:
         """Wait for this end's extra notify `index`."""
-        self._wait(stream, OWN_NOTIFIES + self._extra_index(index))
+        self._wait(stream, OWN_NOTIFIES + self._extra_index(stream, index))
 
     def _post(self, stream: Stream, notify: int) -> None:
+        self._check_stream(stream)
         self.rank.recorder.append(
             TaskKind.NOTIFY_POST, stream.index, self._far_cell + notify, self.end, self.peer
         )
 
     def _wait(self, stream: Stream, notify: int) -> None:
+        self._check_stream(stream)
         self.rank.recorder.append(
             TaskKind.NOTIFY_WAIT, stream.index, self._near_cell + notify, self.end, self.peer
         )
 
-    def _extra_index(self, index: int) -> int:
-        if not 0 <= index < self._extra:
+    def _extra_index(self, stream: Stream, index: int) -> int:
+        number = operator.index(index)
+        if not 0 <= number < self._extra:
+            self._check_stream(stream)
             raise orchestration_error(
-                f"Notify {index} of the transport does not exist: "
-                f"{self._extra} extra notifies were requested",
+                f"Notify {number} of the transport does not exist: "
+                f"extra notifies requested: {self._extra}",
                 "Ask for more with PlaneRequest(extra_notifies=...).",
                 finding="NOTIFY_INDEX_OUT_OF_RANGE",
+                stream=stream.index,
             )
-        return index
+        return number
 
-    def _check_rdma(self) -> None:
+    def _check_rdma(self, stream: Stream) -> None:
         if self._has_sdma:
+            self._check_stream(stream)
             raise orchestration_error(
                 "SDMA transports have no DataAck",
                 "Only RDMA writes are acknowledged; exchange() records both kinds.",
+                stream=stream.index,
             )
+
+    def _check_stream(self, stream: Stream) -> None:
+        if not isinstance(stream, Stream):
+            raise TypeError(f"a stream is rank.main or one of rank.subs, not {stream!r}")
+        stream.check_recorder(self.rank.recorder)
 
 
 def _common(exports: np.ndarray[tuple[int, ...], np.dtype[np.int8]]) -> frozenset[int]:

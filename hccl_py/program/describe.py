@@ -91,8 +91,9 @@ def spell_action(program: Program, row: int, kind: TaskKind) -> str:
     if kind is TaskKind.COMPUTE:
         return f"computes {tasks.table.duration_us[tasks.instruction[row]]:g} us"
     table, at, size = tasks.table, int(tasks.instruction[row]), int(tasks.size[row])
+    into = int(table.dst_size[at]) if table.has_dst_size[at] else size
     src = spell_memory(program, int(table.src_buffer[at]), int(tasks.src_offset[row]), size)
-    dst = spell_memory(program, int(table.dst_buffer[at]), int(tasks.dst_offset[row]), size)
+    dst = spell_memory(program, int(table.dst_buffer[at]), int(tasks.dst_offset[row]), into)
     if kind.reads_remote:
         src = f"rank {int(tasks.peer[row])} {src}"
     if kind.writes_remote:

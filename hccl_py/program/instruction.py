@@ -17,6 +17,9 @@ class Instruction(NamedTuple):
     The source or the destination of a data task lies in the memory of `peer` where the kind says
     so. Sizes and offsets are bytes. A field that does not apply is -1 (buffers, cell, end, peer,
     dtype, reduce) or 0.
+
+    `size` is the length of both sides, unless `dst_size` states another one for the destination:
+    then `size` is the source's. No recording does that, but files can, and it is a mistake.
     """
 
     kind: TaskKind
@@ -35,6 +38,7 @@ class Instruction(NamedTuple):
     dtype: int = -1
     reduce: int = -1
     duration_us: float = 0.0
+    dst_size: int = -1
 
 
 class Batch(NamedTuple):

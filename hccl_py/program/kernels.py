@@ -1,8 +1,12 @@
 """Loops over columns, compiled on demand.
 
 A kernel is a plain function on arrays and numbers. Small programs run it as it is, in Python:
-loading numba costs more than they do. Large ones run it compiled; the machine code is cached on
-disk, so that only the very first run compiles.
+loading numba costs more than they do. Large ones, and small ones that come often, run it compiled;
+the machine code is cached on disk, so that only the very first run compiles.
+
+A kernel may call helpers, plain functions too. numba learns of them when their kernel is first
+compiled. A helper lives in its kernel's file: numba's cache on disk looks at the age of that file
+only.
 """
 
 from __future__ import annotations
@@ -11,15 +15,20 @@ import logging
 import os
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
-__all__ = ["Kernel", "kernel"]
+__all__ = ["Kernel", "kernel", "kernel_calling"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+Helpers: TypeAlias = Callable[[], tuple[Callable[..., object], ...]]
+
 WORTH_COMPILING = 50_000
 """Loop steps from which the compiled form is faster, its loading included."""
+
+WORTH_CALLING = 100
+"""Loop steps from which a compiled form that is loaded already is faster."""
 
 log = logging.getLogger(__name__)
 
@@ -27,17 +36,31 @@ log = logging.getLogger(__name__)
 class Kernel(Generic[P, R]):
     """A function with a compiled twin."""
 
-    def __init__(self, function: Callable[P, R]) -> None:
+    def __init__(
+        self,
+        function: Callable[P, R],
+        helpers: Helpers = tuple,
+        *,
+        allocates: bool = True,
+    ) -> None:
         self.plain = function
+        self.helpers = helpers
+        self.allocates = allocates
+        self._plain_steps = 0
         self.__doc__ = function.__doc__
 
     @cached_property
     def compiled(self) -> Callable[P, R]:
         """The function compiled by numba, without the interpreter lock; cached on disk."""
         import numba
+        from numba.extending import register_jitable
 
         _announce_compilation()
-        options = {"nogil": True, "error_model": "numpy"}
+        # Without numba's run time, arrays are not counted at every call of a helper: 20 x faster.
+        counting = {} if self.allocates else {"_nrt": False}
+        for helper in self.helpers():
+            register_jitable(inline="never", **counting)(helper)
+        options = {"nogil": True, "error_model": "numpy", **counting}
         try:
             jitted = numba.njit(cache=True, **options)(self.plain)
         except RuntimeError:  # no folder to cache in can be written
@@ -46,24 +69,31 @@ class Kernel(Generic[P, R]):
         return cast(Callable[P, R], jitted)
 
     def sized(self, steps: int) -> Callable[P, R]:
-        """Return the form that is faster for a loop of so many steps."""
-        return (
-            self.plain
-            if steps < WORTH_COMPILING or os.environ.get("NUMBA_DISABLE_JIT")
-            else self.compiled
-        )
+        """Return the form that is faster for a loop of so many steps, those before it counted: what
+        is small but runs often is compiled when plain runs have cost as much as that.
+        """
+        enough = WORTH_CALLING if "compiled" in self.__dict__ else WORTH_COMPILING
+        if os.environ.get("NUMBA_DISABLE_JIT") or self._plain_steps + steps < enough:
+            self._plain_steps += steps
+            return self.plain
+        return self.compiled
 
 
 @cache
 def _announce_compilation() -> None:
-    """Log when a kernel of ours is compiled, which takes seconds; loading a cached one does not."""
+    """Log once when a kernel of ours is compiled, which takes seconds; loading a cached one does
+    not.
+    """
     from numba.core import event
 
     class Listener(event.Listener):  # type: ignore[misc]
+        told = False
+
         def on_start(self, event: Any) -> None:
             function = event.data["dispatcher"].py_func
-            if function.__module__.startswith("hccl_"):
-                log.info("compiling %s for this machine, once", function.__name__.strip("_"))
+            if function.__module__.startswith("hccl_") and not self.told:
+                log.info("compiling loops for this machine, once: some seconds each")
+                self.told = True
 
         def on_end(self, event: Any) -> None:
             pass
@@ -74,3 +104,12 @@ def _announce_compilation() -> None:
 def kernel(function: Callable[P, R]) -> Kernel[P, R]:
     """Make a function a kernel."""
     return Kernel(function)
+
+
+def kernel_calling(
+    helpers: Helpers, *, allocates: bool = True
+) -> Callable[[Callable[P, R]], Kernel[P, R]]:
+    """Make a function that calls helpers a kernel; `helpers` returns them, so that they may stand
+    below it. State whether any of them makes arrays.
+    """
+    return lambda function: Kernel(function, helpers, allocates=allocates)

@@ -20,7 +20,7 @@ from hccl_py.program.describe import spell_cell, spell_place, spell_task
 from hccl_py.program.kernels import kernel
 from hccl_py.program.program import Program
 
-__all__ = ["Linked", "Queues", "link", "queues_of"]
+__all__ = ["Linked", "Queues", "link", "queues_of", "walk"]
 
 Rows = npt.NDArray[np.int32]
 
@@ -111,8 +111,14 @@ def queues_of(program: Program) -> Queues:
 def link(program: Program) -> Linked:
     """Walk the program without times."""
     tasks, queues = program.tasks, queues_of(program)
-    order, done, post_of, late, early, overruns, counter, holder = _walk.sized(len(tasks))(
-        queues.first, queues.rows, tasks.instruction, tasks.table.kind, tasks.cell, program.cells
+    order, done, post_of, late, early, overruns, counter, holder = walk.sized(len(tasks))(
+        queues.first,
+        queues.rows,
+        tasks.instruction,
+        tasks.table.kind,
+        tasks.cell,
+        program.cells,
+        False,
     )
     blocked = counter < queues.first[1:]
     return Linked(
@@ -152,54 +158,78 @@ def _sort_queues(
 
 
 @kernel
-def _walk(
+def walk(
     queue_first: npt.NDArray[np.int64],
     rows: Rows,
     instruction: Rows,
     kinds: npt.NDArray[np.int8],
     cell: npt.NDArray[np.int64],
     cells: int,
+    patient: bool,
 ) -> tuple[Any, ...]:
-    """Run queues from a stack; a queue that blocks registers with its cell and is pushed again by
-    the post.
+    """Run queues from a stack; one that blocks registers with its cell and is pushed again when the
+    cell changes.
+
+    A patient walk lets a post on a full cell wait until the cell is empty, and overruns it only
+    where nothing else can move.
     """
     queues = len(queue_first) - 1
     counter = queue_first[:-1].copy()
     holder = np.full(cells, -1, np.int32)  # the unconsumed post of every cell
-    waiter = np.full(cells, -1, np.int32)  # the queue that waits for it
+    blocked = np.full(cells, -1, np.int32)  # a queue that waits for it to change
+    behind = np.empty(queues, np.int32)  # the queue that waits besides
+    is_held = np.zeros(queues, np.bool_)  # by a patient post
     order = np.empty(len(rows), np.int32)
     post_of = np.full(len(rows), -1, np.int32)
     late = np.empty(len(rows), np.int32)
     early = np.empty(len(rows), np.int32)
-    stack = np.empty(queues + cells + 1, np.int32)
+    stack = np.empty(queues + 1, np.int32)
     for q in range(queues):
         stack[q] = queues - 1 - q
-    height, done, overruns = queues, 0, 0
-    while height > 0:
+    height, done, overruns, forced = queues, 0, 0, -1
+    while True:
+        if height == 0:
+            for q in range(queues):
+                if is_held[q]:
+                    forced = q
+                    is_held[q] = False
+                    stack[0] = q
+                    height = 1
+                    break
+            if height == 0:
+                break
         height -= 1
         q = stack[height]
         at = counter[q]
         while at < queue_first[q + 1]:
             row = rows[at]
             kind = kinds[instruction[row]]
-            if kind == _WAIT:
+            is_wait = kind == _WAIT
+            if is_wait or kind == _POST:
                 c = cell[row]
-                if holder[c] < 0:
-                    waiter[c] = q
+                is_full = holder[c] >= 0
+                if not is_full if is_wait else is_full and patient and forced != q:
+                    is_held[q] = not is_wait
+                    behind[q] = blocked[c]
+                    blocked[c] = q
                     break
-                post_of[row] = holder[c]
-                holder[c] = -1
-            elif kind == _POST:
-                c = cell[row]
-                if holder[c] >= 0:
-                    late[overruns] = row
-                    early[overruns] = holder[c]
-                    overruns += 1
-                holder[c] = row
-                if waiter[c] >= 0:
-                    stack[height] = waiter[c]
-                    height += 1
-                    waiter[c] = -1
+                if is_wait:
+                    post_of[row] = holder[c]
+                    holder[c] = -1
+                else:
+                    if is_full:
+                        late[overruns] = row
+                        early[overruns] = holder[c]
+                        overruns += 1
+                        forced = -1
+                    holder[c] = row
+                while blocked[c] >= 0:
+                    other = blocked[c]
+                    blocked[c] = behind[other]
+                    is_held[other] = False
+                    if other != q:
+                        stack[height] = other
+                        height += 1
             order[done] = row
             done += 1
             at += 1

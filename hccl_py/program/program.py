@@ -22,23 +22,45 @@ if TYPE_CHECKING:
     from hccl_py.program.link import Linked
     from hccl_py.program.tasks import Tasks
 
-__all__ = ["Declared", "Program"]
+__all__ = ["Call", "Declared", "Program"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One of several calls of an op: on which of the caller's streams, after which earlier calls.
+
+    Calls on one stream run in order; `after` names calls of other streams, by number from 0, that
+    an event makes this one wait for.
+    """
+
+    stream: int = 0
+    after: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Declared:
-    """What every rank asked for, one value per rank: sub streams, local notifies, scratch bytes."""
+    """What every rank asked for, one value per rank: sub streams, local notifies, scratch bytes.
+
+    `local_notifies[rank, stream]` are the local notifies by the stream that owns them; there is a
+    column for every stream of the program, and for others that own one.
+
+    `stated[rank]` says whether streams, local notifies and notifies of transports were stated,
+    [ranks, 3]. What a file leaves out counts as requested exactly as the tasks in it use it.
+    """
 
     sub_streams: IntArray
     notifies: IntArray
     scratch_bytes: IntArray
+    local_notifies: IntArray
+    stated: npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Program:
     """All tasks of all ranks for one call of an op.
 
-    `buffer_sizes` has shape [ranks, buffers], in bytes. Two programs are the same when their task
+    `buffer_sizes` has shape [ranks, buffers], in bytes. `calls` says how the caller issues the op
+    where that is not once, or back to back. Two programs are the same when their task
     views are, however their ranks were batched: compare `digest`.
     """
 
@@ -55,6 +77,11 @@ class Program:
     lines: tuple[str, ...] = ()
     rounds: int = 1
     splits: tuple[str, ...] = ()
+    calls: tuple[Call, ...] = ()
+
+    def __repr__(self) -> str:
+        what = self.executor or "file"
+        return f"<Program {self.op.name} {what}: {self.ranks} ranks, {self.task_count} tasks>"
 
     @property
     def batching_hint(self) -> str:

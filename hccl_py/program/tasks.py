@@ -33,6 +33,7 @@ _SHARED = (
     "line",
     "round",
     "duration_us",
+    "dst_size",
 )
 
 
@@ -49,7 +50,8 @@ class Tasks:
         self.first = first
         self.instruction = instruction
         self.table = table
-        self.cell, self.end, self.peer, self.src_offset, self.dst_offset, self.size = columns
+        self.cell, self.end, self.peer, self.src_offset, self.dst_offset = columns[:-1]
+        self.size: IntArray = columns[-1]
 
     def __len__(self) -> int:
         return len(self.instruction)
@@ -68,6 +70,14 @@ class Tasks:
     def stream(self) -> npt.NDArray[np.int16]:
         """Stream of every task; 0 is main."""
         return self.table.stream[self.instruction]
+
+    @cached_property
+    def dst_size(self) -> IntArray:
+        """Bytes of every task's destination: `size`, unless the instruction states another one."""
+        if not self.table.has_dst_size.any():
+            return self.size
+        stated = self.table.dst_size[self.instruction]
+        return np.where(stated < 0, self.size, stated).astype(np.int64)
 
     @cached_property
     def index(self) -> npt.NDArray[np.int64]:
@@ -106,11 +116,19 @@ class InstructionTable:
         self.line = np.array(by_name["line"], np.int32)
         self.round = np.array(by_name["round"], np.int32)
         self.duration_us = np.array(by_name["duration_us"], np.float64)
+        self.dst_size = np.array(by_name["dst_size"], np.int64)
 
     @cached_property
     def moves_data(self) -> npt.NDArray[np.bool_]:
         """Whether each instruction moves data."""
         return self.kind <= TaskKind.RDMA_WRITE_REDUCE
+
+    @property
+    def has_dst_size(self) -> npt.NDArray[np.bool_]:
+        """Whether each instruction states the length of its destination beside that of its
+        source.
+        """
+        return self.dst_size >= 0
 
 
 def expand(program: Program) -> Tasks:

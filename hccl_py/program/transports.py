@@ -23,8 +23,12 @@ class Transports:
     peer.
 
     `plane` numbers the planes' names in `planes`; `far` is the row of the other end; `link` numbers
-    the transports, the same for both ends. `exports` has shape [ends, 2]. The notifies of end e are
-    cells e·stride .. e·stride + stride - 1.
+    the transports, the same for both ends. `exports` has shape [ends, 2 or more], -1 for none. The
+    notifies of end e are cells e·stride .. e·stride + stride - 1.
+
+    `notifies` is what the rank of each end requested; 0 says that it never did. In a file the two
+    ends of a transport may differ, and tasks may use notifies that nobody requested: then `slots`
+    says how many cells every end needs for that.
     """
 
     planes: tuple[str, ...]
@@ -35,6 +39,7 @@ class Transports:
     far: IntArray
     exports: npt.NDArray[np.int8]
     notifies: npt.NDArray[np.int16]
+    slots: int = 0
 
     def __len__(self) -> int:
         return len(self.rank)
@@ -42,7 +47,7 @@ class Transports:
     @property
     def stride(self) -> int:
         """Cells reserved for each end."""
-        return int(self.notifies.max()) if len(self) else OWN_NOTIFIES
+        return max(int(self.notifies.max()), self.slots) if len(self) else OWN_NOTIFIES
 
     @property
     def cells(self) -> int:
@@ -78,3 +83,28 @@ class LocalNotifies:
         slots = [(0, i) for i in range(sub_streams)] + [(i + 1, 0) for i in range(sub_streams)]
         slots += [(0, sub_streams + i) for i in range(notifies - 2 * sub_streams)]
         return LocalNotifies(tuple(slots))
+
+    @staticmethod
+    def requested(sub_streams: int, notifies: int, most: int) -> list[int]:
+        """Return the slots of a rank that has fewer sub streams than the `most` of the layout:
+        main's, the subs', then extra ones of main.
+        """
+        extra = notifies - 2 * sub_streams
+        mine = [*range(sub_streams), *range(most, most + sub_streams)]
+        return [*mine, *range(2 * most, 2 * most + extra)][:notifies]
+
+    def counts(self, sub_streams: IntArray, notifies: IntArray) -> IntArray:
+        """Return how many notifies each rank requested for each stream, [ranks, streams]; both
+        arguments have one number per rank.
+
+        A rank that has notify k of a stream counts as having those before it.
+        """
+        most = int(sub_streams.max(initial=0))
+        counts = np.zeros((len(sub_streams), most + 1), np.int64)
+        requests = np.stack([sub_streams, notifies], axis=1)
+        for subs, wanted in np.unique(requests, axis=0).tolist():
+            mine = (requests == (subs, wanted)).all(axis=1)
+            for slot in self.requested(subs, wanted, most):
+                stream, index = self.slots[slot]
+                counts[mine, stream] = np.maximum(counts[mine, stream], index + 1)
+        return counts

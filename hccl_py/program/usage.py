@@ -77,8 +77,8 @@ def _reached(program: Program, buffer: str) -> IntArray:
         return reached
     number = program.buffers.index(buffer)
     reads, writes = np.isin(tasks.kind, _READS), np.isin(tasks.kind, _WRITES)
-    for side, away in (("src", reads), ("dst", writes)):
+    for side, size, away in (("src", tasks.size, reads), ("dst", tasks.dst_size, writes)):
         here = getattr(tasks.table, f"{side}_buffer")[tasks.instruction] == number
         owner = np.where(away, tasks.peer, tasks.rank)[here]
-        np.maximum.at(reached, owner, (getattr(tasks, f"{side}_offset") + tasks.size)[here])
+        np.maximum.at(reached, owner, (getattr(tasks, f"{side}_offset") + size)[here])
     return reached

@@ -13,6 +13,7 @@ from hccl_py.enums import Mode
 from hccl_py.errors import NotSupportedError
 from hccl_py.executor import Unsuitable
 from hccl_py.op_param import OpParam
+from hccl_py.orchestration.author_errors import told_of
 from hccl_py.selection.facts import Facts, gather_facts
 from hccl_py.selection.rules import RULES, RULESET, Rule
 from hccl_py.topology.topology import Topology
@@ -155,7 +156,8 @@ def _unsuitable(registered: Registered, op: OpParam, topology: Topology) -> str:
     try:
         verdict: object = registered.executor.suits(op, topology)
     except (Exception, SystemExit) as error:
-        return f"its suits() raised {type(error).__name__}: {error}"
+        told = told_of(error)
+        return f"its suits() raised {told.text} ({told.line})"
     if isinstance(verdict, Unsuitable):
         return verdict.reason
     if not isinstance(verdict, (bool, np.bool_)):

@@ -1,7 +1,8 @@
 """Products, and topologies by name.
 
-Sources: HCCL's public documents for what a product's hardware reduces inline and how its servers
-are built. `ring` and `mesh` are networks for study: one kind of link, any number of ranks.
+Sources: HCCL's public documents for what a product's hardware reduces inline, how its servers are
+built and how much one task moves; the documents of aclrtCreateStream for streams. `ring` and `mesh`
+are networks for study: one kind of link, any number of ranks, devices as in Atlas 800T A2.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ class Product:
 
     `level0` is the shape of the links inside a server. Inline reduce: what SDMA and RDMA add while
     they copy.
+
+    Limits of one device: `notifies`, `streams`, `contexts` (FFTS: tasks of one round), `sdma_bytes`
+    and `rdma_bytes` (one task), `memory_bytes` where it is known. DMA engines work best where
+    source and destination agree modulo `slice_align` bytes.
     """
 
     name: str
@@ -42,6 +47,13 @@ class Product:
     reduce_types: frozenset[DataType]
     prod_excluded: frozenset[DataType]
     copy_types: frozenset[DataType] = frozenset(DataType)
+    notifies: int = 8192
+    streams: int = 1984
+    contexts: int = 65535
+    sdma_bytes: int = 4 << 30
+    rdma_bytes: int = 2 << 30
+    slice_align: int = 128
+    memory_bytes: int | None = None
 
     def reduces_inline(self, dtype: DataType, op: ReduceOp | None) -> bool:
         """Whether copies can reduce this data type with this op on their way."""

@@ -140,7 +140,8 @@ class Trace:
         rank = int(tasks.peer[row] if away else tasks.rank[row])
         buffer = int(getattr(tasks.table, f"{side}_buffer")[at])
         start = int(getattr(tasks, f"{side}_offset")[row])
-        return Range(rank, buffer, start, start + int(tasks.size[row]))
+        size = tasks.dst_size if side == "dst" else tasks.size
+        return Range(rank, buffer, start, start + int(size[row]))
 
 
 def notify_name(program: Program, cell: int) -> str:

@@ -11,7 +11,7 @@ import hccl_py as hccl
 from hccl_py.enums import Buffer, Mode, ReduceOp
 from hccl_py.errors import NotSupportedError, OrchestrationError
 from hccl_py.executor import PlaneRequest, ResourceRequest
-from hccl_py.orchestration import exchange
+from hccl_py.orchestration import Region, exchange
 from hccl_py.program.describe import spell_line_of
 from hccl_py.program.program import Program
 from hccl_py.program.usage import differences
@@ -198,8 +198,11 @@ def test_requests_may_differ_by_rank() -> None:
     program.linked.check(program)
 
 
-SLICE, BOUNDS = "SLICE_LEN_MISMATCH", "OUT_OF_BOUNDS"
+SLICE, BOUNDS, CHANNEL = "SLICE_LEN_MISMATCH", "OUT_OF_BOUNDS", "UNDECLARED_CHANNEL"
 STREAM, EXPORT, NOTIFY = "UNDECLARED_STREAM", "REMOTE_NOT_EXPORTED", "NOTIFY_INDEX_OUT_OF_RANGE"
+
+
+region: Any = Region
 
 
 def failing(body: Any, **attributes: Any) -> OrchestrationError:
@@ -208,26 +211,52 @@ def failing(body: Any, **attributes: Any) -> OrchestrationError:
     executor = type("Failing", (Author,), {**attributes, "orchestrate": orchestrate})
     with pytest.raises(OrchestrationError) as caught:
         recorded(executor, op_of("all_gather", 100), 4)
-    message = str(caught.value)
-    assert "Failing.orchestrate" in message
-    assert "test_record.py:" in message
-    return caught.value
+    error = caught.value
+    assert "Failing.orchestrate" in error.message
+    assert error.line.startswith("orchestration/test_record.py:")
+    assert error.line in error.message
+    assert error.ranks in ((0, 1, 2, 3), (0,), (1,), (2,), (3,))
+    assert f"rank{'s 0, 1' if len(error.ranks) > 1 else f' {error.ranks[0]}'}" in error.message
+    return error
 
 
 @pytest.mark.parametrize(
     ("body", "finding", "words"),  # one defect a line
     [
         (lambda r: r.main.copy(r.ccl_in.head(8), r.ccl_out.head(9)), SLICE, "9 bytes"),
+        (lambda r: r.main.copy(r.user_out, r.ccl_out.split(3)), SLICE, "3 pieces cannot be"),
+        (lambda r: r.main.copy(r.ccl_in, 3), "", "a list of Regions, not 3"),
+        (lambda r: r.main.copy([0, 1], r.user_out), "", "a list of Regions, not [0, 1]"),
+        (lambda r: r.main.copy(Region(9, 0, 8), r.ccl_in.head(8)), BOUNDS, "is no memory of"),
+        (lambda r: r.main.copy(region(2, 0.5, 8), r.ccl_in.head(8)), BOUNDS, "is no memory of"),
+        (lambda r: r.ccl_in[r.id], "", "cut in bytes"),
+        (lambda r: r.user_in[0:8][4:12], BOUNDS, "bytes 4 to 12 of a region of 8 in IN"),
+        (lambda r: r.user_out[r.size], BOUNDS, "chunk 4 of 4"),
+        (lambda r: r.scratch[:1], BOUNDS, "bytes 0 to 1 of a region of 0 in SCRATCH"),
         (lambda r: r.ccl_in.head(r.ccl_bytes + 1), BOUNDS, "1048577"),
         (lambda r: r.subs[0].copy(r.ccl_in, r.ccl_out), STREAM, "no sub stream 0: 0 were"),
         (lambda r: r.level0.fork().__enter__(), STREAM, "3 sub streams are needed, 0"),
+        (lambda r: r.fork(-1).__enter__(), "", "-1 sub streams cannot be woken"),
+        (lambda r: r.fork(0.5).__enter__(), "", "cannot be interpreted as an integer"),
         (lambda r: r.flat.right.remote(r.scratch), EXPORT, "exports CCL_IN and CCL_OUT"),
-        (lambda r: r.flat.right.post(r.main, 0), NOTIFY, "0 extra"),
+        (lambda r: r.flat.left.remote(r.flat.right.remote(r.ccl_in)), EXPORT, "already"),
+        (lambda r: r.flat.right.remote(r.ccl_in.size), "", "a Region or Chunks, not 1048576"),
+        (lambda r: r.flat.right.post(r.main, 0), NOTIFY, "requested: 0"),
+        (lambda r: r.flat.right.wait(r.main, -1), NOTIFY, "Notify -1 of"),
+        (lambda r: r.flat.right.wait(r.main, 0.5), "", "cannot be interpreted as an integer"),
+        (lambda r: r.flat.right.tx_ack(0), "", "rank.main or one of rank.subs, not 0"),
+        (lambda r: r.flat.right.tx_data_ack(0), "", "rank.main or one of rank.subs, not 0"),
+        (lambda r: r.main.wait(0), "", "a notify is one of rank.notifies, not 0"),
+        (lambda r: r.main.phase(3).__enter__(), "", "a label is a text, not 3"),
         (lambda r: r.flat.right.tx_data_ack(r.main), "", "no DataAck"),
         (lambda r: r.main.post(r.notifies[2]), NOTIFY, "no notify 2: 0"),
         (lambda r: r.main.reduce(r.ccl_in, r.ccl_out), "", "no reduce op"),
+        (lambda r: r.main.reduce(r.ccl_in, r.ccl_out, "sum"), "", "ReduceOp.SUM, not 'sum'"),
         (lambda r: r.flat[r.id / 2], "", "use //"),
-        (lambda r: r.flat[4], BOUNDS, "member 4 of 4"),
+        (lambda r: r.flat[4], CHANNEL, "Plane flat has no member 4 of 4"),
+        (lambda r: r.flat[r.id + 4], CHANNEL, "Plane flat has no member 7 of 4"),
+        (lambda r: r.flat[r.id], CHANNEL, "copies are local"),
+        (lambda r: r.flat[3], CHANNEL, "Rank 3 has no transport to rank 3"),
         (lambda r: np.arange(9)[r.id], "", "IndexError"),
         (lambda r: r.user_out[0:2], "", "use series(first, 1, k)"),
         (lambda r: r.ccl_in.split(0), "", "split into 0 chunks"),
@@ -242,6 +271,68 @@ def test_impossible_recordings_name_the_line(body: Any, finding: str, words: str
     error = failing(body)
     assert error.finding == finding
     assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (lambda r: r.main.copy(r.ccl_in.head(8), r.ccl_out.head(9)), "of 8 (main, "),
+        (lambda r: r.subs[1].copy(r.ccl_in.head(8), r.ccl_out.head(9)), "of 8 (sub 1, "),
+        (lambda r: r.subs[0].copy(r.user_out, []), "(sub 0, "),
+        (lambda r: r.subs[0].reduce(r.ccl_in, r.ccl_in), "(sub 0, "),
+        (lambda r: r.subs[0].compute(-1), "(sub 0, "),
+        (lambda r: r.subs[0].copy(*[r.flat.left.remote(r.ccl_in)] * 2), "(sub 0, "),
+        (lambda r: r.flat.left.post(r.subs[0], 5), "(sub 0, "),
+        (lambda r: r.flat.left.rx_data_ack(r.subs[0]), "(sub 0, "),
+    ],
+)
+def test_impossible_recordings_name_the_stream(body: Any, words: str) -> None:
+    assert words in failing(body, subs=2).message
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda r, stream, link: link.tx_ack(r.main),
+        lambda r, stream, link: r.flat.right.rx_ack(stream),
+        lambda r, stream, link: r.main.copy(link.remote(r.ccl_in), r.ccl_out),
+    ],
+)
+def test_links_and_streams_of_another_attempt_are_refused(use: Any) -> None:
+    kept: list[Any] = []
+
+    class Keeps(Author):
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            kept.append((rank.main, rank.flat.right))
+            use(rank, *kept[0])
+            bool(rank.id == 0)  # ends the first attempt
+
+    with pytest.raises(OrchestrationError, match=r"not of the same recording \(main, orch"):
+        recorded(Keeps, op_of("all_gather"), 4)
+
+
+def test_an_output_of_chunks_has_no_place_for_the_input() -> None:
+    class Stages(Author):
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            rank.stage_in()
+
+    with pytest.raises(OrchestrationError, match="takes an output of one region"):
+        recorded(Stages, op_of("all_gather", mode=Mode.GRAPH), 4)
+
+
+def test_a_reduction_may_have_another_op_than_the_call() -> None:
+    class Mixed(Author):
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            rank.main.reduce(rank.ccl_in, rank.ccl_out, ReduceOp.MAX)
+            rank.main.reduce(rank.ccl_in, rank.flat.right.remote(rank.ccl_out), op=ReduceOp.MIN)
+            if op.reduce is not None:
+                rank.main.reduce(rank.ccl_in, rank.ccl_out)
+            rank.main.copy(rank.ccl_in, rank.ccl_out)
+
+    table = recorded(Mixed, op_of("all_gather"), 4).tasks.table
+    assert table.reduce.tolist() == [ReduceOp.MAX, ReduceOp.MIN, -1]
+    table = recorded(Mixed, op_of("all_reduce"), 4).tasks.table
+    assert table.reduce.tolist() == [ReduceOp.MAX, ReduceOp.MIN, ReduceOp.SUM, -1]
 
 
 def test_a_link_that_was_not_requested() -> None:
@@ -267,7 +358,11 @@ def test_ends_must_agree() -> None:
 
     with pytest.raises(OrchestrationError, match="does not request the same") as caught:
         recorded(OneSided, op_of("all_gather"), 3)
-    assert caught.value.finding == "RESOURCE_MISMATCH"
+    error = caught.value
+    assert (error.finding, error.ranks) == ("RESOURCE_MISMATCH", (0, 1))
+    assert error.line.startswith("orchestration/test_record.py:")
+    assert error.message.startswith("OneSided.resources: Rank 0 requests a transport to rank 1 on")
+    assert error.message.endswith(f" ({error.line}).")
 
 
 @pytest.mark.parametrize(
@@ -289,6 +384,21 @@ def test_more_links_than_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatc
 
 
 plane: Any = PlaneRequest
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [(3, "returned a int"), (iter(""), "returned a str_"), (type, "returned a type")],
+)
+def test_orchestrate_returns_nothing(returned: Any, words: str) -> None:
+    class Returns(Author):
+        def orchestrate(self, op: Any, rank: Any) -> Any:
+            return returned
+
+    with pytest.raises(OrchestrationError, match=words) as caught:
+        recorded(Returns, op_of("all_gather"))
+    assert "Returns.orchestrate, ranks 0, 1, 2, 3: returned a " in caught.value.message
+    assert caught.value.message.endswith(f"({caught.value.line}).")
 
 
 @pytest.mark.parametrize(
@@ -317,8 +427,11 @@ plane: Any = PlaneRequest
     ],
 )
 def test_wrong_requests_name_the_field(attributes: dict[str, Any], words: str) -> None:
-    with pytest.raises(OrchestrationError, match=words):
+    with pytest.raises(OrchestrationError, match=words) as caught:
         recorded(type("Odd", (Author,), attributes), op_of("all_gather"))
+    assert caught.value.line.startswith("orchestration/test_record.py:")
+    assert "Odd.resources" in caught.value.message
+    assert caught.value.message.endswith(f"({caught.value.line}).")
 
 
 def test_extra_notifies_may_differ_only_where_both_ends_agree() -> None:
@@ -353,8 +466,10 @@ def test_several_pieces_lie_one_after_the_other_in_source_and_land(servers: int)
 
 
 def test_a_buffer_too_small_for_one_element() -> None:
-    with pytest.raises(OrchestrationError, match="not move even one element"):
+    with pytest.raises(OrchestrationError, match="not move even one element") as caught:
         recorded("AllGatherComm", op_of("all_gather"), 4, ccl_bytes=256)
+    assert caught.value.line.startswith("all_gather/comm.py:")
+    assert caught.value.ranks == (0, 1, 2, 3)
 
 
 def test_non_inline_reductions_land_beside() -> None:

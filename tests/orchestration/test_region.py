@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hccl_py.enums import Buffer
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.values import PerRank, values_of
+from hccl_py.values import OutOfBoundsError, PerRank, values_of
 
 
 def spans(regions: list[Region]) -> list[tuple[int, int]]:
@@ -86,12 +87,30 @@ def test_slicing_a_region() -> None:
         lambda r: r[10:51],
         lambda r: r[-1:4],
         lambda r: r[9:4],
-        lambda r: r[::2],
         lambda r: r.split(3)[3],
         lambda r: r.split(3)[-4],
         lambda r: r.split(3)[PerRank(np.arange(4))],
     ],
 )
 def test_leaving_a_region_is_refused_with_numbers(use: object) -> None:
-    with pytest.raises(IndexError, match=r"\d|step"):
+    with pytest.raises(OutOfBoundsError, match=r"\d"):
         use(Region(0, 0, 50))  # type: ignore[operator]
+
+
+def test_a_region_is_one_piece() -> None:
+    with pytest.raises(ValueError, match="without a step"):
+        Region(0, 0, 50)[::2]
+    with pytest.raises(TypeError, match=r"cut in bytes, region\[start:stop\], not taken by 3"):
+        Region(0, 0, 50)[3]  # type: ignore[index]
+
+
+def test_the_buffer_is_named() -> None:
+    with pytest.raises(OutOfBoundsError, match="bytes 0 to 51 of a region of 50 in CCL_OUT"):
+        Region(Buffer.CCL_OUT, 0, 50).head(51)
+
+
+def test_numbers_of_numpy_are_plain_afterwards() -> None:
+    region = Region(0, 0, 50)
+    for cut in (region[np.int64(3) : np.int32(9)], region.head(np.int64(9))[3:]):  # type: ignore
+        assert spans([cut]) == [(3, 6)]
+        assert type(cut.offset) is type(cut.size) is int

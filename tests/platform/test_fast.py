@@ -16,10 +16,10 @@ from hccl_platform.emulated.fast import FastPath, Thresholds
 from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.emulated.moves import moves_of
 from hccl_platform.emulated.prepared import Prepared
-from hccl_platform.emulated.scheduler import Scheduler, Seeded
+from hccl_platform.emulated.scheduler import Scheduler
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.op_param import OpParam
-from hccl_py.platforms import Adversary
+from hccl_py.platforms import Adversary, Seeded
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology, topology_of

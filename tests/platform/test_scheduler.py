@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.emulated.moves import moves_of
 from hccl_platform.emulated.prepared import Prepared
-from hccl_platform.emulated.scheduler import Chooser, Replayed, Scheduler, Seeded
+from hccl_platform.emulated.scheduler import Scheduler
 from hccl_py.enums import TaskKind
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.executor import PlaneRequest, ResourceRequest
-from hccl_py.platforms import Adversary
+from hccl_py.platforms import Adversary, Chooser, Replayed, Schedule, Seeded
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK, DATA_ACK
@@ -24,6 +24,7 @@ from hccl_py.values import values_of
 from tests.platform.running import (
     NUMPY,
     Array,
+    Way,
     changed,
     expected,
     run,
@@ -77,6 +78,19 @@ def test_recorded_choices_give_the_same_interleaving() -> None:
     assert same_bits(chosen(program, inputs, Seeded(4)), wanted)
     others = [chosen(program, inputs, Seeded(seed)) for seed in range(5, 15)]
     assert not all(same_bits(o, wanted) for o in others), "atomic sums depend on the order"
+
+
+def test_a_schedule_takes_choices() -> None:
+    op = op_of("all_reduce", 400)
+    program = recorded("AllReduceMeshOpbaseLoopExecutor", op, 8)
+    rng = np.random.default_rng(0)
+    inputs = [rng.standard_normal(400).astype(np.float32) for _ in range(8)]
+    seeded = Seeded(4)
+    wanted = chosen(program, inputs, seeded)
+    listed = Schedule(choices=tuple(seeded.choices))
+    assert same_bits(run(program, inputs, Way(listed)), wanted)
+    assert same_bits(run(program, inputs, scheduled(4)), wanted)
+    assert not same_bits(run(program, inputs, Way(Schedule(seed=4, choices=()))), wanted)
 
 
 def test_replay_survives_choices_that_do_not_fit() -> None:

@@ -239,6 +239,34 @@ def test_out_of_bounds_is_refused(way: Way, field: str, offset: int) -> None:
     assert error.value.finding == "OUT_OF_BOUNDS"
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("size", "dst_size"), [(40, 36), (40, 0), (0, 40)])
+def test_sides_of_different_lengths_are_refused(way: Way, size: int, dst_size: int) -> None:
+    program = recorded("AllGatherComm", op_of("all_gather", 10), 2, by_rank=True)
+    broken = changed(program, 1, 0, lambda i: i._replace(size=size, dst_size=dst_size))
+    words = rf"rank 1 main .* a source of {size} bytes and a destination of {dst_size}\."
+    with pytest.raises(OrchestrationError, match=rf"Lengths differ: {words}") as error:
+        run(broken, whole_numbers(program.op, 2), way)
+    assert error.value.finding == "SLICE_LEN_MISMATCH"
+
+
+class SmallestOfTwo(Peek):
+    """Reduces with another op than the call's."""
+
+    def orchestrate(self, op: Any, rank: Any) -> None:
+        rank.main.copy(rank.user_out, rank.user_in)
+        rank.main.copy(rank.ccl_in.head(rank.user_in.size), rank.user_in)
+        rank.main.reduce(rank.user_out, rank.ccl_in.head(rank.user_in.size))
+        rank.main.reduce(rank.user_out, rank.ccl_in.head(rank.user_in.size), ReduceOp.MIN)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_task_may_reduce_with_an_op_of_its_own(way: Way) -> None:
+    program = recorded(SmallestOfTwo(Buffer.CCL_IN), op_of("all_reduce", 100, "int32"), 1)
+    values = np.arange(-50, 50, dtype=np.int32)
+    assert (run(program, [values], way)[0] == np.minimum(2 * values, values)).all()
+
+
 def test_reductions_take_whole_elements() -> None:
     program = recorded("AllReduceComm", op_of("all_reduce", 100), 2, by_rank=True)
     at = next(k for k, i in enumerate(program.batches[0].instructions) if i.kind.reduces)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hccl_platform.emulated.moves import moves_of
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.tiling import Limits, TilePlan, plan_tiles
-from hccl_platform.emulated.unite import _find, _settle, _tie, _unite
+from hccl_platform.emulated.unite import _unite
 from hccl_py.enums import Buffer, DataType, ReduceOp
 from hccl_py.executor import ResourceRequest
 from hccl_py.op_param import OpParam
@@ -159,8 +159,6 @@ def test_every_byte_of_every_move_is_in_one_tile() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_uniting_means_the_same_compiled(seed: int) -> None:
-    from hccl_platform.emulated.compiling import compiled
-
     rng = np.random.default_rng(seed)
     dst, src = rng.integers(0, 1000, 40), rng.integers(2000, 3000, 40)
     size = rng.integers(1, 200, 40)
@@ -168,6 +166,6 @@ def test_uniting_means_the_same_compiled(seed: int) -> None:
     cuts = np.unique(np.concatenate([dst, dst + size, src, src + size]))
     args = (dst, src, size, alone, cuts, np.searchsorted(cuts, dst), np.searchsorted(cuts, src))
     plain = _unite.plain(*args, 10_000)
-    fast = compiled(_unite, _tie, _settle, _find)(*args, 10_000)
+    fast = _unite.compiled(*args, 10_000)
     for a, b in zip(plain, fast, strict=True):
         assert (a == b).all()

@@ -13,18 +13,20 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import DataType, LinkKind, Mode, ReduceOp, TaskKind
 from hccl_py.errors import ProgramFileError
+from hccl_py.program.describe import spell_task
 from hccl_py.program.files import (
-    FileOp,
     from_json,
+    from_npz,
     load,
-    local_notify_counts,
     read_program,
     save,
     to_json,
+    to_npz,
     write_json,
 )
 from hccl_py.program.instruction import Batch
 from hccl_py.program.program import Program
+from hccl_py.program.usage import usage_of
 from hccl_py.topology import topology_of
 from tests.recording import MESH_ONLY, op_of, recorded
 
@@ -127,6 +129,8 @@ def test_recorded_programs_come_back(executor: str, name: str, count: int, ccl_b
     assert (back.declared.sub_streams == program.declared.sub_streams).all()
     assert (back.declared.notifies == program.declared.notifies).all()
     assert (back.declared.scratch_bytes == program.declared.scratch_bytes).all()
+    assert (back.declared.local_notifies == program.declared.local_notifies).all()
+    assert back.declared.stated.all()
     assert to_json(back) == text
 
 
@@ -262,7 +266,7 @@ def test_notifies_that_nobody_requested_load() -> None:
     assert program.transports.notifies.tolist() == [1, 0]  # rank 1 left its end out
     assert program.transports.stride == 6
     assert program.tasks.cell.tolist()[0] == 5
-    assert local_notify_counts(program)[:, 0].tolist() == [0, 2]
+    assert program.declared.local_notifies[:, 0].tolist() == [0, 2]
     assert {(0, 3), (4, 0)} <= set(program.local_notifies.slots)
     assert len(set(program.tasks.cell.tolist())) == 3
     assert json.loads(to_json(program))["resources"] == requests
@@ -280,8 +284,52 @@ def test_without_resources_nothing_is_undeclared() -> None:
     tasks = {"0": {"2": [["local_wait", 1], ["post", 1, 7]]}}
     program = from_json(json.dumps({**SHORT, "tasks": tasks}))
     assert program.declared.sub_streams.tolist() == [2, 0]
-    assert local_notify_counts(program).tolist() == [[0, 0, 2], [0, 0, 0]]
+    assert program.declared.local_notifies.tolist() == [[0, 0, 2], [0, 0, 0]]
     assert program.transports.notifies.tolist() == [8, 8]
+    assert not program.declared.stated.any()
+    assert json.loads(to_json(program))["resources"] == {}
+
+
+@pytest.mark.parametrize(
+    ("requests", "stated"),
+    [
+        ({"streams": 1}, [True, False, False]),
+        ({"local_notifies": {}}, [False, True, False]),
+        ({"channel_notifies": {"1": 2}}, [False, False, True]),
+    ],
+)
+def test_what_is_left_out_stays_left_out(requests: dict[str, Any], stated: list[bool]) -> None:
+    tasks = {"0": {"2": [["local_wait", 1], ["post", 1, 7]]}}
+    program = from_json(json.dumps({**SHORT, "tasks": tasks, "resources": {"0": requests}}))
+    assert program.declared.stated.tolist() == [stated, [False] * 3]
+    assert json.loads(to_json(program))["resources"] == {"0": requests}
+    assert from_json(to_json(program)).digest == program.digest
+
+
+def test_links_state_their_notifies_themselves() -> None:
+    program = with_tasks(["post", "link:2", 9], base=GENERAL)
+    assert program.declared.stated.tolist() == [[False, False, True]] * 2
+    assert program.transports.notifies.tolist() == [3, 2, 3, 2]
+    assert program.transports.slots == program.transports.stride == 10
+
+
+@pytest.mark.parametrize(("base", "peers"), [(SHORT, "10"), (GENERAL, ("link:7", "link:7"))])
+def test_ends_that_were_not_requested_alike_load(base: dict[str, Any], peers: str) -> None:
+    requests = {str(rank): {"channel_notifies": {peers[rank]: 3 + rank}} for rank in (0, 1)}
+    program = with_tasks(["post", peers[0] if base is GENERAL else 1, 0], base=base,
+                         resources=requests)  # fmt: skip
+    back = from_json(to_json(program))
+    for found in (program, back):
+        transports = found.transports
+        assert transports.notifies[transports.rank == 0].max() == 3
+        assert transports.notifies[transports.rank == 1].max() == 4
+    assert back.digest == program.digest
+
+
+def test_requesting_no_notify_of_an_end_is_requesting_no_end() -> None:
+    program = from_json(json.dumps({**SHORT, "resources": {"0": {"channel_notifies": {"1": 0}}}}))
+    assert len(program.transports) == 0
+    assert json.loads(to_json(program))["resources"] == {"0": {"channel_notifies": {}}}
 
 
 @pytest.mark.parametrize(
@@ -308,21 +356,31 @@ def test_silent_ranks_load(tasks: dict[str, Any]) -> None:
     assert program.tasks.first.tolist() == [0, 0, 0]
 
 
-def test_members_of_v_ops_are_kept() -> None:
-    op = {
-        "name": "all_to_all_v",
-        "dtype": "int8",
-        "counts": [1, 2],
-        "matrix": [[0, 1], [2, 3]],
-        "mode": "graph",
-        "in_place": True,
-    }
-    program = from_json(json.dumps({**SHORT, "op": op}))
-    assert isinstance(program.op, FileOp)
-    assert program.op.extra == (("counts", (1, 2)), ("matrix", ((0, 1), (2, 3))))
-    assert (program.op.dtype, program.op.mode) == (DataType.INT8, Mode.GRAPH)
-    written = json.loads(to_json(program))["op"]
-    assert {key: written[key] for key in op} == op
+@pytest.mark.parametrize(
+    ("name", "src", "dst"),
+    [("copy", 8, 4), ("copy", 4, 8), ("copy", 0, 4), ("copy", 4, 0), ("read", 2**61, 1)],
+)
+def test_sides_of_different_lengths_load(name: str, src: int, dst: int) -> None:
+    peer = [1] if name == "read" else []
+    task = [name, *peer, ["CCL", 0, src], ["OUT", 0, dst]]
+    even = [name, *peer, ["CCL", 0, src], ["OUT", 0, src]]
+    program = with_tasks(even, task)
+    tasks = program.tasks
+    assert tasks.size.tolist() == [src, src]
+    assert tasks.dst_size.tolist() == [src, dst]
+    assert tasks.table.dst_size.tolist() == [-1, dst]
+    assert tasks.table.has_dst_size.tolist() == [False, True]
+    assert program.digest != with_tasks(even, even).digest
+    assert json.loads(to_json(program))["tasks"]["0"]["0"] == [even, task]
+    assert from_npz(to_npz(program)).digest == program.digest
+    assert f"CCL[0:{src}] to user_out[0:{dst}]" in spell_task(program, 1)
+
+
+def test_scratch_is_reached_by_both_lengths() -> None:
+    buffers = {"0": {"IN": 4, "OUT": 4, "SCRATCH": 64}}
+    tasks = ["copy", ["IN", 0, 4], ["SCRATCH", 8, 40]]
+    program = with_tasks(tasks, buffers=buffers, exported=[])
+    assert usage_of(program).scratch_bytes.tolist() == [48, 0]
 
 
 def test_notes_are_kept() -> None:

@@ -115,12 +115,14 @@ def test_programs_from_json_come_back_as_they_are() -> None:
 
 def test_what_only_files_say_comes_back() -> None:
     document = """{"format": "hccl-py.program/1", "ranks": 2, "link": "sdma", "buffers": {},
-        "op": {"name": "all_to_all_v", "dtype": "int8", "counts": [[1], [2]]},
+        "op": {"name": "all_to_all_v", "dtype": "int8", "counts": [[0, 1], [2, 0]]},
         "resources": {"0": {"local_notifies": {"0": 1}, "channel_notifies": {"1": 1}}},
         "tasks": {"0": {"0": [["wait", 1, 9], ["local_wait", 4]]}}}"""
     program = from_json(document)
     back = from_npz(to_npz(program))
     assert parts(back) == parts(program)
+    assert back.op.counts == ((0, 1), (2, 0))
+    assert back.declared.stated.tolist() == [[False, True, True], [False] * 3]
     assert back.transports.stride == 10
     assert to_json(back) == to_json(program)
 
@@ -146,7 +148,7 @@ def test_equal_recordings_give_equal_bytes(tmp_path: Path) -> None:
 def test_numpy_reads_and_writes_it_too() -> None:
     program = ring(5)
     arrays = arrays_of(to_npz(program))
-    assert arrays["instructions"].shape == (9, sum(len(b.instructions) for b in program.batches))
+    assert arrays["instructions"].shape == (10, sum(len(b.instructions) for b in program.batches))
     assert parts(from_npz(packed(arrays))) == parts(program)
 
 
@@ -263,6 +265,10 @@ CHANGES: dict[str, tuple[Callable[[Arrays], None], str]] = {
     "pool": (set_to("pool", slice(None), -(10**9)), r"formula\.\w+: expected numbers"),
     "pool sizes": (set_to("pool_sizes", 0, 1), "pool_sizes: expected"),
     "declared": (set_to("declared", (0, 0), -1), "declared"),
+    "declared local": (set_to("declared_local", (0, 0), -1), "declared_local"),
+    "streams": (set_to("declared", (0, 0), 5), "declared_local: expected 6 streams, found 1"),
+    "stated": (set_to("stated", (0, 0), 2), "stated: expected numbers from 0 to 1"),
+    "length": (set_to("instructions", (9, 0), -2), "instructions.dst_size: .* found -2"),
     "buffer size": (set_to("buffer_sizes", (0, 0), -1), "buffer_sizes"),
 }
 
@@ -282,7 +288,11 @@ def test_numbers_out_of_range_are_named(name: str) -> None:
         (b"[]", "header: expected an object"),
         (b"{", "line 1 column 2"),
         (b"\xff", "line 1: expected UTF-8"),
-        (b'{"format": "hccl-py.program.npz/2"}', r"header\.format"),
+        (
+            b'{"format": "hccl-py.program.npz/1"}',
+            r'header\.format: expected "hccl-py\.program\.npz/2", found "hccl-py\.program\.npz/1"',
+        ),
+        (b"{}", r"header\.format: expected .*, found null"),
     ],
 )
 def test_other_headers_are_refused(header: bytes, message: str) -> None:

@@ -176,7 +176,7 @@ def test_a_suits_that_raises_rejects_its_executor_only() -> None:
     selection = select(op, topology_of(4), CONFIG, registry(Raises))[0]
     assert selection.executor == "AllGatherMeshOpbaseExecutor"
     reasons = {r.executor: r.reason for r in selection.rejected}
-    assert reasons["Raises"] == "its suits() raised KeyError: 'rank table'"
+    assert reasons["Raises"].startswith("its suits() raised KeyError: 'rank table' (selection/")
 
 
 @pytest.mark.parametrize("verdict", ["no way", None, np.array([True, False]), 1])

@@ -1,5 +1,7 @@
 """Lanes: waits below their posts, one point in time per line, and the article's picture."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from hccl_py import Communicator
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.op_param import OpParam
+from hccl_py.program.instruction import Batch
 from hccl_py.program.program import Program
 from hccl_py.trace.lanes import draw_lanes, lay_out, pair_names
 from hccl_py.trace.steps import Step, Trace
@@ -50,6 +53,17 @@ def test_the_article_s_picture() -> None:
     trace = all_gather(4)
     lines = draw_lanes(steps_of(trace), Words(trace.program, unicode=True), 80)
     assert "\n".join(["", *(line.plain for line in lines), ""]) == ARTICLE
+
+
+def test_a_step_shows_the_length_of_either_side() -> None:
+    program = all_gather(2).program
+    batch = program.batches[0]
+    first = batch.instructions[0]._replace(dst_size=24)
+    uneven = replace(program, batches=(Batch(batch.ranks, (first, *batch.instructions[1:])),))
+    step = steps_of(Trace.of(uneven, "atlas-800t-a2"))[0]
+    assert step.src is not None
+    assert step.dst is not None
+    assert (step.src.stop - step.src.start, step.dst.stop - step.dst.start) == (step.size, 24)
 
 
 @pytest.mark.parametrize("width", [80, 100, 160, 240])

@@ -16,20 +16,15 @@ from hccl_py.program.files.disk import JSON_LIMIT, NPZ_LIMIT, PathLike, read_fil
 from hccl_py.program.files.npz_read import from_npz
 from hccl_py.program.files.npz_write import to_npz
 from hccl_py.program.files.reader import from_json
-from hccl_py.program.files.stated import FileDeclared, FileOp, FileTransports, local_notify_counts
 from hccl_py.program.files.writer import to_json
 from hccl_py.program.program import Program
 
 __all__ = [
     "JSON_LIMIT",
     "NPZ_LIMIT",
-    "FileDeclared",
-    "FileOp",
-    "FileTransports",
     "from_json",
     "from_npz",
     "load",
-    "local_notify_counts",
     "read_npz",
     "read_program",
     "save",

@@ -12,9 +12,10 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from hccl_py.errors import ProgramFileError, did_you_mean
 from hccl_py.values import IntArray
@@ -59,6 +60,8 @@ MAX_SLOTS = 1 << 17
 
 Where = Callable[[int], str]
 """From the position in a column to the JSON path."""
+
+Column = TypeVar("Column", bound=npt.NDArray[Any])
 
 _PLAIN_KEY = re.compile(r"[\w:-]{1,40}", re.ASCII)
 _SHOWN = 40
@@ -165,7 +168,7 @@ def _numbers_below(below: int) -> dict[str, int]:
     return {str(number): number for number in range(below)}
 
 
-def frozen(column: IntArray) -> IntArray:
+def frozen(column: Column) -> Column:
     """Return a column that nobody can change any more."""
     column.flags.writeable = False
     return column

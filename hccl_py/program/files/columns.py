@@ -117,8 +117,6 @@ class _Reader:
         }
         for position, member in enumerate(self.shape.members, 1):
             readers[member]([task[position] for task in tasks], position)
-        if "src" in self.shape.members:
-            self._check_sizes()
 
     def _where(self, *keys: int) -> Where:
         return self.rows.where(self.at, *keys)
@@ -203,13 +201,6 @@ class _Reader:
             hint = f"Add it to buffers.{owner[k]} with its size."
             raise defect(path, f"a buffer of rank {owner[k]}", spell(names[k]), hint)
         return numbers
-
-    def _check_sizes(self) -> None:
-        source, target = self.columns.src_size[self.at], self.columns.dst_size[self.at]
-        for k in np.flatnonzero(source != target)[:1].tolist():
-            path = self.rows.path(int(self.at[k]), len(self.shape.members), 2)
-            hint = "Both sides of a task have the same length."
-            raise defect(path, f"{source[k]} bytes as in the source", str(target[k]), hint)
 
 
 def _is_duration(value: object) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,12 @@ class Wires:
 
 
 class Ends(Protocol):
-    """What the short and the general form have in common."""
+    """What the short and the general form have in common.
+
+    `states_notifies` says whether the links themselves say how many notifies they have.
+    """
+
+    states_notifies: ClassVar[bool]
 
     def keys(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
         """Return the key of the end that each rank means by a peer's rank or `link:ID`."""
@@ -59,6 +64,8 @@ class Ends(Protocol):
 @dataclass(frozen=True, eq=False)
 class PairEnds:
     """The short form: all links are alike. A key is rank·ranks + peer."""
+
+    states_notifies: ClassVar[bool] = False
 
     ranks: int
     kind: LinkKind

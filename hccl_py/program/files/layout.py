@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.program.files.checks import MAX_CELLS, MAX_QUEUES, MAX_SLOTS, defect
+from hccl_py.program.files.checks import MAX_CELLS, MAX_QUEUES, MAX_SLOTS, defect, frozen
 from hccl_py.program.files.columns import Columns
 from hccl_py.program.files.ends import Ends, Wires
 from hccl_py.program.files.memory import Memory
 from hccl_py.program.files.requests import Requests
 from hccl_py.program.files.rows import Rows
-from hccl_py.program.files.stated import FileDeclared, FileTransports
+from hccl_py.program.program import Declared
 from hccl_py.program.transports import OWN_NOTIFIES, LocalNotifies, Transports
 from hccl_py.values import IntArray
 
@@ -26,7 +26,7 @@ class Layout:
 
     transports: Transports
     local_notifies: LocalNotifies
-    declared: FileDeclared
+    declared: Declared
     end: IntArray
     peer: IntArray
     cell: IntArray
@@ -64,17 +64,17 @@ def _transports(wires: Wires, owner: IntArray, index: IntArray, requests: Reques
     if stride * len(used) > MAX_CELLS:
         hint = f"{len(used)} ends of transports have {stride} notifies each."
         raise defect("tasks", f"at most {MAX_CELLS} notifies", str(stride * len(used)), hint)
-    plain = Transports(
-        wires.planes,
-        wires.rank,
-        wires.peer,
-        wires.plane,
-        wires.kind,
-        wires.far,
-        wires.exports,
-        notifies,
+    return Transports(
+        planes=wires.planes,
+        rank=wires.rank,
+        peer=wires.peer,
+        plane=wires.plane,
+        kind=wires.kind,
+        far=wires.far,
+        exports=wires.exports,
+        notifies=notifies,
+        slots=slots if slots > int(notifies.max(initial=0)) else 0,
     )
-    return FileTransports(**vars(plain), slots=slots) if slots > plain.stride else plain
 
 
 def _requested(wires: Wires, used: IntArray, requests: Requests) -> IntArray:
@@ -95,7 +95,7 @@ def _declared(
     used: tuple[IntArray, IntArray, IntArray],
     requests: Requests,
     memory: Memory,
-) -> FileDeclared:
+) -> Declared:
     """Return the requests of all ranks; `used` has rank, stream and index of local notifies."""
     rank, stream, index = used
     ranks, (stating, streams, counts) = len(memory.sizes), requests.local
@@ -111,7 +111,13 @@ def _declared(
     last = np.zeros(ranks, np.int64)
     np.maximum.at(last, rows.queue_rank, rows.queue_stream * (np.diff(rows.first) > 0))
     subs = np.where(requests.streams < 0, last, requests.streams - 1)
-    return FileDeclared(subs, notifies.sum(axis=1), _scratch(memory), notifies)
+    return Declared(
+        sub_streams=subs,
+        notifies=notifies.sum(axis=1),
+        scratch_bytes=_scratch(memory),
+        local_notifies=frozen(notifies),
+        stated=requests.stated,
+    )
 
 
 def _scratch(memory: Memory) -> IntArray:
@@ -120,7 +126,7 @@ def _scratch(memory: Memory) -> IntArray:
 
 
 def _local_notifies(
-    declared: FileDeclared, stream: IntArray, index: IntArray
+    declared: Declared, stream: IntArray, index: IntArray
 ) -> tuple[LocalNotifies, IntArray]:
     """Return the slots of all ranks in the order of LocalNotifies.of, and the slot of every used
     notify.

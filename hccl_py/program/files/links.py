@@ -5,7 +5,7 @@ ranks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -55,6 +55,8 @@ def ends_from(file: FileModel, memory: Memory) -> Ends:
 
 class LinkEnds:
     """The general form. A key is the row of an end."""
+
+    states_notifies: ClassVar[bool] = True
 
     def __init__(self, links: Sequence[LinkModel], ranks: int, memory: Memory) -> None:
         self._ranks = ranks

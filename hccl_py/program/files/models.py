@@ -37,6 +37,7 @@ class FileModel(Strict):
     op: Any
     ranks: int
     rounds: int | None = None
+    calls: list[Any] | None = None
     link: LinkName | None = None
     plane: str | None = None
     exported: list[Any] | None = None

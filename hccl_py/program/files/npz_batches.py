@@ -86,6 +86,7 @@ def _check_shared(shared: Mapping[str, IntArray], limits: Limits) -> None:
         "dst_buffer": limits.buffers - 1,
         "dtype": len(DataType) - 1,
         "reduce": len(ReduceOp) - 1,
+        "dst_size": LIMIT,
     }
     for name, column in shared.items():
         within(f"instructions.{name}", column, -1, highs[name])

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from hccl_py.enums import LinkKind
 from hccl_py.program.files.archive import Array, unpack
+from hccl_py.program.files.calls import calls_from
 from hccl_py.program.files.checks import (
     LIMIT,
     MAX_BUFFERS,
     MAX_NUMBER,
     MAX_RANKS,
     MAX_SLOTS,
+    an_object,
     defect,
     frozen,
+    spell,
 )
 from hccl_py.program.files.disk import NPZ_LIMIT
 from hccl_py.program.files.document import parse_document
@@ -24,9 +27,8 @@ from hccl_py.program.files.formulas import REWRITE, shaped, within
 from hccl_py.program.files.guard import named
 from hccl_py.program.files.models import Strict, checked
 from hccl_py.program.files.npz_batches import Limits, batches_from
-from hccl_py.program.files.npz_write import ENDS
+from hccl_py.program.files.npz_write import ENDS, NPZ_FORMAT, SHARED
 from hccl_py.program.files.op import op_from
-from hccl_py.program.files.stated import FileDeclared, FileTransports
 from hccl_py.program.program import Declared, Program
 from hccl_py.program.transports import LocalNotifies, Transports
 from hccl_py.values import IntArray
@@ -40,6 +42,8 @@ _DIMENSIONS = {
     "exports": 2,
     "local_slots": 2,
     "declared": 2,
+    "declared_local": 2,
+    "stated": 2,
     "batches": 2,
     "batch_ranks": 1,
     "instructions": 2,
@@ -51,13 +55,13 @@ _DIMENSIONS = {
     "pool_sizes": 1,
 }
 _TYPES = {"header": "u", "durations": "f"}
-_OPTIONAL = "declared_local"
+_STREAM = SHARED.index("stream")
 
 
 class _Header(Strict):
     """What is not a column."""
 
-    format: Literal["hccl-py.program.npz/1"]
+    format: str
     op: Any
     ranks: int
     executor: str
@@ -68,6 +72,7 @@ class _Header(Strict):
     labels: list[str]
     lines: list[str]
     splits: list[str]
+    calls: list[Any]
 
 
 def from_npz(data: bytes, name: str = "program", max_bytes: int = NPZ_LIMIT) -> Program:
@@ -78,8 +83,9 @@ def from_npz(data: bytes, name: str = "program", max_bytes: int = NPZ_LIMIT) -> 
     """
 
     def read() -> Program:
-        arrays = unpack(data, [*_DIMENSIONS, _OPTIONAL], max_bytes)
-        return _program({key: _typed(arrays, key) for key in [*_DIMENSIONS, *arrays]})
+        arrays = unpack(data, list(_DIMENSIONS), max_bytes)
+        header = _header(_typed(arrays, "header"))
+        return _program(header, {key: _typed(arrays, key) for key in _DIMENSIONS})
 
     return named(name, read)
 
@@ -89,19 +95,27 @@ def _typed(arrays: Mapping[str, Array], name: str) -> Array:
     if name not in arrays:
         raise defect(name, "an array", "nothing", REWRITE)
     array, kind = arrays[name], _TYPES.get(name, "i")
-    dimensions = _DIMENSIONS.get(name, 2)
+    dimensions = _DIMENSIONS[name]
     if array.dtype.kind != kind or array.ndim != dimensions:
         expected = f"{dimensions} dimensions of type {kind}"
         raise defect(name, expected, f"{array.ndim} of type {array.dtype.kind}", REWRITE)
     return array.astype(np.int64) if kind == "i" else array
 
 
-def _program(arrays: Mapping[str, Array]) -> Program:
-    header = checked(_Header, parse_document(arrays["header"].tobytes()), "header")
+def _header(array: Array) -> _Header:
+    document = an_object("header", parse_document(array.tobytes()), REWRITE)
+    if document.get("format") != NPZ_FORMAT:
+        hint = "Other versions of hccl-py have other npz files; JSON files keep their format."
+        raise defect("header.format", f'"{NPZ_FORMAT}"', spell(document.get("format")), hint)
+    header = checked(_Header, document, "header")
     within("header.ranks", np.array([header.ranks], object), 1, MAX_RANKS)
     within("header.rounds", np.array([header.rounds], object), 1, LIMIT)
     within("header.slots", np.array([header.slots], object), 0, MAX_NUMBER)
     within("header.buffers", np.array([len(header.buffers)]), 0, MAX_BUFFERS)
+    return header
+
+
+def _program(header: _Header, arrays: Mapping[str, Array]) -> Program:
     transports = _transports(header, arrays)
     local_notifies = _local_notifies(arrays["local_slots"])
     sizes = shaped(arrays, "buffer_sizes", (header.ranks, len(header.buffers)))
@@ -114,6 +128,7 @@ def _program(arrays: Mapping[str, Array]) -> Program:
         ends=len(transports),
         cells=transports.cells + header.ranks * len(local_notifies.slots),
     )
+    batches, declared = batches_from(arrays, limits), _declared(header.ranks, arrays)
     return Program(
         op=op_from(header.op, header.ranks, "header.op"),
         executor=header.executor,
@@ -122,11 +137,12 @@ def _program(arrays: Mapping[str, Array]) -> Program:
         buffer_sizes=frozen(sizes),
         transports=transports,
         local_notifies=local_notifies,
-        declared=_declared(header.ranks, arrays),
-        batches=batches_from(arrays, limits),
+        declared=declared,
+        batches=batches,
         labels=tuple(header.labels),
         lines=tuple(header.lines),
         rounds=header.rounds,
+        calls=calls_from(header.calls, "header.calls"),
         splits=tuple(header.splits),
     )
 
@@ -144,7 +160,7 @@ def _transports(header: _Header, arrays: Mapping[str, Array]) -> Transports:
         raise defect("ends", "every end's other side", "another end", REWRITE)
     exports = shaped(arrays, "exports", (count, arrays["exports"].shape[1]))
     within("exports", exports, -1, len(header.buffers) - 1)
-    plain = Transports(
+    return Transports(
         planes=tuple(header.planes),
         rank=rank,
         peer=peer,
@@ -153,8 +169,8 @@ def _transports(header: _Header, arrays: Mapping[str, Array]) -> Transports:
         far=far,
         exports=exports.astype(np.int8),
         notifies=notifies.astype(np.int16),
+        slots=header.slots,
     )
-    return FileTransports(**vars(plain), slots=header.slots) if header.slots else plain
 
 
 def _local_notifies(slots: IntArray) -> LocalNotifies:
@@ -168,9 +184,13 @@ def _declared(ranks: int, arrays: Mapping[str, Array]) -> Declared:
     columns = shaped(arrays, "declared", (3, ranks))
     within("declared", columns, 0, LIMIT)
     within("declared", columns[0], 0, MAX_NUMBER)
+    local = shaped(arrays, "declared_local", (ranks, arrays["declared_local"].shape[1]))
+    within("declared_local", local, 0, MAX_NUMBER)
+    used = (columns[0], arrays["local_slots"][:, 0], arrays["instructions"][_STREAM])
+    needed = 1 + max(int(streams.max(initial=0)) for streams in used)
+    if local.shape[1] < needed:
+        raise defect("declared_local", f"{needed} streams", str(local.shape[1]), REWRITE)
+    stated = shaped(arrays, "stated", (ranks, 3))
+    within("stated", stated, 0, 1)
     subs, notifies, scratch = map(frozen, columns)
-    if _OPTIONAL not in arrays:
-        return Declared(subs, notifies, scratch)
-    local = shaped(arrays, _OPTIONAL, (ranks, arrays[_OPTIONAL].shape[1]))
-    within(_OPTIONAL, local, 0, MAX_NUMBER)
-    return FileDeclared(subs, notifies, scratch, frozen(local))
+    return Declared(subs, notifies, scratch, frozen(local), frozen(stated.astype(bool)))

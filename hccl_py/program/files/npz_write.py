@@ -3,9 +3,11 @@
     header         JSON: format, op, ranks, executor, names, labels, source lines
     buffer_sizes   [ranks, buffers]
     ends           [6, ends] rank, peer, plane, kind, far, notifies; exports [ends, 2 or more]
-    local_slots    [slots, 2] stream and index; declared [3, ranks]
+    local_slots    [slots, 2] stream and index
+    declared       [3, ranks] sub streams, notifies, scratch bytes; declared_local [ranks, streams]
+    stated         [ranks, 3] whether a rank stated its streams, local notifies, ends' notifies
     batches        [2, batches] how many ranks and instructions; batch_ranks, one after the other
-    instructions   [9, n] what the ranks of a batch share: kind, stream, label, line, ...
+    instructions   [10, n] what the ranks of a batch share: kind, stream, label, line, ...
     durations      [n] microseconds
     values         [6, n] what may differ by rank: cell, end, peer, offsets, size
     formula        [6, n] the row of `formulas` that stands in place of the value, or -1
@@ -24,17 +26,20 @@ from itertools import chain
 import numpy as np
 
 from hccl_py.program.files.archive import Array, narrow, pack
+from hccl_py.program.files.calls import calls_document
 from hccl_py.program.files.op import op_object
-from hccl_py.program.files.stated import FileDeclared, FileTransports
 from hccl_py.program.instruction import COLUMNS, Instruction
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray, PerRank, RankInt
 
 __all__ = ["ENDS", "NPZ_FORMAT", "SHARED", "to_npz"]
 
-NPZ_FORMAT = "hccl-py.program.npz/1"
+NPZ_FORMAT = "hccl-py.program.npz/2"
 ENDS = ("rank", "peer", "plane", "kind", "far", "notifies")
-SHARED = ("kind", "stream", "label", "line", "round", "src_buffer", "dst_buffer", "dtype", "reduce")
+SHARED = (
+    *("kind", "stream", "label", "line", "round", "src_buffer", "dst_buffer", "dtype", "reduce"),
+    "dst_size",
+)
 
 
 def to_npz(program: Program) -> bytes:
@@ -51,6 +56,8 @@ def to_npz(program: Program) -> bytes:
         "exports": transports.exports,
         "local_slots": np.array(program.local_notifies.slots, np.int64).reshape(-1, 2),
         "declared": np.array([declared.sub_streams, declared.notifies, declared.scratch_bytes]),
+        "declared_local": declared.local_notifies,
+        "stated": declared.stated.astype(np.int8),
         "batches": np.array(sizes, np.int64).reshape(-1, 2).T,
         "batch_ranks": _joined(batch.ranks for batch in program.batches),
         "instructions": np.array([fields.get(name, ()) for name in SHARED], np.int64),
@@ -60,8 +67,6 @@ def to_npz(program: Program) -> bytes:
         "pool": _joined(pool.arrays),
         "pool_sizes": np.array(list(map(len, pool.arrays)), np.int64),
     }
-    if isinstance(declared, FileDeclared):
-        arrays["declared_local"] = declared.local_notifies
     small = {name: narrow(array) for name, array in arrays.items()}
     header = np.frombuffer(_header(program).encode(), np.uint8)
     durations = np.array(fields.get("duration_us", ()), np.float64)
@@ -78,10 +83,11 @@ def _header(program: Program) -> str:
         "rounds": program.rounds,
         "buffers": program.buffers,
         "planes": transports.planes,
-        "slots": transports.slots if isinstance(transports, FileTransports) else 0,
+        "slots": transports.slots,
         "labels": program.labels,
         "lines": program.lines,
         "splits": program.splits,
+        "calls": calls_document(program.calls),
     }
     return json.dumps(header)
 

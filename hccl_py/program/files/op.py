@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.errors import NotSupportedError, did_you_mean
 from hccl_py.op_param import OpParam
-from hccl_py.program.files.checks import LIMIT, MAX_RANKS, a_list, at, defect, spell, whole
+from hccl_py.program.files.amounts import Amounts, amounts_from
+from hccl_py.program.files.checks import LIMIT, at, defect, spell, whole
 from hccl_py.program.files.models import OpModel, checked
-from hccl_py.program.files.stated import FileOp, Numbers
 
 __all__ = ["data_type", "op_from", "op_object", "reduce_op"]
 
@@ -33,7 +33,6 @@ OPS = (
 )
 _REDUCING = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatter_v")
 _ROOTED = ("broadcast", "gather", "reduce", "scatter")
-_EXTRA = ("counts", "displs", "matrix", "pairs")
 _COUNTLESS = (
     "all_gather_v",
     "all_to_all_v",
@@ -48,20 +47,22 @@ T = TypeVar("T")
 
 
 def op_from(value: object, ranks: int, path: str = "op") -> OpParam:
-    """Return the op of a JSON object; `counts`, `displs`, `matrix` and `pairs` make it a FileOp."""
+    """Return the op of a JSON object."""
     model = checked(OpModel, value, path)
     if model.name not in OPS:
         raise defect(
             at(path, "name"), "an op", spell(model.name), did_you_mean(model.name[:40], OPS)
         )
+    count, dtype = _count(model, path), data_type(at(path, "dtype"), model.dtype)
     op = OpParam(
         name=model.name,
-        count=_count(model, path),
-        dtype=data_type(at(path, "dtype"), model.dtype),
+        count=count,
+        dtype=dtype,
         reduce=None if model.reduce is None else reduce_op(at(path, "reduce"), model.reduce),
         root=_root(model, ranks, path),
         mode=Mode(model.mode),
         in_place=model.in_place,
+        **amounts_from(model, ranks, count, dtype.itemsize, path)._asdict(),
     )
     if op.name in _REDUCING and op.reduce is None:
         hint = f"{op.name} reduces: state sum, prod, max or min."
@@ -69,8 +70,7 @@ def op_from(value: object, ranks: int, path: str = "op") -> OpParam:
     if op.size * ranks > LIMIT:
         hint = "All ranks together must stay below 2**62 bytes."
         raise defect(at(path, "count"), "a smaller count", str(op.count), hint)
-    extra = tuple((name, _numbers(at(path, name), getattr(model, name))) for name in _given(model))
-    return FileOp(**vars(op), extra=extra) if extra else op
+    return op
 
 
 def op_object(op: OpParam) -> dict[str, Any]:
@@ -84,7 +84,8 @@ def op_object(op: OpParam) -> dict[str, Any]:
         "in_place": op.in_place,
         "mode": op.mode.value,
     }
-    return known | (dict(op.extra) if isinstance(op, FileOp) else {})
+    amounts = {name: getattr(op, name) for name in Amounts._fields}
+    return known | {name: value for name, value in amounts.items() if value}
 
 
 def data_type(path: str, name: object) -> DataType:
@@ -117,18 +118,3 @@ def _root(model: OpModel, ranks: int, path: str) -> int | None:
         return None
     where = at(path, "root")
     return int(whole([model.root], lambda _: where, "the root's rank", 0, ranks - 1)[0])
-
-
-def _given(model: OpModel) -> list[str]:
-    return [name for name in _EXTRA if getattr(model, name) is not None]
-
-
-def _numbers(path: str, value: object, depth: int = 0) -> Numbers:
-    """Return a list of numbers, or of such lists, as tuples."""
-    items = a_list(path, value, "Write one number per rank, or one list of numbers per rank.")
-    if len(items) > MAX_RANKS:
-        hint = "Write one entry per rank."
-        raise defect(path, f"at most {MAX_RANKS} entries", str(len(items)), hint)
-    if depth == 0 and any(isinstance(item, list) for item in items):
-        return tuple(_numbers(at(path, k), item, 1) for k, item in enumerate(items))
-    return tuple(whole(items, lambda k: at(path, k), "a number").tolist())

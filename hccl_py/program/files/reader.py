@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hccl_py.enums import LinkKind, TaskKind
+from hccl_py.program.files.calls import calls_from
 from hccl_py.program.files.checks import (
     MAX_RANKS,
     a_text,
@@ -76,6 +77,7 @@ def _program(document: str | bytes) -> Program:
         labels=notes.labels,
         lines=notes.lines,
         rounds=_rounds(file, notes),
+        calls=calls_from(file.calls or []),
     )
 
 
@@ -114,6 +116,7 @@ def _instructions(rows: Rows, columns: Columns, notes: Notes, layout: Layout) ->
         "end": layout.end,
         "peer": layout.peer,
         "size": columns.src_size,
+        "dst_size": np.where(columns.dst_size == columns.src_size, -1, columns.dst_size),
     }
     own = ("src_buffer", "src_offset", "dst_buffer", "dst_offset", "dtype", "reduce")
     lists = {name: column.tolist() for name, column in fields.items()}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.program.files.checks import MAX_NUMBER, at, numbered, whole
+from hccl_py.program.files.checks import MAX_NUMBER, at, frozen, numbered, whole
 from hccl_py.program.files.ends import Ends
 from hccl_py.program.files.models import ResourceModel, checked
 from hccl_py.values import IntArray
@@ -23,7 +23,8 @@ __all__ = ["Requests", "requests_from"]
 @dataclass(frozen=True, eq=False)
 class Requests:
     """`streams` per rank, -1 where it is not stated; `local` and `channels` are columns (rank,
-    stream or key of the end, count) of the ranks that state them.
+    stream or key of the end, count) of the ranks that state them, without ends of which none is
+    requested. `stated` is that of Declared.
     """
 
     streams: IntArray
@@ -31,6 +32,7 @@ class Requests:
     local: tuple[IntArray, IntArray, IntArray]
     states_channels: npt.NDArray[np.bool_]
     channels: tuple[IntArray, IntArray, IntArray]
+    stated: npt.NDArray[np.bool_]
 
 
 def requests_from(value: object, ranks: int, ends: Ends) -> Requests:
@@ -50,12 +52,16 @@ def requests_from(value: object, ranks: int, ends: Ends) -> Requests:
     )
     local = [(r, m.local_notifies) for r, m in models if m.local_notifies is not None]
     channels = [(r, m.channel_notifies) for r, m in models if m.channel_notifies is not None]
+    states_local = _mask(ranks, [rank for rank, _ in local])
+    states_channels = _mask(ranks, [rank for rank, _ in channels])
+    stated = (streams >= 0, states_local, states_channels | ends.states_notifies)
     return Requests(
         streams,
-        _mask(ranks, [rank for rank, _ in local]),
+        states_local,
         _local(local),
-        _mask(ranks, [rank for rank, _ in channels]),
+        states_channels,
         _channels(channels, ends),
+        frozen(np.stack(stated, axis=1)),
     )
 
 
@@ -83,7 +89,8 @@ def _channels(
     where = lambda k: at(_path(rows[k][0], "channel_notifies"), rows[k][1])  # noqa: E731
     rank = _column(row[0] for row in rows)
     count = whole([row[2] for row in rows], where, "a number of notifies", 0, MAX_NUMBER)
-    return rank, ends.keys(rank, [_reference(row[1]) for row in rows], where), count
+    keys = ends.keys(rank, [_reference(row[1]) for row in rows], where)
+    return rank[count > 0], keys[count > 0], count[count > 0]
 
 
 def _reference(key: str) -> int | str:

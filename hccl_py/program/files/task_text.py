@@ -81,12 +81,12 @@ class _Maker:
             ops = iter([f"{self._ops[op]}, " for op in table.reduce[at].tolist()])
         src = [self._buffers[b] for b in table.src_buffer[at].tolist()]
         dst = [self._buffers[b] for b in table.dst_buffer[at].tolist()]
-        sizes = tasks.size[rows].tolist()
+        sizes, dst_sizes = tasks.size[rows].tolist(), tasks.dst_size[rows].tolist()
         into, out_of = tasks.dst_offset[rows].tolist(), tasks.src_offset[rows].tolist()
         return [
-            f'["{name}", {peer}{op}[{s}, {x}, {size}], [{d}, {y}, {size}]'
-            for peer, op, s, x, d, y, size in zip(
-                peers, ops, src, out_of, dst, into, sizes, strict=False
+            f'["{name}", {peer}{op}[{s}, {x}, {size}], [{d}, {y}, {dst_size}]'
+            for peer, op, s, x, d, y, size, dst_size in zip(
+                peers, ops, src, out_of, dst, into, sizes, dst_sizes, strict=False
             )
         ]
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from hccl_py.enums import LinkKind
+from hccl_py.program.files.calls import calls_document
 from hccl_py.program.files.models import FORMAT
 from hccl_py.program.files.op import op_object
-from hccl_py.program.files.stated import local_notify_counts
 from hccl_py.program.files.task_text import task_lines
 from hccl_py.program.link import Queues, queues_of
 from hccl_py.program.program import Program
@@ -41,6 +41,8 @@ def to_json(program: Program) -> str:
     head |= {"op": op_object(program.op), "ranks": program.ranks}
     if program.rounds != int(program.tasks.table.round.max(initial=0)) + 1:
         head["rounds"] = program.rounds
+    if program.calls:
+        head["calls"] = calls_document(program.calls)
     if is_short:
         head |= _short_form(program)
     parts = [f'"{key}": {_compact(value)}' for key, value in head.items()]
@@ -124,21 +126,29 @@ def _buffers(program: Program) -> dict[str, dict[str, int]]:
 
 
 def _resources(program: Program, links: IntArray, is_short: bool) -> dict[str, dict[str, Any]]:
-    streams = (program.declared.sub_streams + 1).tolist()
-    counts = local_notify_counts(program).tolist()
-    found: dict[str, dict[str, Any]] = {}
-    for rank in range(program.ranks):
-        notifies = {str(stream): count for stream, count in enumerate(counts[rank]) if count}
-        found[str(rank)] = {"streams": streams[rank], "local_notifies": notifies}
-    transports = program.transports
+    """Return what the ranks state; what they leave out is again what their tasks use."""
+    declared, transports = program.declared, program.transports
+    streams = (declared.sub_streams + 1).tolist()
+    counts = declared.local_notifies.tolist()
+    has_streams, has_local, has_channels = declared.stated.T.tolist()
+    found: dict[str, dict[str, Any]] = {str(rank): {} for rank in range(program.ranks)}
+    for rank, part in enumerate(found.values()):
+        if has_streams[rank]:
+            part["streams"] = streams[rank]
+        if has_local[rank]:
+            notifies = {str(stream): count for stream, count in enumerate(counts[rank]) if count}
+            part["local_notifies"] = notifies
     if is_short or (transports.notifies != transports.notifies[transports.far]).any():
-        for part in found.values():
-            part["channel_notifies"] = {}
+        for rank, part in enumerate(found.values()):
+            if has_channels[rank]:
+                part["channel_notifies"] = {}
         for end in np.flatnonzero(transports.notifies).tolist():
-            peer = str(int(transports.peer[end])) if is_short else f"link:{links[end]}"
-            part = found[str(int(transports.rank[end]))]
-            part["channel_notifies"][peer] = int(transports.notifies[end])
-    return found
+            rank = int(transports.rank[end])
+            if has_channels[rank]:
+                peer = str(int(transports.peer[end])) if is_short else f"link:{links[end]}"
+                notified = found[str(rank)]["channel_notifies"]
+                notified[peer] = int(transports.notifies[end])
+    return {rank: part for rank, part in found.items() if part}
 
 
 def _peers(transports: Transports, links: IntArray) -> list[str]:

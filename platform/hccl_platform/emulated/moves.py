@@ -70,9 +70,12 @@ class Moves:
 
 
 def moves_of(program: Program, rows: Ints) -> Moves:
-    """Return the moves among these task rows; OrchestrationError where one leaves its buffers."""
+    """Return the moves among these task rows; OrchestrationError where one leaves its buffers or
+    has sides of different lengths.
+    """
     tasks, table = program.tasks, program.tasks.table
     rows = rows[table.moves_data[tasks.instruction[rows]]]
+    _check_lengths(program, rows)
     rows = rows[tasks.size[rows] != 0]
     at = tasks.instruction[rows]
     kind, rank, peer = table.kind[at], tasks.rank[rows], tasks.peer[rows]
@@ -140,6 +143,20 @@ def _check_bounds(program: Program, moves: Moves) -> None:
                 "Take regions from rank.user_in, rank.ccl_in and so on: they know their sizes.",
                 finding="OUT_OF_BOUNDS",
             )
+
+
+def _check_lengths(program: Program, rows: Ints) -> None:
+    """Refuse tasks that say two lengths: there is no telling how many bytes they move."""
+    tasks = program.tasks
+    if not tasks.table.has_dst_size.any():
+        return
+    for row in rows[tasks.size[rows] != tasks.dst_size[rows]][:1].tolist():
+        raise OrchestrationError(
+            f"Lengths differ: {spell_task(program, row)} has a source of {tasks.size[row]} bytes "
+            f"and a destination of {tasks.dst_size[row]}.",
+            "Both sides of a task have the same length.",
+            finding="SLICE_LEN_MISMATCH",
+        )
 
 
 def _check_units(program: Program, moves: Moves) -> None:

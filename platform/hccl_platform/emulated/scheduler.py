@@ -13,11 +13,9 @@ the same interleaving again.
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,47 +23,17 @@ import numpy.typing as npt
 from hccl_platform.emulated.memory import Bytes
 from hccl_platform.emulated.moves import Step, run_step
 from hccl_py.enums import TaskKind
-from hccl_py.platforms import Adversary
+from hccl_py.platforms import Adversary, Chooser
 from hccl_py.program.link import Linked, queues_of
 from hccl_py.program.program import Program
 
-__all__ = ["Chooser", "Replayed", "Scheduler", "Seeded"]
+__all__ = ["Scheduler"]
 
 _BURSTS = (1, 1, 3, 20)
 """Tasks that a stream may run before somebody else is chosen."""
 
 _POST, _WAIT = int(TaskKind.NOTIFY_POST), int(TaskKind.NOTIFY_WAIT)
 _RDMA = (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE)
-
-
-class Chooser(Protocol):
-    """Makes every choice of a run."""
-
-    def choose(self, options: int) -> int:
-        """Return a number from 0 to options - 1."""
-
-
-class Seeded:
-    """Chooses at random; the same seed makes the same choices. `choices` keeps them."""
-
-    def __init__(self, seed: int) -> None:
-        self.choices: list[int] = []
-        self._random = random.Random(seed)
-
-    def choose(self, options: int) -> int:
-        choice = int(self._random.random() * options)
-        self.choices.append(choice)
-        return choice
-
-
-class Replayed:
-    """Makes recorded choices again; where they end or do not fit, it takes the nearest option."""
-
-    def __init__(self, choices: Sequence[int]) -> None:
-        self._choices = iter(choices)
-
-    def choose(self, options: int) -> int:
-        return min(next(self._choices, 0), options - 1)
 
 
 class Scheduler:

@@ -13,7 +13,7 @@ from hccl_platform.emulated.fast import FastPath, Thresholds
 from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.emulated.moves import moves_of
 from hccl_platform.emulated.prepared import Prepared
-from hccl_platform.emulated.scheduler import Scheduler, Seeded
+from hccl_platform.emulated.scheduler import Scheduler
 from hccl_py.errors import ParameterError
 from hccl_py.platforms import Schedule
 from hccl_py.program.program import Program
@@ -99,8 +99,8 @@ class EmulatedSession:
             self._fast.run(prepared, slots)
         else:
             steps = dict(zip(prepared.moves.row.tolist(), prepared.steps, strict=True))
-            chooser = Seeded(self._schedule.seed)
-            Scheduler(program, steps, slots, self._schedule.adversary, chooser).run()
+            adversary, chooser = self._schedule.adversary, self._schedule.chooser()
+            Scheduler(program, steps, slots, adversary, chooser).run()
 
     def close(self) -> None:
         self._is_closed = True

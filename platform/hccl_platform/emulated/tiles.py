@@ -17,9 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hccl_platform.emulated.compiling import compiled
 from hccl_py.enums import ReduceOp
-from hccl_py.program.kernels import kernel
+from hccl_py.program.kernels import kernel_calling
 
 __all__ = ["compiled_tiles", "run_tiles"]
 
@@ -30,7 +29,12 @@ Words: TypeAlias = npt.NDArray[np.uint16]
 _SUM, _PROD, _MAX = int(ReduceOp.SUM), int(ReduceOp.PROD), int(ReduceOp.MAX)
 
 
-@kernel
+@kernel_calling(
+    lambda: (
+        *(_reduce, _reduce_fp16, _reduce_bf16),
+        *(_from_fp16, _to_fp16, _from_bf16, _to_bf16),
+    )
+)
 def run_tiles(
     memory: npt.NDArray[np.uint8],
     typed: Array,
@@ -72,8 +76,7 @@ def run_tiles(
 def compiled_tiles() -> Callable[..., None]:
     """Return the compiled form of run_tiles."""
     _teach_memcpy()
-    conversions = (_from_fp16, _to_fp16, _from_bf16, _to_bf16)
-    return compiled(run_tiles, _reduce, _reduce_fp16, _reduce_bf16, *conversions)
+    return run_tiles.compiled
 
 
 def _copy(memory: npt.NDArray[np.uint8], target: int, source: int, size: int) -> None:

@@ -13,8 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hccl_platform.emulated.compiling import compiled
-from hccl_py.program.kernels import WORTH_COMPILING, kernel
+from hccl_py.program.kernels import kernel_calling
 
 __all__ = ["COMPONENT", "COORDINATE", "MOVE", "SIZE", "START", "unite"]
 
@@ -42,12 +41,11 @@ def unite(dst: Ints, src: Ints, size: Ints, alone: Bools) -> tuple[Ints, Ints, I
     dst_at, src_at = np.searchsorted(cuts, dst), np.searchsorted(cuts, src)
     ends = np.searchsorted(cuts, dst + size) + np.searchsorted(cuts, src + size)
     room = int((ends - dst_at - src_at).sum())
-    is_long = room * _STEPS_PER_PIECE > WORTH_COMPILING
-    walk = compiled(_unite, _tie, _settle, _find) if is_long else _unite.plain
+    walk = _unite.sized(room * _STEPS_PER_PIECE)
     return walk(dst, src, size, alone, cuts, dst_at, src_at, room)
 
 
-@kernel
+@kernel_calling(lambda: (_tie, _settle, _find))
 def _unite(
     dst: Ints,
     src: Ints,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_py.cli.data import PERIOD, expected_outputs, first_wrong, inputs_of, poison
+from hccl_py.data import PERIOD, expected_outputs, first_wrong, inputs_of, poison
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator

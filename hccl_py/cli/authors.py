@@ -1,0 +1,58 @@
+"""Authors' classes from the current folder, named `module:Class`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from contextlib import redirect_stdout
+from typing import Any
+
+from hccl_py.errors import ParameterError, did_you_mean
+
+__all__ = ["author_class"]
+
+
+def author_class(name: str, what: str) -> Any:
+    """Import the class that `module:Class` names; `what` says in errors where the name stood."""
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute.isidentifier():
+        raise ParameterError(
+            f"{what} {name!r} is not module:Class.",
+            f"For example {what} my_ring:MyRing, where my_ring.py lies in this folder.",
+        )
+    module = _imported(module_name)
+    if not hasattr(module, attribute):
+        classes = [n for n, value in vars(module).items() if isinstance(value, type)]
+        raise ParameterError(
+            f"Module {module_name} has no {attribute}.", did_you_mean(attribute, classes)
+        )
+    return getattr(module, attribute)
+
+
+def _imported(name: str) -> Any:
+    """Import an author's module from the current folder, which stays on the path, but last."""
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        with redirect_stdout(sys.stderr):  # what an author prints is none of our results
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if f"{name}.".startswith(f"{error.name}."):
+            raise ParameterError(
+                f"There is no module {name}.",
+                f"{name.replace('.', '/')}.py is looked for in this folder and where packages are.",
+            ) from error
+        raise _broken(name, error) from error
+    except (Exception, SystemExit) as error:
+        raise _broken(name, error) from error
+    finally:
+        sys.path.remove(here)
+        sys.path.append(here)
+
+
+def _broken(name: str, error: BaseException) -> ParameterError:
+    return ParameterError(
+        f"Module {name} cannot be imported: {type(error).__name__}: {error}",
+        "--debug shows where it fails.",
+    )

@@ -1,0 +1,230 @@
+"""`hccl-py check`: find everything that is wrong with programs and executors, without running
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hccl_py.cli.errors import WRONG, say_error
+from hccl_py.cli.narrowing import Narrowing, cases_of
+from hccl_py.cli.options import Output, grouped
+
+if TYPE_CHECKING:
+    from hccl_py.cli.targets import Target
+    from hccl_py.errors import HcclError
+    from hccl_py.program.program import Program
+    from hccl_py.topology.presets import Product
+    from hccl_py.verify import Options, Report
+    from hccl_py.verify.sweeps.cases import Cases
+
+__all__ = ["check"]
+
+SEEDS = 8
+"""Interleavings of every kind in which --numeric runs a program; a sweep takes fewer per call."""
+
+
+@grouped
+def check(
+    *,
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TARGET",
+            show_default=False,
+            help="Program files, ops, executors, or module:Class from the current folder.",
+        ),
+    ],
+    repeat: Annotated[
+        int,
+        typer.Option("--repeat", metavar="N", min=1, help="Copies of the op back to back."),
+    ] = 2,
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Input and output in the same memory.")
+    ] = False,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Sums in no fixed order are errors.")
+    ] = False,
+    numeric: Annotated[
+        bool,
+        typer.Option("--numeric", help="Also run with data, in many interleavings."),
+    ] = False,
+    product: Annotated[
+        str | None,
+        typer.Option("--product", metavar="PRESET", help="Check this product's limits, too."),
+    ] = None,
+    max_size: Annotated[
+        str | None,
+        typer.Option("--max-size", metavar="SIZE", help="Of a program file; else 32M, npz 1G."),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Show every finding and the tasks around it.")
+    ] = False,
+    narrowing: Narrowing,
+    output: Output,
+) -> None:
+    """Verify programs and executors.
+
+    Races, deadlocks, wrong results, resources: every finding with its tasks, its source line and
+    what would mend it. Of an executor many calls are verified; options from --ranks on narrow
+    that. Exit status 1 where errors are found.
+    """
+    from hccl_py.errors import HcclError
+    from hccl_py.verify import Options
+
+    options = Options(repeat, in_place, deterministic, _product(product))
+    cases = cases_of(narrowing, in_place=in_place)
+    found = _targets(targets, max_size, narrowing)
+    shown = _Document() if output.json else _Text(verbose)
+    failed: list[HcclError] = []
+    for target in found:
+        try:
+            shown.add(_verified(target, cases, options, SEEDS if numeric else 0))
+        except HcclError as error:  # the other targets are still verified
+            failed.append(error)
+    shown.end(len(failed))
+    _raise_last(failed)
+    if not shown.ok:
+        raise typer.Exit(WRONG)
+
+
+class _Text:
+    """Every report as soon as it is there, and how many are fine."""
+
+    def __init__(self, verbose: bool) -> None:
+        from hccl_py.cli.output import Screen
+        from hccl_py.verify.terminal import Pen
+
+        self._screen = Screen()
+        self._pen = Pen(self._screen.console.width, self._screen.unicode, verbose)
+        self._verdicts: list[bool] = []
+
+    @property
+    def ok(self) -> bool:
+        """Whether no report has errors."""
+        return all(self._verdicts)
+
+    def add(self, report: Report) -> None:
+        """Print a report."""
+        from hccl_py.verify.terminal import draw_report
+
+        if self._verdicts:
+            self._screen.show()
+        self._verdicts.append(report.ok)
+        for line in draw_report(report, self._pen):
+            self._screen.show(line.text, style=line.style)
+
+    def end(self, failed: int) -> None:
+        """Print how the targets did, where there are several."""
+        total = len(self._verdicts) + failed
+        if total < 2:
+            return
+        wrong = self._verdicts.count(False)
+        parts = [f"{self._verdicts.count(True)} ok"]
+        parts += [f"{wrong} with errors"] if wrong else []
+        parts += [f"{failed} not verified"] if failed else []
+        self._screen.show()
+        self._screen.show(f"{total} targets: {', '.join(parts)}")
+
+
+class _Document:
+    """One JSON document at the end."""
+
+    def __init__(self) -> None:
+        self._reports: list[Report] = []
+
+    @property
+    def ok(self) -> bool:
+        """Whether no report has errors."""
+        return all(report.ok for report in self._reports)
+
+    def add(self, report: Report) -> None:
+        """Keep a report."""
+        self._reports.append(report)
+
+    def end(self, failed: int) -> None:
+        """Print the document."""
+        from hccl_py.cli.output import print_json
+
+        head = {"schema": "hccl-py.check/1", "ok": self.ok and not failed}
+        print_json(head, reports=(report.document() for report in self._reports))
+
+
+def _product(name: str | None) -> Product | None:
+    from hccl_py.errors import ParameterError, did_you_mean
+    from hccl_py.topology import PRESETS
+
+    if name is not None and name not in PRESETS:
+        raise ParameterError(f"--product {name!r} is unknown.", did_you_mean(name, PRESETS))
+    return PRESETS[name] if name is not None else None
+
+
+def _targets(names: list[str], max_size: str | None, narrowing: Narrowing) -> list[Target]:
+    """Return what is to be verified; every name and file is looked at before anything runs."""
+    from hccl_py.cli.sizes import parse_size
+    from hccl_py.cli.targets import find_targets
+    from hccl_py.errors import ParameterError
+
+    limit = None if max_size is None else parse_size(max_size, "--max-size")
+    found, problems = find_targets(names, limit)
+    _raise_last(problems)
+    if narrowing.is_given and all(target.is_program for target in found):
+        raise ParameterError(
+            f"There is no sweep to narrow: {found[0].name} is one program.",
+            "Leave the options from --ranks on out, or name an executor.",
+        )
+    return found
+
+
+def _verified(target: Target, cases: Cases, options: Options, seeds: int) -> Report:
+    from hccl_py.program.program import Program
+    from hccl_py.verify import verify_program
+    from hccl_py.verify.sweeps.sweep import verify_executor
+
+    if isinstance(target.subject, Program):
+        report = verify_program(target.subject, options, target.name)
+        return _run_with_data(target.subject, report, options, seeds) if seeds else report
+    with _progress(target.name) as progress:
+        report = verify_executor(target.subject, cases, options, progress=progress, seeds=seeds)
+    return report.renamed(target.name)
+
+
+def _run_with_data(program: Program, report: Report, options: Options, seeds: int) -> Report:
+    """Return the report with the second opinion, or with the reason why there is none."""
+    from hccl_py.errors import NotSupportedError
+    from hccl_py.verify.numeric import run_numeric
+
+    try:
+        numeric = run_numeric(program, seeds=seeds, in_place=options.in_place)
+    except NotSupportedError as error:
+        return replace(report, notes=(*report.notes, f"not run with data: {error.message}"))
+    return replace(report, numeric=numeric)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield what is told how many of how many cases are done; people who wait see it on stderr."""
+    from hccl_py.cli.progress import Bar
+
+    with ExitStack() as stack:
+        bars: list[Bar] = []
+
+        def tell(done: int, total: int) -> None:
+            if not bars:
+                bars.append(stack.enter_context(Bar(title, total)))
+            bars[0].advance()
+
+        yield tell
+
+
+def _raise_last(problems: list[HcclError]) -> None:
+    """Say every problem; the last one as any command says its only one."""
+    for problem in problems[:-1]:
+        say_error(problem.message, problem.hint)
+    if problems:
+        raise problems[-1]

@@ -1,0 +1,125 @@
+"""The options that narrow a sweep, each a list with commas, and the cases they leave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from hccl_py.enums import Mode
+    from hccl_py.verify.sweeps.cases import Cases
+
+__all__ = ["Narrowing", "cases_of"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """Which calls of an executor are verified; what is left out stays the sweep's choice."""
+
+    ranks: Annotated[
+        str | None,
+        typer.Option("--ranks", metavar="N,...", help="Only these numbers of ranks: 4,8."),
+    ] = None
+    servers: Annotated[
+        int | None, typer.Option("--servers", metavar="S", help="Only this number of servers.")
+    ] = None
+    devices: Annotated[
+        int | None, typer.Option("--devices", metavar="D", help="Devices of each server.")
+    ] = None
+    topology: Annotated[
+        str | None, typer.Option("--topology", metavar="PRESET", help="Only this preset.")
+    ] = None
+    count: Annotated[
+        str | None, typer.Option("--count", metavar="N,...", help="Only these counts of elements.")
+    ] = None
+    dtype: Annotated[
+        str | None, typer.Option("-d", "--dtype", metavar="TYPE,...", help="Only these data types.")
+    ] = None
+    reduce_op: Annotated[
+        str | None, typer.Option("-o", "--reduce-op", metavar="OP,...", help="Only these: sum,max.")
+    ] = None
+    mode: Annotated[
+        str | None, typer.Option("--mode", metavar="MODE", help="Only op_base, or only graph.")
+    ] = None
+    root: Annotated[
+        str | None, typer.Option("-r", "--root", metavar="RANK,...", help="Only these roots.")
+    ] = None
+    buffsize: Annotated[
+        int | None, typer.Option("--buffsize", metavar="MB", min=1, help="Each CCL buffer.")
+    ] = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any of the options is."""
+        return any(value is not None for value in astuple(self))
+
+
+def cases_of(narrowing: Narrowing, *, in_place: bool) -> Cases:
+    """Return the cases that the options leave; ParameterError where one makes no sense."""
+    from hccl_py.enums import DataType, ReduceOp
+    from hccl_py.operators.base import MAX_COUNT
+    from hccl_py.topology.presets import MAX_RANKS
+    from hccl_py.verify.sweeps.cases import Cases
+
+    ranks = _numbers(narrowing.ranks, "--ranks", 1, MAX_RANKS)
+    _check_topologies(narrowing, ranks)
+    return Cases(
+        ranks=ranks,
+        servers=narrowing.servers,
+        devices=narrowing.devices,
+        topology=narrowing.topology,
+        counts=_numbers(narrowing.count, "--count", 0, MAX_COUNT),
+        dtypes=_listed(narrowing.dtype, DataType.parse),
+        reduce_ops=_listed(narrowing.reduce_op, ReduceOp.parse),
+        modes=_listed(narrowing.mode, _mode),
+        roots=_numbers(narrowing.root, "-r/--root", 0, MAX_RANKS - 1),
+        in_place=True if in_place else None,
+        buffsize=narrowing.buffsize,
+    )
+
+
+def _check_topologies(narrowing: Narrowing, ranks: tuple[int, ...]) -> None:
+    """Raise where no topology is as the options say."""
+    from hccl_py.topology.presets import DEFAULT_PRESET, topology_of
+
+    for size in ranks or (None,):
+        topology_of(
+            size,
+            servers=narrowing.servers,
+            devices=narrowing.devices,
+            preset=narrowing.topology or DEFAULT_PRESET,
+        )
+
+
+def _listed(text: str | None, parse: Callable[[str], T]) -> tuple[T, ...]:
+    return tuple(parse(part.strip()) for part in text.split(",")) if text is not None else ()
+
+
+def _numbers(text: str | None, option: str, low: int, high: int) -> tuple[int, ...]:
+    from hccl_py.errors import ParameterError
+
+    def number(part: str) -> int:
+        if not re.fullmatch("[0-9]{1,19}", part) or not low <= int(part) <= high:
+            raise ParameterError(
+                f"{option} {text!r} is not a list of numbers from {low} to {high}.",
+                f"For example {option.rpartition('/')[2]} 1,4.",
+            )
+        return int(part)
+
+    return _listed(text, number)
+
+
+def _mode(name: str) -> Mode:
+    from hccl_py.enums import Mode
+    from hccl_py.errors import ParameterError, did_you_mean
+
+    known = {mode.value: mode for mode in Mode}
+    if name not in known:
+        raise ParameterError(f"--mode {name!r} is unknown.", did_you_mean(name, known))
+    return known[name]

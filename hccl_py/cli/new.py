@@ -1,0 +1,75 @@
+"""`hccl-py new`: write a plugin project to start from."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from hccl_py.cli.options import Output, grouped
+
+__all__ = ["new"]
+
+new = typer.Typer(help="Write a project to start from.", rich_markup_mode=None)
+
+
+@new.callback()
+def group() -> None:
+    """Write a project to start from."""
+
+
+@grouped
+def executor(
+    *,
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", show_default=False, help="Its class name: MyAllGather."),
+    ],
+    op: Annotated[
+        str, typer.Option("--op", metavar="OP", show_default=False, help="The op, as all_gather.")
+    ],
+    path: Annotated[
+        str | None,
+        typer.Option(
+            "--path",
+            metavar="DIR",
+            help="The project's folder, new or empty; else ./my_all_gather.",
+        ),
+    ] = None,
+    output: Output,
+) -> None:
+    """Write a plugin project with an executor that works as it is, for you to change.
+
+    A package to install, its test and how to go on. Nothing is ever overwritten.
+    """
+    from pathlib import Path
+
+    from hccl_py.scaffold import executor_project, names_of, write_project
+
+    names = names_of(name)
+    texts = executor_project(names, op)
+    target = Path(path or names.package)
+    write_project(texts, target)
+    if output.json:
+        from hccl_py.cli.output import print_json
+
+        head = {"schema": "hccl-py.new/1", "executor": name, "op": op, "path": str(target)}
+        print_json(head, files=({"path": file} for file in texts))
+        return
+    _show(name, str(target), texts)
+
+
+def _show(name: str, folder: str, files: Iterable[str]) -> None:
+    print(f"{folder}: a project with the executor {name}")
+    for file in files:
+        print(f"  {file}")
+    print("\nGo on with:")
+    print(f"  cd {shlex.quote(folder)}")
+    print('  pip install -e ".[test]"')
+    print(f"  hccl-py check {name}")
+    print("  pytest")
+
+
+new.command("executor")(executor)

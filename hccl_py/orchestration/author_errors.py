@@ -1,0 +1,166 @@
+"""What goes wrong in an author's code, in words: at which line, and what was expected there."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, NamedTuple
+
+from hccl_py.errors import OrchestrationError, did_you_mean
+from hccl_py.lines import is_recording_file, spell_line
+from hccl_py.values import IntArray, OutOfBoundsError
+
+__all__ = ["Told", "author_error", "definition_line", "ranks_of", "spell_ranks", "told_of"]
+
+_BAD_CALL = re.compile(r"([\w.<>]+)\(\) (?:got|missing|takes)\b")
+_BAD_KEYWORD = re.compile(r"got an unexpected keyword argument '(\w+)'")
+
+
+def author_error(what: str, ids: IntArray, error: Exception) -> OrchestrationError:
+    """Turn an exception of an author's code into an error that names the line."""
+    told = told_of(error)
+    return OrchestrationError(
+        f"{what}, {spell_ranks(ids)}: {told.text} ({told.line})",
+        told.hint,
+        finding="OUT_OF_BOUNDS" if isinstance(error, OutOfBoundsError) else "",
+        line=told.line,
+        ranks=ranks_of(ids),
+    )
+
+
+class Told(NamedTuple):
+    """An exception in words, the author's line that led to it, and what was expected there."""
+
+    text: str
+    line: str
+    hint: str
+
+
+def told_of(error: BaseException) -> Told:
+    """Put what an author's code has raised into words."""
+    place = _place_of(error)
+    line = spell_line((place.frame.f_code, place.number))
+    return Told(_spell(error), line, _hint(error, place))
+
+
+def _spell(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def ranks_of(ids: IntArray) -> tuple[int, ...]:
+    """Return the ranks of a batch as plain ints."""
+    return tuple(ids.tolist())
+
+
+def spell_ranks(ids: IntArray) -> str:
+    """Return `rank r`, or the first few of several."""
+    if len(ids) == 1:
+        return f"rank {ids[0]}"
+    shown = ", ".join(map(str, ids[:4].tolist()))
+    return f"ranks {shown}{', ...' if len(ids) > 4 else ''}"
+
+
+def definition_line(function: Callable[..., object]) -> str:
+    """Return where an author's method begins; nothing where it is no Python function."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return "" if code is None else spell_line((code, code.co_firstlineno))
+
+
+class _Place(NamedTuple):
+    """The author's innermost frame, its line, and the frame of what it called there."""
+
+    frame: FrameType
+    number: int
+    called: FrameType | None
+
+
+def _place_of(error: BaseException) -> _Place:
+    frames = list(traceback.walk_tb(error.__traceback__))
+    authors = [k for k, (frame, _) in enumerate(frames) if _is_authors(frame)]
+    at = authors[-1] if authors else len(frames) - 1
+    frame, number = frames[at]
+    return _Place(frame, number, frames[at + 1][0] if at + 1 < len(frames) else None)
+
+
+def _is_authors(frame: FrameType) -> bool:
+    """Whether a frame is neither the recording layer's nor a library's that an author may call."""
+    package = str(frame.f_globals.get("__name__", "")).split(".")[0]
+    is_library = package == "numpy" or package in sys.stdlib_module_names
+    return not is_library and not is_recording_file(frame.f_code.co_filename)
+
+
+def _hint(error: BaseException, place: _Place) -> str:
+    """Say what to do, where that can be known."""
+    if isinstance(error, IndexError) and "only integers" in str(error):
+        return "A per-rank value cannot index a numpy array: use Chunks, or int(value)."
+    if "_GeneratorContextManager" in str(error):
+        return "fork() and phase() are blocks: `with rank.flat.fork() as lanes:`, then the tasks."
+    if isinstance(error, AttributeError) and error.name and not place.called:
+        return did_you_mean(error.name, [n for n in dir(error.obj) if not n.startswith("_")])
+    if isinstance(error, (AttributeError, TypeError)):
+        expected = _expected(str(error), place)
+        if expected:
+            return expected
+    line = linecache.getline(place.frame.f_code.co_filename, place.number).strip()
+    return f"The line reads: {line}" if line else ""
+
+
+def _expected(message: str, place: _Place) -> str:
+    """Return what the function takes that was called in a wrong way; nothing if that is unknown."""
+    bad_call, bad_keyword = _BAD_CALL.match(message), _BAD_KEYWORD.search(message)
+    if bad_call:
+        callee = _named(bad_call[1], place.frame)
+    else:
+        callee = place.called and _running(place.called)
+    signature = callee and _signature(callee)
+    if not callee or not signature:
+        return ""
+    if bad_keyword:
+        return did_you_mean(bad_keyword[1], signature.parameters)
+    return f"It takes {callee.__qualname__.removesuffix('.__init__')}{signature}."
+
+
+def _named(qualified: str, frame: FrameType) -> Callable[..., object] | None:
+    """Return the function that a TypeError names, as seen from a frame or in the public API."""
+    first, *rest = qualified.split("<locals>.")[-1].split(".")
+    for scope in (frame.f_locals, frame.f_globals, dict(_public())):
+        found: object = scope.get(first)
+        for name in rest:
+            found = getattr(found, name, None)
+        if callable(found) and getattr(found, "__qualname__", "") == qualified:
+            return found
+    return None
+
+
+def _public() -> Iterator[tuple[str, Any]]:
+    """Yield what authors import."""
+    import hccl_py.executor
+    import hccl_py.orchestration
+
+    for module in (hccl_py.orchestration, hccl_py.executor):
+        yield from ((name, getattr(module, name)) for name in module.__all__)
+
+
+def _running(frame: FrameType) -> Callable[..., object] | None:
+    """Return the function that runs in a frame; operators and properties are none."""
+    name = frame.f_code.co_name
+    owner = frame.f_locals.get("self")
+    found: object = frame.f_globals.get(name) if owner is None else getattr(type(owner), name, None)
+    return found if callable(found) and not name.startswith("_") else None
+
+
+def _signature(function: Callable[..., object]) -> inspect.Signature | None:
+    """Return the parameters as one writes them, without types."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    shown = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    shown = shown[1:] if shown and shown[0].name == "self" else shown
+    return inspect.Signature(shown)

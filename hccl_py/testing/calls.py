@@ -1,0 +1,63 @@
+"""Calls as the testing kit makes them: legal, suitable, recorded."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hccl_py.enums import DataType, Mode, ReduceOp
+from hccl_py.errors import HcclError
+from hccl_py.executor import Executor
+from hccl_py.op_param import OpParam
+from hccl_py.operators import make_operator
+from hccl_py.orchestration.record import record
+from hccl_py.program.program import Program
+from hccl_py.topology import Topology
+from hccl_py.verify.sweeps.cases import Case
+
+__all__ = ["fitting", "instance", "is_legal", "recorded", "suits"]
+
+
+def instance(executor: Executor | type[Executor]) -> Executor:
+    """Return an executor, given as a class or as it is."""
+    return executor() if isinstance(executor, type) else executor
+
+
+def is_legal(op: OpParam, topology: Topology) -> bool:
+    """Whether HCCL would take the parameters."""
+    try:
+        make_operator(op.name).check(op, topology)
+    except HcclError:
+        return False
+    return True
+
+
+def suits(executor: Executor | type[Executor], op: OpParam, topology: Topology) -> bool:
+    """Whether the call is legal and the executor takes it."""
+    return is_legal(op, topology) and bool(instance(executor).suits(op, topology))
+
+
+def fitting(
+    what: str | Executor | type[Executor], topology: Topology, count: int = 1
+) -> list[OpParam]:
+    """Return the legal parameters of an op, or those that suit an executor; root 0 for ops with a
+    root.
+    """
+    name = what if isinstance(what, str) else what.op
+    operator = make_operator(name)
+    reduces = list(ReduceOp) if operator.reduces else [None]
+    root = 0 if getattr(operator, "rooted", False) else None
+    candidates = (
+        OpParam(name, count, dtype, reduce, root, mode, in_place)
+        for in_place, mode, reduce, dtype in product((False, True), Mode, reduces, DataType)
+    )
+    if isinstance(what, str):
+        return [op for op in candidates if is_legal(op, topology)]
+    return [op for op in candidates if suits(what, op, topology)]
+
+
+def recorded(executor: Executor | type[Executor], case: Case, *, by_rank: bool = False) -> Program:
+    """Record an executor for a call."""
+    operator = make_operator(case.op.name)
+    return record(
+        instance(executor), case.op, case.topology, operator, case.ccl_bytes, by_rank=by_rank
+    )

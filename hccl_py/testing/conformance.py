@@ -1,0 +1,296 @@
+"""The conformance suite: what every executor must hold, one property at a time.
+
+    check_executor(MyExecutor)      all of them; ConformanceError says what is wrong
+
+Four properties are views on one sweep over the calls that the executor suits: semantics, races,
+deadlock, resources. `batches` and `numeric` look at the same sweep's recordings and runs with data,
+`rounds` and `in_place` look closer where executors are often wrong, and `sync_deletion` turns the
+question round: is everything needed that the executor waits for?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from hccl_py.discovery import Registry
+from hccl_py.errors import HcclError, ParameterError, did_you_mean
+from hccl_py.executor import Executor
+from hccl_py.platforms import Adversary, Schedule
+from hccl_py.program.program import Program
+from hccl_py.testing.calls import recorded
+from hccl_py.testing.deletion import Deletions
+from hccl_py.testing.schedules import shortest
+from hccl_py.verify.classes import CLASSES
+from hccl_py.verify.finding import Report
+from hccl_py.verify.numeric import WrongResult, run_numeric
+from hccl_py.verify.subject import Options
+from hccl_py.verify.sweeps.cases import LARGE_CCL, Case, Cases
+from hccl_py.verify.sweeps.space import Space, space_of
+from hccl_py.verify.sweeps.sweep import RUN_WITH_DATA, verify_executor
+from hccl_py.verify.terminal import spell_report
+from hccl_py.verify.verifier import verify_program
+
+__all__ = [
+    "PROPERTIES",
+    "ConformanceError",
+    "InapplicableError",
+    "Property",
+    "Suite",
+    "check_executor",
+]
+
+SEEDS = 2
+"""Interleavings of every program of a sweep that run with data."""
+
+CLOSER = 10
+"""Calls that `rounds` and `in_place` look at."""
+
+GROUPS = {
+    "races": (
+        *("RACE_RW", "RACE_WW", "REDUCE_ORDER_NONDET", "RDMA_SOURCE_REUSE", "INPLACE_CLOBBER"),
+        *("STREAM_NOT_STARTED", "STREAM_NOT_JOINED", "CONNECTION_UNORDERED", "CONCURRENT_OPS"),
+        "REDUNDANT_SYNC",
+    ),
+    "deadlock": (
+        *("WAIT_WITHOUT_POST", "DEADLOCK_CYCLE", "UNMATCHED_POST", "NOTIFY_OVERRUN"),
+        "SILENT_RANK",
+    ),
+    "resources": (
+        *("NOTIFY_INDEX_OUT_OF_RANGE", "UNDECLARED_CHANNEL", "UNDECLARED_STREAM"),
+        *("RESOURCE_MISMATCH", "RESOURCE_EXCEEDED", "RESOURCE_UNUSED", "OUT_OF_BOUNDS"),
+        *("REMOTE_NOT_EXPORTED", "TRANSFER_TOO_LARGE", "UNSUPPORTED_INLINE_REDUCE", "UNALIGNED"),
+    ),
+}
+"""The classes of findings of each view; `semantics` has all others."""
+
+
+class ConformanceError(AssertionError):
+    """An executor does not hold a property; the text says what is wrong, for people."""
+
+
+class InapplicableError(Exception):
+    """None of the executor's calls has what a property is about; the text says what is missing."""
+
+
+class Suite:
+    """One executor and the calls to look at; what several properties need is computed once.
+
+    `kept` names synchronisation that stays although nothing needs it, with the reason: the author's
+    line as `file.py:line`, as the property's text has it.
+    """
+
+    def __init__(
+        self,
+        executor: Executor | type[Executor],
+        *,
+        cases: Cases | None = None,
+        kept: Mapping[str, str] | None = None,
+    ) -> None:
+        registered = Registry().add(executor, getattr(executor, "__module__", "the caller"))
+        self.executor = registered.executor
+        self.name = registered.name
+        self.cases = Cases() if cases is None else cases
+        self.kept = dict(kept or {})
+
+    @cached_property
+    def space(self) -> Space:
+        """The calls of the sweep, smallest first."""
+        return space_of(self.executor, self.cases)
+
+    @cached_property
+    def report(self) -> Report:
+        """The sweep's findings, with runs on data."""
+        return verify_executor(self.executor, self.cases, seeds=SEEDS)
+
+    def record(self, case: Case) -> Program:
+        """Record a call."""
+        return recorded(self.executor, case)
+
+
+@dataclass(frozen=True)
+class Property:
+    """Something that every executor must hold; `find` returns what is wrong, or an empty text."""
+
+    name: str
+    meaning: str
+    find: Callable[[Suite], str] = field(repr=False)
+
+    def check(self, suite: Suite) -> None:
+        """Raise ConformanceError where the executor does not hold it, InapplicableError where it
+        says nothing about the executor.
+        """
+        try:
+            if not suite.space.cases:
+                raise ConformanceError(spell_report(suite.report))
+            wrong = self.find(suite)
+        except HcclError as error:
+            raise ConformanceError(f"{suite.name} cannot be examined.\n{error}") from error
+        if wrong:
+            raise ConformanceError(f"{suite.name}[{self.name}]: not so: {self.meaning}.\n{wrong}")
+
+
+def check_executor(
+    executor: Executor | type[Executor],
+    *,
+    cases: Cases | None = None,
+    properties: Iterable[str] = (),
+    kept: Mapping[str, str] | None = None,
+) -> None:
+    """Check that an executor holds every property, or those that are named.
+
+    `cases` narrows the sweep, `kept` lists synchronisation that stays although nothing needs it, as
+    {"my_ring.py:31": "why"}. Raises ConformanceError with everything that is wrong.
+    """
+    suite, texts = Suite(executor, cases=cases, kept=kept), []
+    for chosen in _chosen(properties):
+        try:
+            chosen.check(suite)
+        except ConformanceError as error:
+            texts.append(str(error))
+        except InapplicableError:
+            continue
+    if texts:
+        raise ConformanceError("\n\n".join(dict.fromkeys(texts)))
+
+
+def _chosen(names: Iterable[str]) -> list[Property]:
+    known = {chosen.name: chosen for chosen in PROPERTIES}
+    for name in names:
+        if name not in known:
+            raise ParameterError(f"Property {name!r} is unknown.", did_you_mean(name, known))
+    return [known[name] for name in names] or list(PROPERTIES)
+
+
+# ---- views on the sweep ----
+
+
+def _view(suite: Suite, *names: str) -> str:
+    """Spell the errors of some classes."""
+    found = tuple(f for f in suite.report.errors if f.name in names)
+    return _only_errors(replace(suite.report, findings=found)) if found else ""
+
+
+def _only_errors(report: Report) -> str:
+    return spell_report(replace(report, findings=report.errors, failures=(), numeric=None))
+
+
+def _semantics(suite: Suite) -> str:
+    elsewhere = {name for names in GROUPS.values() for name in names}
+    return _view(suite, *(name for name in CLASSES if name not in elsewhere))
+
+
+def _batches(suite: Suite) -> str:
+    view = replace(suite.report, findings=(), numeric=None)
+    return spell_report(view) if view.failures else ""
+
+
+def _numeric(suite: Suite) -> str:
+    found = suite.report.numeric
+    if found is None or found.wrong is None:
+        return ""
+    cases = {case.text: case for case in suite.space.cases}
+    return _spell_wrong(suite, cases[found.wrong.case], found.wrong)
+
+
+# ---- a closer look ----
+
+
+def _rounds(suite: Suite) -> str:
+    several = [case for case in suite.space.cases if _takes_rounds(suite, case)]
+    if not several:
+        raise InapplicableError(f"{suite.name} does everything in one round")
+    return _closer(suite, several, lambda case: replace(case, ccl_bytes=LARGE_CCL))
+
+
+def _takes_rounds(suite: Suite, case: Case) -> bool:
+    try:
+        return suite.record(case).rounds > 1
+    except HcclError:
+        return True  # a closer look says why
+
+
+def _in_place(suite: Suite) -> str:
+    in_place = [case for case in suite.space.cases if case.op.in_place and not case.is_trivial]
+    if not in_place:
+        raise InapplicableError(f"{suite.name} takes no call in place")
+    return _closer(suite, in_place, lambda case: replace(case, op=replace(case.op, in_place=False)))
+
+
+def _closer(suite: Suite, cases: list[Case], plain: Callable[[Case], Case]) -> str:
+    """Look at some of the calls, from all over the list; return what is wrong with the first one
+    that is wrong, unless its plain twin is, too, and the sweep says so already.
+    """
+    for case in cases[:: -(-len(cases) // CLOSER)]:
+        wrong = _wrong(suite, case)
+        if wrong and (suite.report.ok or not _wrong(suite, plain(case))):
+            return wrong
+    return ""
+
+
+def _wrong(suite: Suite, case: Case) -> str:
+    """Return what the verifier finds in a call, or runs with data under every adversary."""
+    try:
+        program = suite.record(case)
+    except HcclError as error:
+        return f"{case.text}:\n{error}"
+    report = verify_program(program, Options(product=case.topology.product), case.text)
+    if not report.ok:
+        return _only_errors(report)
+    if program.task_count > RUN_WITH_DATA:
+        return ""
+    found = run_numeric(program, [Schedule(1, adversary) for adversary in Adversary])
+    return _spell_wrong(suite, case, found.wrong) if found.wrong is not None else ""
+
+
+def _spell_wrong(suite: Suite, case: Case, wrong: WrongResult) -> str:
+    """Say what is wrong in a run, with the shortest schedule that repeats it."""
+    program = suite.record(case)
+    schedule = shortest(lambda s: not run_numeric(program, [s]).ok, wrong.schedule)
+    found = run_numeric(program, [schedule]).wrong or wrong
+    return f"{case.text}:\n{found.message}\nunder {spell_schedule(schedule)}"
+
+
+def spell_schedule(schedule: Schedule) -> str:
+    """Return a schedule as one writes it in Python."""
+    adversary = f"Adversary.{schedule.adversary.name}"
+    if schedule.choices is None:
+        return f"Schedule({schedule.seed}, {adversary})"
+    random = schedule.adversary is Adversary.RANDOM
+    return f"Schedule(choices={schedule.choices}{'' if random else f', adversary={adversary}'})"
+
+
+def _sync_deletion(suite: Suite) -> str:
+    if not suite.report.ok:
+        return "Not tried: only what is right otherwise can miss something. Mend the rest first."
+    deletions = Deletions(suite.space.cases, suite.record, suite.kept)
+    return "\n".join(map(str, deletions.needless))
+
+
+PROPERTIES: tuple[Property, ...] = (
+    Property("semantics", "every byte of every output is right", _semantics),
+    Property(
+        "races",
+        "whatever touches the same memory is ordered",
+        lambda suite: _view(suite, *GROUPS["races"]),
+    ),
+    Property(
+        "deadlock",
+        "every wait gets its post, and every post its wait",
+        lambda suite: _view(suite, *GROUPS["deadlock"]),
+    ),
+    Property(
+        "resources",
+        "what is used was asked for, and exists",
+        lambda suite: _view(suite, *GROUPS["resources"]),
+    ),
+    Property("batches", "recording succeeds, in batches as rank by rank", _batches),
+    Property(
+        "rounds", "several rounds through small CCL buffers give what one round gives", _rounds
+    ),
+    Property("in_place", "with IN and OUT in the same memory, results are the same", _in_place),
+    Property("numeric", "runs with data are right in every interleaving", _numeric),
+    Property("sync_deletion", "synchronisation that is deleted is missed", _sync_deletion),
+)
+"""Every property, in the order in which a suite checks them."""

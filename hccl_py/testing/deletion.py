@@ -1,0 +1,158 @@
+"""Is all of an executor's synchronisation needed? Each line is deleted in turn, and must be missed.
+
+A mutant is noticed where the verifier finds something worse than a hint that it does not find in
+the intact program. One that goes unnoticed in every call is fine only if all that it deletes is
+listed as REDUNDANT_SYNC there. Calls come smallest first, and what one call has noticed is not
+tried again, so that most mutants are verified once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from hccl_py.enums import TaskKind
+from hccl_py.program.describe import spell_line_of
+from hccl_py.program.link import Queues, queues_of
+from hccl_py.program.program import Program
+from hccl_py.testing.mutation import Mutant, sync_mutants, words_of_line
+from hccl_py.verify.classes import Severity
+from hccl_py.verify.finding import Report, TaskAt
+from hccl_py.verify.sweeps.cases import Case
+from hccl_py.verify.verifier import verify_program
+
+__all__ = ["Deletions", "Intact", "Unnoticed", "small_cases"]
+
+MOST_RANKS = 6
+"""Ranks up to which all layouts are tried; an executor that needs more gets its smallest one."""
+
+
+class Deletions:
+    """Which mutants of a few calls are noticed, and which are missed by nobody.
+
+    `kept` names lines, as file.py:number, whose synchronisation is not deleted.
+    """
+
+    def __init__(
+        self,
+        cases: Iterable[Case],
+        record: Callable[[Case], Program],
+        kept: Iterable[str] = (),
+    ) -> None:
+        self.noticed: set[str] = set()
+        self.unnoticed: dict[str, Unnoticed] = {}
+        self._kept = tuple(kept)
+        for case in small_cases(cases):
+            self._try(case, Intact(record(case)))
+
+    @property
+    def needless(self) -> list[Unnoticed]:
+        """What an author could delete.
+
+        The parts of one call that posts and waits, as `exchange` does, are no author's to delete:
+        they count as one.
+        """
+        return [found for found in self.unnoticed.values() if not self._is_part(found.mutant)]
+
+    def _try(self, case: Case, intact: Intact) -> None:
+        for mutant in sync_mutants(intact.program):
+            if mutant.words in self.noticed or self._is_kept(mutant):
+                continue
+            if intact.notices(mutant):
+                self.noticed.add(mutant.words)
+                self.unnoticed.pop(mutant.words, None)
+            elif not intact.lists(mutant):
+                self.unnoticed.setdefault(mutant.words, Unnoticed(mutant, case)).calls += 1
+
+    def _is_part(self, mutant: Mutant) -> bool:
+        return len(mutant.lines) == 1 and words_of_line(mutant.lines[0]) in self.noticed
+
+    def _is_kept(self, mutant: Mutant) -> bool:
+        """Whether one of the lines, as folder/file.py:number, is listed with or without folder."""
+        return any(f"/{line}".endswith(f"/{k}") for line in mutant.lines for k in self._kept)
+
+
+@dataclass
+class Unnoticed:
+    """A mutant that nobody misses: the smallest call, and in how many calls."""
+
+    mutant: Mutant
+    case: Case
+    calls: int = 0
+
+    def __str__(self) -> str:
+        calls = f"{self.calls} call{'s' if self.calls > 1 else ''}"
+        return (
+            f"{self.mutant.words}: delete that, and nothing goes wrong in {calls}, the smallest of "
+            f"them {self.case.text}. Nothing that conflicts is ordered by it; remove it or say why "
+            f'it stays: kept={{"{self.mutant.lines[0]}": "..."}}.'
+        )
+
+
+def small_cases(cases: Iterable[Case]) -> Iterator[Case]:
+    """Yield the first call of every kind that is small and leaves no rank without data.
+
+    Of a kind are calls with the same layout, links, mode, size of CCL buffers and way to reduce.
+    """
+    full = [case for case in cases if not case.is_trivial and _fills(case)]
+    most = max(MOST_RANKS, min((case.topology.size for case in full), default=0))
+    seen = set()
+    for case in full:
+        op, topology = case.op, case.topology
+        inline = topology.product.reduces_inline(op.dtype, op.reduce)
+        kind = topology.servers, topology.product.level0, op.mode, case.ccl_bytes, inline
+        if topology.size <= most and kind not in seen:
+            seen.add(kind)
+            yield case
+
+
+def _fills(case: Case) -> bool:
+    """Whether a split, at multiples of 128 bytes, gives every rank a part."""
+    return case.op.size > 128 * (case.topology.size - 1)
+
+
+class Intact:
+    """A program as it was recorded, to hold its mutants against."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    @cached_property
+    def report(self) -> Report:
+        """What the verifier finds in it."""
+        return verify_program(self.program)
+
+    def notices(self, mutant: Mutant) -> bool:
+        """Whether the verifier finds more wrong without the mutant's tasks."""
+        report = verify_program(mutant.of(self.program))
+        return not report.ok or not _bad(report) <= _bad(self.report)
+
+    def lists(self, mutant: Mutant) -> bool:
+        """Whether all that the mutant deletes is listed as redundant, as far as a line's counts
+        can tell.
+        """
+        tasks = self.program.tasks
+        waits = mutant.rows[tasks.kind[mutant.rows] == TaskKind.NOTIFY_WAIT]
+        deleted = Counter(spell_line_of(self.program, row) for row in waits.tolist())
+        named, counted = Counter[str](), Counter[str]()
+        for finding in self.report.of_class("REDUNDANT_SYNC"):
+            line = finding.source or ""
+            named[line] += self._row(finding.tasks[0]) in mutant.rows
+            counted[line] += 1 + finding.more
+        return all(named[line] and counted[line] >= n for line, n in deleted.items())
+
+    def _row(self, task: TaskAt) -> int:
+        queues = self._queues
+        return int(
+            queues.rows[queues.first[task.rank * self.program.streams + task.stream] + task.index]
+        )
+
+    @cached_property
+    def _queues(self) -> Queues:
+        return queues_of(self.program)
+
+
+def _bad(report: Report) -> set[str]:
+    return {finding.name for finding in report if finding.severity > Severity.HINT}

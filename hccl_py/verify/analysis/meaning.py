@@ -1,0 +1,181 @@
+"""What an op means: which bytes of which input belong where in the outputs.
+
+One row per range of an output: it holds the bytes of one rank's input, or the reduction of all
+ranks' inputs. All ops of HCCL are here, v-ops with their counts and displacements. What stands in
+no row is open: the output of ranks that are not the root, gaps between displaced blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from hccl_py.op_param import OpParam
+from hccl_py.values import IntArray
+
+__all__ = ["EVERYONE", "Expected", "expected_ranges", "in_place_offsets"]
+
+EVERYONE = -1
+"""As a source: the reduction of all ranks' inputs."""
+
+Row = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """Bytes start .. stop of OUT of `rank` hold those from `offset` of IN of `source`."""
+
+    rank: IntArray
+    start: IntArray
+    stop: IntArray
+    source: IntArray
+    offset: IntArray
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+
+def expected_ranges(op: OpParam, ranks: int) -> Expected:
+    """Return what the outputs of an op must hold, without empty rows."""
+    table = np.array(_MEANINGS[op.name](op, ranks), np.int64).reshape(-1, 5)
+    rank, start, size, source, offset = table[table[:, 2] > 0].T
+    return Expected(rank, start, start + size, source, offset)
+
+
+def in_place_offsets(op: OpParam, ranks: int) -> list[tuple[str, IntArray]]:
+    """Return the ways in which IN and OUT may share memory: a name, and where OUT begins in IN of
+    each rank.
+
+    HCCL demands the same pointers. Where the sizes differ, frameworks also give each rank its own
+    slot of the larger buffer.
+    """
+    zero = np.zeros(ranks, np.int64)
+    slots = np.arange(ranks, dtype=np.int64) * op.size
+    ways = [("IN and OUT begin at the same address", zero)]
+    if op.name == "all_gather" and ranks > 1:
+        ways.append(("IN is the rank's own slot of OUT", -slots))
+    if op.name == "reduce_scatter" and ranks > 1:
+        ways.append(("OUT is the rank's own slot of IN", slots))
+    return ways
+
+
+def _rows(*columns: int | IntArray) -> IntArray:
+    return np.stack(np.broadcast_arrays(*columns), axis=-1).reshape(-1, 5)
+
+
+def _everyone(ranks: int) -> IntArray:
+    return np.arange(ranks, dtype=np.int64)
+
+
+def _all_reduce(op: OpParam, ranks: int) -> IntArray:
+    return _rows(_everyone(ranks), 0, op.size, EVERYONE, 0)
+
+
+def _all_gather(op: OpParam, ranks: int) -> IntArray:
+    rank, source = _everyone(ranks)[:, None], _everyone(ranks)
+    return _rows(rank, source * op.size, op.size, source, 0)
+
+
+def _reduce_scatter(op: OpParam, ranks: int) -> IntArray:
+    rank = _everyone(ranks)
+    return _rows(rank, 0, op.size, EVERYONE, rank * op.size)
+
+
+def _broadcast(op: OpParam, ranks: int) -> IntArray:
+    return _rows(_everyone(ranks), 0, op.size, _root(op), 0)
+
+
+def _reduce(op: OpParam, ranks: int) -> IntArray:
+    return _rows(_root(op), 0, op.size, EVERYONE, 0)
+
+
+def _scatter(op: OpParam, ranks: int) -> IntArray:
+    rank = _everyone(ranks)
+    return _rows(rank, 0, op.size, _root(op), rank * op.size)
+
+
+def _gather(op: OpParam, ranks: int) -> IntArray:
+    source = _everyone(ranks)
+    return _rows(_root(op), source * op.size, op.size, source, 0)
+
+
+def _all_to_all(op: OpParam, ranks: int) -> IntArray:
+    rank, source = _everyone(ranks)[:, None], _everyone(ranks)
+    return _rows(rank, source * op.size, op.size, source, rank * op.size)
+
+
+def _all_gather_v(op: OpParam, ranks: int) -> IntArray:
+    counts, displs = _blocks(op, ranks)
+    rank, source = _everyone(ranks)[:, None], _everyone(ranks)
+    return _rows(rank, displs * op.unit, counts * op.unit, source, 0)
+
+
+def _reduce_scatter_v(op: OpParam, ranks: int) -> IntArray:
+    counts, displs = _blocks(op, ranks)
+    return _rows(_everyone(ranks), 0, counts * op.unit, EVERYONE, displs * op.unit)
+
+
+def _all_to_all_v(op: OpParam, ranks: int) -> IntArray:
+    """`matrix[i][j]` elements go from i to j; without displacements, blocks are packed."""
+    sends = np.array(op.matrix or op.counts, np.int64).reshape(ranks, ranks)
+    from_, to = _packed(sends), _packed(sends.T)
+    displs = np.array(op.displs, np.int64).reshape(ranks, -1) if op.displs else None
+    if displs is not None:
+        from_ = displs[:, :ranks]
+        to = displs[:, ranks:] if displs.shape[1] > ranks else to
+    rank, source = _everyone(ranks)[:, None], _everyone(ranks)
+    return _rows(rank, to * op.unit, sends.T * op.unit, source, from_.T * op.unit)
+
+
+def _pairs(op: OpParam, ranks: int) -> Sequence[Row]:
+    """Messages are packed at both ends in the order in which they are listed."""
+    pairs = op.pairs or tuple((rank, (rank + 1) % ranks) for rank in range(ranks))
+    sent, received = [0] * ranks, [0] * ranks
+    rows = []
+    for source, rank, *count in pairs:
+        size = (count[0] if count else op.count) * op.unit
+        rows.append((rank, received[rank], size, source, sent[source]))
+        sent[source] += size
+        received[rank] += size
+    return rows
+
+
+def _nothing(op: OpParam, ranks: int) -> Sequence[Row]:
+    return ()
+
+
+def _root(op: OpParam) -> int:
+    return 0 if op.root is None else op.root
+
+
+def _blocks(op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
+    counts = op.counts or (op.count,) * ranks
+    displs = op.displs or tuple(accumulate(counts[:-1], initial=0))
+    return np.array(counts, np.int64), np.array(displs, np.int64)
+
+
+def _packed(sizes: IntArray) -> IntArray:
+    """Return where each entry of a row begins when they lie side by side."""
+    return np.cumsum(sizes, axis=1) - sizes
+
+
+_MEANINGS: dict[str, Callable[[OpParam, int], Sequence[Row] | IntArray]] = {
+    "all_gather": _all_gather,
+    "all_gather_v": _all_gather_v,
+    "all_reduce": _all_reduce,
+    "all_to_all": _all_to_all,
+    "all_to_all_v": _all_to_all_v,
+    "all_to_all_vc": _all_to_all_v,
+    "barrier": _nothing,
+    "batch_send_recv": _pairs,
+    "broadcast": _broadcast,
+    "gather": _gather,
+    "reduce": _reduce,
+    "reduce_scatter": _reduce_scatter,
+    "reduce_scatter_v": _reduce_scatter_v,
+    "scatter": _scatter,
+    "send_recv": _pairs,
+}

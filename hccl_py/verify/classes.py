@@ -1,0 +1,85 @@
+"""The classes of findings: stable names, how bad each is, and what it means in one line."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+__all__ = ["CLASSES", "FindingClass", "Severity"]
+
+
+class Severity(IntEnum):
+    """How bad a finding is: only errors make a report fail."""
+
+    HINT = 0
+    WARNING = 1
+    ERROR = 2
+
+    @property
+    def spelling(self) -> str:
+        """The severity as written in every output."""
+        return self.name.lower()
+
+
+class FindingClass(NamedTuple):
+    """A class of findings."""
+
+    name: str
+    severity: Severity
+    meaning: str
+
+
+def _classes(severity: Severity, **meanings: str) -> dict[str, FindingClass]:
+    return {name: FindingClass(name, severity, meaning) for name, meaning in meanings.items()}
+
+
+CLASSES: dict[str, FindingClass] = {
+    **_classes(
+        Severity.ERROR,
+        SILENT_RANK="a rank that issues nothing although the op needs it",
+        WAIT_WITHOUT_POST="a wait whose notify never gets enough posts",
+        DEADLOCK_CYCLE="waits that form a cycle",
+        UNMATCHED_POST="a post that nobody consumes: it breaks the next op",
+        NOTIFY_OVERRUN="a notify used again before its last use is known to be over",
+        NOTIFY_INDEX_OUT_OF_RANGE="a notify beyond those that were requested",
+        UNDECLARED_CHANNEL="a transport that was never requested",
+        UNDECLARED_STREAM="a stream that was never requested",
+        RESOURCE_MISMATCH="two ends of a transport that were not requested alike",
+        RESOURCE_EXCEEDED="more resources than the product has",
+        CONCURRENT_OPS="two ops of one communicator on unordered streams",
+        CONNECTION_UNORDERED="two unordered streams of a rank on one RDMA connection",
+        STREAM_NOT_STARTED="a sub stream that works before main started it",
+        STREAM_NOT_JOINED="a sub stream that works after main's last task",
+        RACE_RW="a read and a write of the same memory, in no order",
+        RACE_WW="two writes of the same memory, in no order",
+        RDMA_SOURCE_REUSE="memory that is overwritten before RDMA is known to have sent it",
+        INPLACE_CLOBBER="input that is overwritten before its last use when IN is OUT",
+        OUT_OF_BOUNDS="a slice beyond its buffer",
+        REMOTE_NOT_EXPORTED="memory of a peer that its transport does not export",
+        TRANSFER_TOO_LARGE="one task beyond what the product's hardware takes",
+        UNSUPPORTED_INLINE_REDUCE="an inline reduce that the product's hardware cannot do",
+        SELF_OVERLAP="source and destination of one task overlap",
+        SLICE_LEN_MISMATCH="source and destination of one task differ in length",
+        DTYPE_MISMATCH="a reduction of another data type than the op's, or of parts of elements",
+        READ_UNDEFINED="a read of memory that nobody wrote",
+        REDUCE_INTO_UNDEFINED="a reduction into memory that nobody wrote",
+        OUTPUT_MISSING="output that nobody wrote",
+        WRONG_SOURCE="output with another rank's data",
+        WRONG_OFFSET="output with the right rank's data, from the wrong place",
+        WRONG_REDUCE_OP="a reduction with another op than the call's",
+        MISSING_CONTRIBUTION="a rank that is absent from a reduction",
+        DOUBLE_CONTRIBUTION="a rank that counts more than once in a reduction",
+    ),
+    **_classes(
+        Severity.WARNING,
+        REDUCE_ORDER_NONDET="unordered sums in floating point: the last bit varies from run to run",
+    ),
+    **_classes(
+        Severity.HINT,
+        RESOURCE_UNUSED="requested, never used",
+        UNALIGNED="a slice off the product's preferred alignment",
+        REDUNDANT_SYNC="a synchronisation that others imply",
+        DEAD_TRANSFER="data that is moved and never read",
+    ),
+}
+"""Every class by name, worst first; the order of a report."""

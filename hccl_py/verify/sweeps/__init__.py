@@ -1,0 +1,1 @@
+"""Verifying an executor on a selection of all the calls that it suits."""

@@ -1,0 +1,115 @@
+"""The calls on which an executor is verified: one of them, and what a user narrows them to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from hccl_py.enums import DataType, Mode, ReduceOp
+from hccl_py.op_param import OpParam
+from hccl_py.topology.presets import DEFAULT_PRESET
+from hccl_py.topology.topology import Topology
+
+__all__ = ["LARGE_CCL", "SMALL_CCL", "Case", "Cases"]
+
+SMALL_CCL = 32 << 10
+"""So small that little data takes several rounds; HCCL's executors need 16 KiB of head-room."""
+
+LARGE_CCL = 200 << 20
+"""HCCL_BUFFSIZE's default: what `hccl-py run` takes."""
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Narrows a sweep; what is empty or None stays the sweep's own choice.
+
+    `ranks` keeps the sweep's layouts of so many ranks and adds the one that `hccl-py run --ranks`
+    takes; `servers`, `devices` and `topology` are those of `hccl-py run`. `buffsize` is in MB.
+    """
+
+    ranks: tuple[int, ...] = ()
+    servers: int | None = None
+    devices: int | None = None
+    topology: str | None = None
+    counts: tuple[int, ...] = ()
+    dtypes: tuple[DataType, ...] = ()
+    reduce_ops: tuple[ReduceOp, ...] = ()
+    modes: tuple[Mode, ...] = ()
+    roots: tuple[int, ...] = ()
+    in_place: bool | None = None
+    buffsize: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One call: what `record` takes besides the executor."""
+
+    topology: Topology
+    op: OpParam
+    ccl_bytes: int
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether there is nothing to communicate: one rank, or no data."""
+        return self.topology.size == 1 or not self.op.count
+
+    @cached_property
+    def text(self) -> str:
+        """The call in words; different calls have different texts."""
+        op, preset = self.op, self.topology.product.name
+        reduce = f" {op.reduce.spelling}" if op.reduce is not None else ""
+        words = [self._layout, f"count {op.count}", f"{op.dtype.value}{reduce}", op.mode.value]
+        if op.root is not None:
+            words.append(f"root {op.root}")
+        if op.in_place:
+            words.append("in place")
+        if preset != DEFAULT_PRESET:
+            words.append(preset)
+        if self.ccl_bytes != LARGE_CCL:
+            words.append(f"CCL buffers of {self.ccl_bytes >> 10} KiB")
+        return ", ".join(words)
+
+    @cached_property
+    def options(self) -> str:
+        """The options of `hccl-py check` that narrow a sweep to this case and its like."""
+        op, servers = self.op, self.topology.servers
+        words = [f"--topology {self.topology.product.name}", f"--count {op.count}"]
+        if len(servers) > 1 and self.topology.is_even:
+            words.insert(0, f"--servers {len(servers)} --devices {servers[0]}")
+        else:
+            words.insert(0, f"--ranks {self.topology.size}")
+        words.append(f"-d {op.dtype.value} --mode {op.mode.value}")
+        if op.reduce is not None:
+            words.append(f"-o {op.reduce.spelling}")
+        if op.root is not None:
+            words.append(f"-r {op.root}")
+        if op.in_place:
+            words.append("--in-place")
+        return " ".join(words)
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """Sorts cases, smallest first: what has less ranks, rounds, data and extras."""
+        op, topology = self.op, self.topology
+        return (
+            topology.size,
+            self.ccl_bytes < LARGE_CCL,
+            op.size,
+            len(topology.servers),
+            not topology.is_even,
+            topology.product.name != DEFAULT_PRESET,
+            op.mode is not Mode.OP_BASE,
+            op.in_place,
+            op.root or 0,
+            self.text,
+        )
+
+    @property
+    def _layout(self) -> str:
+        servers, size = self.topology.servers, self.topology.size
+        ranks = f"{size} rank{'s' if size > 1 else ''}"
+        if len(servers) == 1:
+            return ranks
+        if self.topology.is_even:
+            return f"{ranks} ({len(servers)} servers x {servers[0]})"
+        return f"{ranks} (servers of {' + '.join(map(str, servers))})"

@@ -1,0 +1,96 @@
+"""Few rows in which every two choices meet: pairwise covering, as testers of many options use it.
+
+Defects mostly need one or two things to come together (an odd rank count, a root, a short tail).
+Where a full product would take tens of thousands of calls, some two hundred hold every pair.
+Greedy, after Cohen et al., "The AETG system", 1997: each row starts from a pair that is still
+missing, and of a few random completions takes the one that brings most other pairs.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import TypeAlias
+
+__all__ = ["Row", "covering", "pairs_of"]
+
+Row: TypeAlias = tuple[int, ...]
+"""The number of the chosen value on every axis."""
+
+Pair: TypeAlias = tuple[int, int, int, int]
+"""(axis, value, later axis, value)."""
+
+COMPLETIONS = 16
+
+
+def pairs_of(row: Row) -> Iterator[Pair]:
+    """Yield every two choices of a row."""
+    for (a, x), (b, y) in combinations(enumerate(row), 2):
+        yield a, x, b, y
+
+
+def covering(bases: Sequence[Row], free: Sequence[int]) -> list[Row]:
+    """Return rows base + (one value per free axis) that hold every pair that any such row holds.
+
+    `bases` lists the legal choices on the first axes, `free` the sizes of the other axes, which go
+    with everything. The same arguments give the same rows.
+    """
+    search = _Search(bases, free)
+    rows = []
+    for pair in search.wanted:
+        if pair in search.missing:
+            row = search.best_row(pair)
+            search.missing.difference_update(pairs_of(row))
+            rows.append(row)
+    return rows
+
+
+class _Search:
+    """The pairs that are still missing, and the bases by what they hold."""
+
+    def __init__(self, bases: Sequence[Row], free: Sequence[int]) -> None:
+        self._bases = bases
+        self._free = free
+        self._width = len(bases[0]) if bases else 0
+        self._random = random.Random(0)
+        self._holding: dict[tuple[int, ...], list[Row]] = defaultdict(list)
+        for base in bases:
+            for pair in pairs_of(base):
+                self._holding[pair].append(base)
+            for choice in enumerate(base):
+                self._holding[choice].append(base)
+        self.wanted = list(self._all_pairs()) if bases else []
+        self.missing = set(self.wanted)
+
+    def best_row(self, pair: Pair) -> Row:
+        """Return a row with this pair that holds many missing ones."""
+        completions = [self._complete(pair) for _ in range(COMPLETIONS)]
+        return max(completions, key=lambda row: sum(p in self.missing for p in pairs_of(row)))
+
+    def _complete(self, pair: Pair) -> Row:
+        fixed = {pair[0]: pair[1], pair[2]: pair[3]}
+        based = tuple(n for choice in fixed.items() if choice[0] < self._width for n in choice)
+        bases = self._holding[based] if based else self._bases
+        free = (
+            fixed.get(self._width + axis, self._draw(size)) for axis, size in enumerate(self._free)
+        )
+        return (*bases[self._draw(len(bases))], *free)
+
+    def _draw(self, size: int) -> int:
+        return int(self._random.random() * size)
+
+    def _all_pairs(self) -> Iterator[Pair]:
+        """Yield the pairs of bases and free axes, bases' own last."""
+        choices = [key for key in self._holding if len(key) == 2]
+        free = [(self._width + a, n) for a, size in enumerate(self._free) for n in range(size)]
+        for choice in choices:
+            for other in free:
+                yield (*choice, *other)
+        for one, other in combinations(free, 2):
+            if one[0] != other[0]:
+                yield (*one, *other)
+        for pair in self._holding:
+            if len(pair) == 4:
+                yield pair

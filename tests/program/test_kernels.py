@@ -1,0 +1,48 @@
+"""When a kernel runs compiled, and that helpers come along."""
+
+import numpy as np
+import pytest
+
+from hccl_py.program.kernels import WORTH_CALLING, WORTH_COMPILING, Kernel
+
+
+def doubled(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
+    total = 0
+    for value in values:
+        total += twice(int(value))
+    return total
+
+
+def twice(value: int) -> int:
+    return 2 * value
+
+
+def fresh(*, allocates: bool = True) -> Kernel[..., int]:
+    return Kernel(doubled, lambda: (twice,), allocates=allocates)
+
+
+@pytest.mark.parametrize("allocates", [True, False])
+def test_the_compiled_form_means_the_same(allocates: bool) -> None:
+    kernel, values = fresh(allocates=allocates), np.arange(100)
+    assert kernel.compiled(values) == kernel.plain(values) == 9900
+
+
+def test_small_loops_run_plain_until_they_have_cost_as_much_as_compiling() -> None:
+    kernel = fresh()
+    for _ in range(10):
+        assert kernel.sized(WORTH_COMPILING // 10 - 1) is kernel.plain
+    assert kernel.sized(WORTH_COMPILING // 10) is kernel.compiled
+    assert kernel.sized(1) is kernel.compiled
+
+
+def test_what_is_loaded_is_used_for_small_loops_too() -> None:
+    kernel = fresh()
+    assert kernel.sized(WORTH_COMPILING) is kernel.compiled
+    assert kernel.sized(WORTH_CALLING) is kernel.compiled
+    assert kernel.sized(WORTH_CALLING - 1) is kernel.plain
+
+
+def test_numba_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    kernel = fresh()
+    assert kernel.sized(1 << 40) is kernel.plain

@@ -1,0 +1,44 @@
+"""The executors that come with hccl-py pass the suite that authors are held to."""
+
+from functools import cache
+
+import pytest
+
+from hccl_executors import EXECUTORS
+from hccl_py.executor import Executor
+from hccl_py.testing import PROPERTIES, Property, Suite
+from hccl_py.testing.conformance import InapplicableError
+from hccl_py.testing.deletion import Deletions
+
+
+@cache
+def suite_of(executor: type[Executor]) -> Suite:
+    return Suite(executor)
+
+
+@pytest.mark.parametrize("chosen", PROPERTIES, ids=lambda chosen: chosen.name)
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_property(executor: type[Executor], chosen: Property) -> None:
+    try:
+        chosen.check(suite_of(executor))
+    except InapplicableError as reason:
+        pytest.fail(f"every property says something about every executor here, but: {reason}")
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_all_synchronisation_between_ranks_is_missed(executor: type[Executor]) -> None:
+    suite = suite_of(executor)
+    deletions = Deletions(suite.space.cases, suite.record)
+    assert "all synchronisation between ranks" in deletions.noticed
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_of_an_exchange_only_one_answer_could_go(executor: type[Executor]) -> None:
+    """Over RDMA, a step of reduce-scatter ends with a DataAck that the all-gather's imply: nothing
+    before those touches what was sent.
+    """
+    suite = suite_of(executor)
+    found = Deletions(suite.space.cases, suite.record).unnoticed.values()
+    assert [each.mutant.words.partition(" ")[0] for each in found] == (
+        ["DataAck"] if executor.__name__ == "AllReduceComm" else []
+    )
