@@ -48,7 +48,10 @@ class Unsuitable:
 
 def require(*demands: tuple[bool, str]) -> bool | Unsuitable:
     """Return True if all demands hold, otherwise the first reason against; for use in `suits`."""
-    for holds, reason in demands:
+    for demand in demands:
+        if not (isinstance(demand, tuple) and len(demand) == 2):
+            raise TypeError(f"require() takes pairs (condition, reason), not {demand!r}")
+        holds, reason = demand
         if not holds:
             return Unsuitable(reason)
     return True

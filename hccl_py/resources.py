@@ -40,7 +40,7 @@ class ResourceRequest:
 
     `notifies` defaults to HCCL's two per sub stream (main wakes it, it reports back). `max_count`
     is how many elements of the op's count one round can take; None means that one round takes
-    everything.
+    everything, and so does graph mode, which works in user memory.
     """
 
     planes: tuple[PlaneRequest, ...] = ()

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from contextlib import redirect_stdout
+from types import ModuleType
 from typing import Any
 
 from hccl_py.errors import ParameterError, did_you_mean
@@ -14,20 +15,29 @@ __all__ = ["author_class"]
 
 
 def author_class(name: str, what: str) -> Any:
-    """Import the class that `module:Class` names; `what` says in errors where the name stood."""
+    """Import the class, or an executor made of one, that `module:Class` names; `what` says in
+    errors where the name stood.
+    """
     module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute.isidentifier():
+    if not module_name or not module_name.isprintable() or not attribute.isidentifier():
         raise ParameterError(
             f"{what} {name!r} is not module:Class.",
             f"For example {what} my_ring:MyRing, where my_ring.py lies in this folder.",
         )
     module = _imported(module_name)
     if not hasattr(module, attribute):
-        classes = [n for n, value in vars(module).items() if isinstance(value, type)]
+        raise ParameterError(f"Module {module_name} has no {attribute}.", _near(attribute, module))
+    found = getattr(module, attribute)
+    if not isinstance(found, type) and not hasattr(type(found), "orchestrate"):
         raise ParameterError(
-            f"Module {module_name} has no {attribute}.", did_you_mean(attribute, classes)
+            f"{what} {name!r} is no class, but a {type(found).__name__}.", _near(attribute, module)
         )
-    return getattr(module, attribute)
+    return found
+
+
+def _near(name: str, module: ModuleType) -> str:
+    """Return a hint with the nearest classes of a module, or all of them."""
+    return did_you_mean(name, [n for n, v in vars(module).items() if isinstance(v, type)])
 
 
 def _imported(name: str) -> Any:

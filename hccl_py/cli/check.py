@@ -4,8 +4,9 @@ them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,7 +43,7 @@ def check(
     ],
     repeat: Annotated[
         int,
-        typer.Option("--repeat", metavar="N", min=1, help="Copies of the op back to back."),
+        typer.Option("--repeat", metavar="N", min=1, max=64, help="Copies of the op, 1 to 64."),
     ] = 2,
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Input and output in the same memory.")
@@ -84,7 +85,9 @@ def check(
     failed: list[HcclError] = []
     for target in found:
         try:
-            shown.add(_verified(target, cases, options, SEEDS if numeric else 0))
+            with redirect_stdout(sys.stderr):  # what an executor prints is none of our results
+                report = _verified(target, cases, options, SEEDS if numeric else 0)
+            shown.add(report)
         except HcclError as error:  # the other targets are still verified
             failed.append(error)
     shown.end(len(failed))
@@ -111,12 +114,13 @@ class _Text:
 
     def add(self, report: Report) -> None:
         """Print a report."""
+        from hccl_py.program.files import spell_path
         from hccl_py.verify.terminal import draw_report
 
         if self._verdicts:
             self._screen.show()
         self._verdicts.append(report.ok)
-        for line in draw_report(report, self._pen):
+        for line in draw_report(report.renamed(spell_path(report.target)), self._pen):
             self._screen.show(line.text, style=line.style)
 
     def end(self, failed: int) -> None:
@@ -169,13 +173,14 @@ def _targets(names: list[str], max_size: str | None, narrowing: Narrowing) -> li
     from hccl_py.cli.sizes import parse_size
     from hccl_py.cli.targets import find_targets
     from hccl_py.errors import ParameterError
+    from hccl_py.program.files import spell_path
 
     limit = None if max_size is None else parse_size(max_size, "--max-size")
     found, problems = find_targets(names, limit)
     _raise_last(problems)
     if narrowing.is_given and all(target.is_program for target in found):
         raise ParameterError(
-            f"There is no sweep to narrow: {found[0].name} is one program.",
+            f"There is no sweep to narrow: {spell_path(found[0].name)} is one program.",
             "Leave the options from --ranks on out, or name an executor.",
         )
     return found

@@ -14,7 +14,7 @@ from hccl_py.discovery import Registry, installed_executors
 from hccl_py.errors import HcclError, ParameterError, did_you_mean
 from hccl_py.executor import Executor
 from hccl_py.operators import OPERATORS
-from hccl_py.program.files import load, read_npz
+from hccl_py.program.files import load, read_npz, spell_path
 from hccl_py.program.program import Program
 
 __all__ = ["Target", "find_targets"]
@@ -38,18 +38,18 @@ class Target:
 def find_targets(
     names: Iterable[str], max_bytes: int | None = None
 ) -> tuple[list[Target], list[HcclError]]:
-    """Return the targets, each once, and what is wrong with names and files.
+    """Return the targets, one for each name or more, and what is wrong with names and files.
 
     A name is a file if it ends like one; else an op, an executor or module:Class; else any file.
     """
-    found: dict[str, Target] = {}
+    found: list[Target] = []
     problems = []
     for name in names:
         try:
-            found |= {target.name: target for target in _find(name, max_bytes)}
+            found += _find(name, max_bytes)
         except HcclError as error:
             problems.append(error)
-    return list(found.values()), problems
+    return found, problems
 
 
 def _find(name: str, max_bytes: int | None) -> Iterator[Target]:
@@ -94,7 +94,7 @@ def _file(name: str, max_bytes: int | None) -> Target:
 
 def _near(name: str, registry: Registry) -> str:
     """Return a hint with the nearest ops, executors and program files."""
-    near = difflib.get_close_matches(name, _files_beside(name), n=3, cutoff=0.5)
+    near = map(spell_path, difflib.get_close_matches(name, _files_beside(name), n=3, cutoff=0.5))
     return did_you_mean(name, [*OPERATORS, *registry.executors, *near])
 
 

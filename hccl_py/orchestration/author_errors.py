@@ -21,7 +21,7 @@ _BAD_CALL = re.compile(r"([\w.<>]+)\(\) (?:got|missing|takes)\b")
 _BAD_KEYWORD = re.compile(r"got an unexpected keyword argument '(\w+)'")
 
 
-def author_error(what: str, ids: IntArray, error: Exception) -> OrchestrationError:
+def author_error(what: str, ids: IntArray, error: BaseException) -> OrchestrationError:
     """Turn an exception of an author's code into an error that names the line."""
     told = told_of(error)
     return OrchestrationError(

@@ -118,6 +118,7 @@ class Rank(Generic[In, Out]):
         self.main = Stream(recorder, 0)
         self._in_place = op.in_place
         self._request = request
+        self._is_forked = False
 
     @cached_property
     def flat(self) -> Plane:
@@ -157,6 +158,13 @@ class Rank(Generic[In, Out]):
         declared = len(self.subs)
         needed = declared if count is None else operator.index(count)
         self._check_fork(needed, declared)
+        if self._is_forked and needed:
+            raise orchestration_error(
+                "fork() inside of fork() would wake the same sub streams again",
+                "Order further streams by hand: rank.subs, rank.notifies, stream.post and wait.",
+                finding="NOTIFY_OVERRUN",
+            )
+        self._is_forked = needed > 0 or self._is_forked
         subs = self.subs[:needed]
         done, wake = self.notifies[:needed], self.notifies[declared : declared + needed]
         for notify in wake:
@@ -168,6 +176,7 @@ class Rank(Generic[In, Out]):
             sub.post(notify)
         for notify in done:
             self.main.wait(notify)
+        self._is_forked = False
 
     def stage_in(self) -> Region:
         """Put this round's input where peers can reach it and it may be changed; return that

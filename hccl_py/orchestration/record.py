@@ -136,7 +136,7 @@ def _in_batches(
         except HcclError as error:
             _complete(executor, what, ids, error)
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise author_error(f"{executor_name(executor)}.{what}", ids, error) from error
     return sorted(done, key=lambda part: int(part[0][0]))
 

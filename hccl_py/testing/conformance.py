@@ -143,6 +143,7 @@ def check_executor(
     `cases` narrows the sweep, `kept` lists synchronisation that stays although nothing needs it, as
     {"my_ring.py:31": "why"}. Raises ConformanceError with everything that is wrong.
     """
+    __tracebackhide__ = True  # pytest shows what is wrong, not where we say so
     suite, texts = Suite(executor, cases=cases, kept=kept), []
     for chosen in _chosen(properties):
         try:

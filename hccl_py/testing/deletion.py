@@ -44,6 +44,7 @@ class Deletions:
         self.noticed: set[str] = set()
         self.unnoticed: dict[str, Unnoticed] = {}
         self._kept = tuple(kept)
+        self._both: set[str] = set()
         for case in small_cases(cases):
             self._try(case, Intact(record(case)))
 
@@ -57,6 +58,7 @@ class Deletions:
         return [found for found in self.unnoticed.values() if not self._is_part(found.mutant)]
 
     def _try(self, case: Case, intact: Intact) -> None:
+        self._both |= intact.exchanging_lines
         for mutant in sync_mutants(intact.program):
             if mutant.words in self.noticed or self._is_kept(mutant):
                 continue
@@ -67,7 +69,9 @@ class Deletions:
                 self.unnoticed.setdefault(mutant.words, Unnoticed(mutant, case)).calls += 1
 
     def _is_part(self, mutant: Mutant) -> bool:
-        return len(mutant.lines) == 1 and words_of_line(mutant.lines[0]) in self.noticed
+        return all(
+            line in self._both and words_of_line(line) in self.noticed for line in mutant.lines
+        )
 
     def _is_kept(self, mutant: Mutant) -> bool:
         """Whether one of the lines, as folder/file.py:number, is listed with or without folder."""
@@ -123,6 +127,16 @@ class Intact:
     def report(self) -> Report:
         """What the verifier finds in it."""
         return verify_program(self.program)
+
+    @property
+    def exchanging_lines(self) -> set[str]:
+        """The lines that both post and wait, as `exchange` does."""
+        table = self.program.tasks.table
+        posts, waits = (
+            set(table.line[table.kind == kind].tolist())
+            for kind in (TaskKind.NOTIFY_POST, TaskKind.NOTIFY_WAIT)
+        )
+        return {self.program.lines[number] for number in posts & waits if number >= 0}
 
     def notices(self, mutant: Mutant) -> bool:
         """Whether the verifier finds more wrong without the mutant's tasks."""

@@ -98,7 +98,7 @@ def _executors(package: str) -> tuple[Any, ...]:
         sys.path.append(here)
     try:
         module = importlib.import_module(package)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise pytest.UsageError(
             f"{OPTION} {package}: cannot be imported: {type(error).__name__}: {error}"
         ) from error

@@ -1,8 +1,9 @@
 """Products, and topologies by name.
 
 Sources: HCCL's public documents for what a product's hardware reduces inline, how its servers are
-built and how much one task moves; the documents of aclrtCreateStream for streams. `ring` and `mesh`
-are networks for study: one kind of link, any number of ranks, devices as in Atlas 800T A2.
+built and how much one task moves; the documents of aclrtCreateStream for streams; Huawei's product
+page for memory (64 GB of HBM per NPU). `ring` and `mesh` are networks for study: one kind of link,
+any number of ranks, devices as in Atlas 800T A2 but for their memory, which nobody states.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Product:
 
     Limits of one device: `notifies`, `streams`, `contexts` (FFTS: tasks of one round), `sdma_bytes`
     and `rdma_bytes` (one task), `memory_bytes` where it is known. DMA engines work best where
-    source and destination agree modulo `slice_align` bytes.
+    source and destination begin at multiples of `slice_align` bytes.
     """
 
     name: str
@@ -60,7 +61,9 @@ class Product:
         return dtype in self.inline_types and op in self.inline_ops
 
 
-def _product(name: str, title: str, devices: int, level0: str) -> Product:
+def _product(
+    name: str, title: str, devices: int, level0: str, memory_bytes: int | None = None
+) -> Product:
     return Product(
         name=name,
         title=title,
@@ -71,6 +74,7 @@ def _product(name: str, title: str, devices: int, level0: str) -> Product:
         inline_ops=_INLINE_OPS,
         reduce_types=_REDUCE_TYPES,
         prod_excluded=frozenset((DataType.INT16, DataType.BF16)),
+        memory_bytes=memory_bytes,
     )
 
 
@@ -79,7 +83,7 @@ DEFAULT_PRESET = "atlas-800t-a2"
 PRESETS = {
     product.name: product
     for product in (
-        _product("atlas-800t-a2", "Atlas 800T A2", 8, "mesh"),
+        _product("atlas-800t-a2", "Atlas 800T A2", 8, "mesh", memory_bytes=64 << 30),
         _product("mesh", "full mesh", MAX_RANKS, "mesh"),
         _product("ring", "ring", MAX_RANKS, "ring"),
     )

@@ -20,7 +20,7 @@ import numpy as np
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 from hccl_py.verify.analysis.contents import Contents, contents_of
-from hccl_py.verify.analysis.meaning import Expected, expected_ranges, in_place_offsets
+from hccl_py.verify.analysis.meaning import in_place_offsets
 from hccl_py.verify.analysis.memory import Memory, memory_of
 from hccl_py.verify.analysis.ordering import Ordering, ordering_of
 from hccl_py.verify.analysis.unrolled import Unrolled, unrolled
@@ -77,14 +77,9 @@ class _Judge:
     notes: list[str] = field(default_factory=list)
 
     @cached_property
-    def expected(self) -> Expected:
-        """What the op means."""
-        return expected_ranges(self.subject.program.op, self.subject.program.ranks)
-
-    @cached_property
     def silent(self) -> IntArray:
         """The ranks that issue nothing and should."""
-        return silent_ranks(self.subject, self.expected)
+        return silent_ranks(self.subject)
 
     def findings(self) -> Iterator[Finding]:
         """Yield everything that is found, in no particular order."""
@@ -137,7 +132,7 @@ class _Judge:
 
     def _results(self, memory: Memory, contents: Contents, racing: IntArray) -> Iterator[Finding]:
         subject = self.subject
-        wrong = list(find_wrong_results(subject, memory, contents, self.expected))
+        wrong = list(find_wrong_results(subject, memory, contents, self.silent))
         clobbers = list(find_clobbers(subject, memory, contents)) if wrong else []
         yield from clobbers or wrong  # what a clobber makes wrong has its finding
         yield from find_undefined(subject, memory, contents, racing)
@@ -151,7 +146,7 @@ class _Judge:
         for number, (way, offsets) in enumerate(ways):
             is_first = program.op.in_place and number == 0
             for finding in self._judged(once, run, offsets, is_first=is_first):
-                key = finding.name, finding.tasks
+                key = finding.name, finding.tasks or finding.memory
                 if key not in seen:
                     seen.add(key)
                     depends = len(ways) > 1 and finding.memory

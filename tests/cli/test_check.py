@@ -80,6 +80,13 @@ class Misspelt(Right):
 
 class Nobody:
     """No executor."""
+
+
+def right():
+    return Right()
+
+
+made = Right()
 '''
 
 FEW = ["--ranks", "2,3", "--count", "64"]
@@ -162,16 +169,28 @@ def test_several_targets_are_counted_at_the_end(
 
 
 def test_an_op_is_all_of_its_executors(capsys: pytest.CaptureFixture[str]) -> None:
-    reports = check_json(capsys, "all_gather", "AllGatherComm", *FEW)
+    reports = check_json(capsys, "all_gather", *FEW)
     assert [report["target"] for report in reports] == [
         cls.__name__ for cls in EXECUTORS if cls.op == "all_gather"
     ]
     assert all(report["cases"] > 1 for report in reports)
 
 
+def test_what_is_named_twice_is_reported_twice(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    targets = ["ring.json", "broken.json", "ring.json", "AllGatherComm", "AllGatherComm"]
+    reports = check_json(capsys, *targets, *FEW, status=WRONG)
+    assert [report["target"] for report in reports] == targets
+    assert reports[0] == reports[2]
+    assert main(["check", "ring.json", "ring.json"]) == 0
+    assert capsys.readouterr().out.endswith("\n2 targets: 2 ok\n")
+
+
 def test_an_author_s_executor(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (report,) = check_json(capsys, "my_gather:Right", *FEW)
-    assert report["target"] == "my_gather:Right"
+    for target in ("my_gather:Right", "my_gather:made"):
+        (report,) = check_json(capsys, target, *FEW)
+        assert report["target"] == target
 
 
 def test_an_author_s_mistake(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -263,6 +282,13 @@ BAD_TARGETS = {
     ".": ["programs are kept in .json and .npz files"],
     "my_gather.py": ["programs are kept in .json and .npz files, not in .py"],
     "my_gather:Wright": ["has no Wright", "Did you mean Right"],
+    "my_gather:right": [
+        "target 'my_gather:right' is no class, but a function.",
+        "Did you mean Right",
+    ],
+    "os:path": ["target 'os:path' is no class, but a module.", "Did you mean PathLike?"],
+    "json:dumps": ["is no class", "Known: JSONDecodeError, JSONDecoder, JSONEncoder."],
+    "my\ngather:Right": ["target 'my\\ngather:Right' is not module:Class"],
     "my_gather:Nobody": ["executor 'Nobody'", "attribute op is missing"],
     "no_such_module:X": ["There is no module no_such_module"],
     ":X": ["target ':X' is not module:Class", "my_ring:MyRing"],
@@ -280,6 +306,7 @@ def test_bad_targets(target: str, folder: Path, capsys: pytest.CaptureFixture[st
 BAD_OPTIONS = {
     "--product a2": ["--product 'a2' is unknown", "atlas-800t-a2"],
     "--repeat 0": ["--repeat", "hint"],
+    "--repeat 65": ["--repeat", "64", "hint"],
     "--ranks 4,x": ["--ranks '4,x' is not a list of numbers from 1 to", "--ranks 1,4"],
     "--ranks 0": ["--ranks '0' is not a list", "from 1"],
     "--ranks 4,": ["--ranks '4,' is not a list"],
@@ -302,6 +329,20 @@ def test_bad_options(options: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, "all_gather", *options.split())
     for words in BAD_OPTIONS[options]:
         assert words in said
+
+
+def test_names_of_files_stay_on_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "bad\n\x1b.json").write_text("{")
+    said = refused(capsys, "bad\n\x1b.json")
+    assert said.startswith("error: bad\\n\\x1b.json: line 1 column 2: ")
+    assert said.count("\n") == 2
+    assert "bad\\n\\x1b.json" in refused(capsys, "bad.json")
+    (folder / "ring.json").rename("ri\nng.json")
+    assert "ri\\nng.json is one program." in refused(capsys, "ri\nng.json", "--ranks", "4")
+    assert main(["check", "ri\nng.json"]) == 0
+    assert capsys.readouterr().out.startswith("ri\\nng.json: ok\n")
+    (report,) = check_json(capsys, "ri\nng.json")
+    assert report["target"] == "ri\nng.json"
 
 
 def test_a_sweep_is_narrowed_a_program_is_not(
@@ -385,3 +426,29 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     output = capsys.readouterr().out
     for option in ("--repeat", "--in-place", "--deterministic", "--product", "--json", "--debug"):
         assert option in output
+
+
+def test_what_an_executor_prints_is_no_part_of_the_document(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "my_gather.py").write_text(
+        AUTHOR + "\n\nclass Prints(Right):\n    def suits(self, op, topology):\n"
+        '        print("suits?")\n        return super().suits(op, topology)\n'
+    )
+    assert main(["check", "my_gather:Prints", *FEW, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["ok"]
+    assert "suits?" in captured.err
+
+
+@pytest.mark.parametrize("method", ["suits", "orchestrate"])
+def test_an_executor_that_exits_does_not_end_the_check(
+    method: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "my_gather.py").write_text(
+        f"{AUTHOR}\n\nclass Exits(Right):\n    def {method}(self, op, more):\n        exit()\n"
+    )
+    assert main(["check", "my_gather:Exits", *FEW]) == USAGE
+    said = capsys.readouterr().err
+    assert "SystemExit" in said
+    assert "my_gather.py:" in said

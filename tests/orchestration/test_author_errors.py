@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.executor import PlaneRequest, ResourceRequest, require
 from hccl_py.orchestration import exchange
-from hccl_py.orchestration.author_errors import definition_line
+from hccl_py.orchestration.author_errors import definition_line, told_of
 from tests.recording import op_of, recorded
 
 ex: Any = exchange
@@ -132,3 +132,11 @@ def test_requests_say_what_they_take(body: Any, hint: str) -> None:
 def test_a_method_without_source_has_no_line() -> None:
     assert definition_line(len) == ""
     assert definition_line(failing).startswith("orchestration/test_author_errors.py:")
+
+
+def test_a_require_without_pairs_names_the_authors_line() -> None:
+    with pytest.raises(TypeError) as caught:
+        require(True, "needs a mesh")  # type: ignore[arg-type]
+    told = told_of(caught.value)
+    assert "require() takes pairs (condition, reason), not True" in told.text
+    assert told.line.startswith("orchestration/test_author_errors.py:")

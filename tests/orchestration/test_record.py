@@ -516,3 +516,39 @@ def test_patterns_reach_the_peers_of_their_algorithm(ranks: int) -> None:
     block = 1 << (ranks.bit_length() - 1)
     folded = sum(r < 2 * (ranks - block) and r % 2 for r in range(ranks))
     assert sum(peers("rhd")) == block * (block.bit_length() - 1) + 2 * folded
+
+
+def test_a_fork_inside_of_a_fork_is_refused() -> None:
+    class Nested(Author):
+        def resources(self, op: Any, rank: Any) -> ResourceRequest:
+            return ResourceRequest(sub_streams=2)
+
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            with rank.fork(), rank.fork(1):
+                pass
+
+    with pytest.raises(OrchestrationError, match=r"fork\(\) inside of fork\(\)") as caught:
+        recorded(Nested, op_of("all_gather"), 2)
+    assert caught.value.finding == "NOTIFY_OVERRUN"
+
+
+def test_two_forks_one_after_the_other_are_fine() -> None:
+    class Twice(Author):
+        def resources(self, op: Any, rank: Any) -> ResourceRequest:
+            return ResourceRequest(sub_streams=1)
+
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            for _ in range(2):
+                with rank.fork():
+                    pass
+
+    assert recorded(Twice, op_of("all_gather"), 2).linked.is_clean
+
+
+def test_an_author_who_exits_ends_the_recording_only() -> None:
+    class Leaves(Author):
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            raise SystemExit(0)
+
+    with pytest.raises(OrchestrationError, match="SystemExit: 0"):
+        recorded(Leaves, op_of("all_gather"), 2)

@@ -58,7 +58,8 @@ BAD_VALUES: list[tuple[str, Any, str, str]] = [
     ("op", [], "op", "an object, found a list of 0"),
     ("op.name", "all_gater", "op.name", "all_gather"),
     ("op.dtype", "fp23", "op.dtype", "Did you mean fp32"),
-    ("op.dtype", None, "op.dtype", "a string, found null"),
+    ("op.dtype", None, "op.dtype", "a data type, found null"),
+    ("op.dtype", 3, "op.dtype", "a string, found 3"),
     ("op.count", True, "op.count", "a whole number, found true"),
     ("op.count", -1, "op.count", "found -1"),
     ("op.count", 2.0, "op.count", "a whole number, found 2.0"),
@@ -76,7 +77,7 @@ BAD_VALUES: list[tuple[str, Any, str, str]] = [
     ("rounds", 0, "rounds", "from 1 to"),
     ("link", "hccs", "link", "'sdma' or 'rdma'"),
     ("exported", "CCL", "exported", "a list"),
-    ("exported[0]", "CLL", "exported[0]", "Did you mean CCL"),
+    ("exported[0]", 0, "exported[0]", "the name of a buffer, found 0"),
     ("exported", ["CCL"] * 200, "exported", "at most 127"),
     ("buffers", None, "buffers", "an object, found null"),
     ("buffers.2", {}, "buffers.2", "the number of a rank below 2"),
@@ -146,7 +147,7 @@ BAD_LINKS: list[tuple[str, Any, str, str]] = [
     ("links[0].ranks", [1, 1], "links[0].ranks", "another rank"),
     ("links[0].ranks[1]", 2, "links[0].ranks[1]", "a rank from 0 to 1"),
     ("links[0].kind", "pcie", "links[0].kind", "'sdma' or 'rdma'"),
-    ("links[0].exports.0[0]", "X", "links[0].exports.0[0]", "the name of a buffer"),
+    ("links[0].exports.0[0]", [], "links[0].exports.0[0]", "the name of a buffer"),
     ("links[0].exports.2", [], "links[0].exports.2", "the number of a rank"),
     ("links[0].notifies", -1, "links[0].notifies", "found -1"),
     ("links[0].plane", 0, "links[0].plane", "a string"),
@@ -250,12 +251,24 @@ def test_a_link_of_others_is_named() -> None:
     assert error.hint == "link:4 connects ranks 0 and 1."
 
 
-def test_no_link_is_named() -> None:
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_request_without_a_link_is_named(count: int) -> None:
     document = put(GENERAL, "ranks", 3)
-    document["tasks"] = {"2": {"0": [["wait", 0, 0]]}}
+    document |= {"tasks": {}, "resources": {"2": {"channel_notifies": {"0": count}}}}
     error = refusal(document)
-    expected = "tasks.2.0[0][1]: expected one link between ranks 2 and 0, found 0 of them."
-    assert error.message == f"x.json: {expected}"
+    place = "resources.2.channel_notifies.0"
+    expected = "one link between ranks 2 and 0, found 0 of them."
+    assert error.message == f"x.json: {place}: expected {expected}"
+    assert error.hint == "Add the link to links."
+
+
+def test_an_op_without_a_data_type_is_named() -> None:
+    document = copy.deepcopy(VALID)
+    del document["op"]["dtype"]
+    error = refusal(document)
+    check_sentence(error)
+    assert error.message == "x.json: op.dtype: expected a data type, found nothing."
+    assert error.hint == "Say what all_reduce moves, such as fp32; only a barrier moves nothing."
 
 
 @pytest.mark.parametrize(

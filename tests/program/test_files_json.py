@@ -249,6 +249,66 @@ def test_two_links_between_two_ranks() -> None:
     assert (program.tasks.cell // transports.stride).tolist() == [2, 3]
 
 
+def test_a_name_that_no_rank_has_is_not_exported() -> None:
+    program = with_tasks(["read", 1, ["CCL", 0, 4], ["OUT", 4, 4]], exported=["CLL", "CCL"])
+    assert {program.buffers[b] for b in np.unique(program.transports.exports)} == {"CCL"}
+    program = with_tasks(["read", 1, ["IN", 0, 4], ["OUT", 4, 4]], exported=["CLL"])
+    assert (program.transports.exports == -1).all()
+    assert json.loads(to_json(program))["exported"] == []
+    links = [{**link, "exports": {"0": ["CLL"], "1": ["CLL", "IN"]}} for link in GENERAL["links"]]
+    program = with_tasks(["post", "link:2", 0], base={**GENERAL, "links": links})
+    transports = program.transports
+    assert (transports.exports[transports.rank == 0] == -1).all()
+    assert (transports.exports[transports.rank == 1] == program.buffers.index("IN")).all()
+
+
+BARE = {key: value for key, value in GENERAL.items() if key != "links"}
+
+
+def test_tasks_reach_peers_without_a_link() -> None:
+    """Over ends that nobody requested, sorted in among the others."""
+    wide = {"id": 0, "ranks": [1, 2], "kind": "rdma", "exports": {"1": ["CCL", "IN", "OUT"]}}
+    base = {**BARE, "ranks": 3, "links": [{**wide, "plane": "x"}]}
+    program = with_tasks(
+        *(["post", 2, 1], ["read", 1, ["CCL", 0, 4], ["OUT", 0, 4]], ["wait", 2, 0]), base=base
+    )
+    transports = program.transports
+    assert transports.rank.tolist() == [0, 0, 1, 2, 1, 2]
+    assert transports.peer.tolist() == [1, 2, 0, 0, 2, 1]
+    assert transports.far.tolist() == [2, 3, 0, 1, 5, 4]
+    assert transports.kind.tolist() == [LinkKind.SDMA] * 4 + [LinkKind.RDMA] * 2
+    assert transports.notifies.tolist() == [0] * 4 + [3] * 2
+    assert [transports.planes[p] for p in transports.plane] == [*["flat"] * 4, "x", "x"]
+    assert [sorted({*row} - {-1}) for row in transports.exports.tolist()] == [
+        *[[]] * 4,
+        [program.buffers.index(name) for name in ("IN", "OUT", "CCL")],
+        [],
+    ]
+    assert program.tasks.end.tolist() == [1, 0, 1]
+    assert program.tasks.peer.tolist() == [2, 1, 2]
+    assert (program.tasks.cell // transports.stride).tolist() == [3, -1, 1]
+    assert from_json(to_json(program)).digest == program.digest
+
+
+@pytest.mark.parametrize("links", [[], GENERAL["links"]])
+def test_links_that_are_missing_come_back(links: list[Any]) -> None:
+    base = {**BARE, "ranks": 4, "links": links}
+    tasks = [["wait", 3, 0], ["write", 2, ["IN", 0, 4], ["CCL", 0, 4]]]
+    base["buffers"] = {**base["buffers"], "2": base["buffers"]["0"]}
+    program = with_tasks(*tasks, base=base)
+    back = from_json(to_json(program))
+    assert back.digest == program.digest
+    assert to_json(back) == to_json(program)
+    assert from_npz(to_npz(program)).digest == program.digest
+    assert back.transports.notifies[back.tasks.end].tolist() == [0, 0]
+
+
+def test_a_barrier_needs_no_data_type() -> None:
+    program = from_json(json.dumps({**SHORT, "op": {"name": "barrier"}}))
+    assert (program.op.dtype, program.op.count) == (DataType.UINT8, 0)
+    assert from_json(to_json(program)).op == program.op
+
+
 def test_planes_keep_links_apart() -> None:
     links = [{**link, "plane": plane} for link, plane in zip(GENERAL["links"], "xy", strict=True)]
     program = with_tasks(["wait", "link:2", 0], base={**GENERAL, "links": links})
@@ -450,6 +510,21 @@ def test_unusable_files_are_named(tmp_path: Path) -> None:
         save(from_json(EXAMPLE), tmp_path / "no" / "a.json")
     with pytest.raises(ProgramFileError, match=r"null"):
         load("a\0.json")
+
+
+@pytest.mark.parametrize("end", [".json", ".npz", ".tx\nt", "/none.json"])
+def test_names_of_files_are_on_one_line(end: str, tmp_path: Path) -> None:
+    name = f"a\nb\x1b[31m\u2028{end}"
+    if end in (".json", ".npz"):
+        (tmp_path / name).write_text("{")
+    with pytest.raises(ProgramFileError) as caught:
+        load(tmp_path / name)
+    assert "a\\nb\\x1b[31m\\u2028" in caught.value.message
+    assert caught.value.message.isprintable()
+    (tmp_path / "a\nb.json").write_text("{}")
+    with pytest.raises(ProgramFileError, match=r"a\\nb.* at most 0 bytes") as caught:
+        load(tmp_path / "a\nb.json", max_bytes=0)
+    assert caught.value.message.isprintable()
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")

@@ -72,6 +72,23 @@ class Naive:
         known = self.arrived[other] if self._is_issue(other) else self.issued[other]
         return bool(known >> bit & 1)
 
+    def is_implied(self, wait: int) -> bool:
+        """Whether the waits around one, in a row with it, bring what it brings, without it."""
+        post = int(self.run.post_of[wait])
+        bit = 2 * post + 1 if self._is_issue(post) else 2 * post
+        if self.before_wait[wait] >> bit & 1:
+            return True
+        first, stop = self.run.first[self.run.queue[wait]], self.run.first[self.run.queue[wait] + 1]
+        for at in range(int(first + self.run.place[wait]) + 1, int(stop)):
+            other = int(self.run.nodes[at])
+            if self.run.kind[other] != TaskKind.NOTIFY_WAIT or other not in self.before_wait:
+                break
+            brings = int(self.run.post_of[other])
+            known = self.arrived[brings] | 1 << (2 * brings + 1)
+            if known >> bit & 1:
+                return True
+        return False
+
     def accesses(self) -> list[Access]:
         found = []
         for node in self.run.order.tolist():

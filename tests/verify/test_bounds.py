@@ -123,6 +123,29 @@ def test_what_counts_is_what_the_far_end_exports() -> None:
         assert names(find_bounds, program) == expected
 
 
+def test_a_name_that_no_rank_has_exports_nothing() -> None:
+    read = {"0": {"0": [["read", 1, ["CCL_OUT", 0, 64], ["OUT", 0, 64]]]}}
+    (finding,) = found(find_bounds, written(read, exported=["CLL_OUT"]))
+    assert finding.name == "REMOTE_NOT_EXPORTED"
+    assert "but rank 1 exports nothing on this transport." in finding.message
+    assert not found(find_bounds, written(read, exported=["CLL_OUT", "CCL_OUT"]))
+
+
+def test_a_transport_that_is_not_there_exports_nothing_to_miss() -> None:
+    """Unless an end requested it, or exports something."""
+    form = {key: value for key, value in FILE.items() if key not in ("link", "exported")}
+    tasks = {"0": {"0": [["write", 1, ["IN", 0, 64], ["OUT", 0, 64]]]}}
+    link = {"id": 0, "ranks": [0, 1], "kind": "sdma", "exports": {}, "notifies": 0}
+    for links, expected in (
+        ([], 0),
+        ([link], 0),
+        ([{**link, "notifies": 1}], 1),
+        ([{**link, "exports": {"1": ["IN"]}}], 1),
+    ):
+        program = from_json(json.dumps({**form, "links": links, "tasks": tasks}))
+        assert names(find_bounds, program) == ["REMOTE_NOT_EXPORTED"] * expected
+
+
 def test_an_author_can_reach_past_the_exports_with_a_region_of_their_own() -> None:
     def reading(memory: Buffer) -> Any:
         def body(rank: Any) -> None:

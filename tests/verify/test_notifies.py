@@ -1,7 +1,10 @@
 """Notifies that are used again too early, connections without order, waits that are not needed."""
 
-from hccl_py.verify import Severity, TaskAt
+from typing import Any
+
+from hccl_py.verify import Options, Severity, TaskAt, verify_program
 from tests.verify.broken_files import FILES
+from tests.verify.programs import written
 from tests.verify.sketches import Sketch, all_gather, sketch
 
 OP = {"name": "barrier", "dtype": "uint8", "count": 0}
@@ -114,3 +117,22 @@ def test_a_barrier_after_the_op_is_a_hint_at_most() -> None:
             drawn.put(rank, *(["post", p, index] for p in range(4) if p != rank))
             drawn.put(rank, *(["wait", p, index] for p in range(4) if p != rank))
     assert drawn.report().ok
+
+
+def test_of_waits_in_a_row_only_those_are_needed_that_bring_something() -> None:
+    """Two posts in a row and two waits in a row: the first pair brings nothing."""
+    tasks: dict[str, Any] = {
+        "0": {"0": [["post", 1, 0], ["post", 1, 2], ["wait", 1, 0], ["wait", 1, 2]]},
+        "1": {"0": [["post", 0, 0], ["post", 0, 2], ["wait", 0, 0], ["wait", 0, 2]]},
+    }
+    program = written(tasks, op={"name": "barrier", "dtype": "fp32"})
+    report = verify_program(program, Options(repeat=1))
+    assert [f.tasks[0] for f in report.of_class("REDUNDANT_SYNC")] == [
+        TaskAt(0, 0, 2),
+        TaskAt(1, 0, 2),
+    ]
+    between = ["copy", ["IN", 0, 8], ["OUT", 0, 8]]
+    for rank in "01":
+        tasks[rank]["0"].insert(3, between)
+    apart = written(tasks, op={"name": "barrier", "dtype": "fp32"})
+    assert not verify_program(apart, Options(repeat=1)).of_class("REDUNDANT_SYNC")

@@ -61,10 +61,8 @@ def test_connections_waits_and_streams_by_definition(program: Program, copies: i
         (min(pair), max(pair)) for pair in naive.unordered
     }
     implied = np.zeros((copies, run.rows), bool)
-    for node, known in naive.before_wait.items():
-        post = int(run.post_of[node])
-        bit = 2 * post + 1 if naive._is_issue(post) else 2 * post
-        implied[divmod(node, run.rows)] = known >> bit & 1
+    for node in naive.before_wait:
+        implied[divmod(node, run.rows)] = naive.is_implied(node)
     assert (ordering.is_implied == implied.all(axis=0)).all()
     not_started = {node for node in run.order.tolist() if is_early(run, naive, node)}
     told = ordering.emitted[ordering.emitted[:, 0] == clocks.NOT_STARTED][:, 1].tolist()

@@ -82,7 +82,7 @@ def test_a_race_is_one_finding_in_all_copies_and_directions() -> None:
     assert len(report.errors) == 1
     report = FILES["REDUCE_ORDER_NONDET"](True).report(repeat=4)
     pairs = [tuple(sorted(task.rank for task in f.tasks)) for f in report]
-    assert pairs == [(1, 2), (2, 3)]
+    assert pairs == [(1, 2), (1, 3), (2, 3)]
 
 
 def test_what_ranks_record_first_is_taken_to_be_first() -> None:
@@ -181,8 +181,8 @@ def add(op: str, **members: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("dtype", "reduce", "expected"),
     [
-        ("fp32", "sum", ["REDUCE_ORDER_NONDET"] * 2),
-        ("fp16", "prod", ["REDUCE_ORDER_NONDET"] * 2),
+        ("fp32", "sum", ["REDUCE_ORDER_NONDET"] * 3),
+        ("fp16", "prod", ["REDUCE_ORDER_NONDET"] * 3),
         ("bf16", "max", []),
         ("fp32", "min", []),
         ("int32", "sum", []),

@@ -9,6 +9,7 @@ import pytest
 
 from hccl_py.executor import ResourceRequest
 from hccl_py.program.files import from_json
+from hccl_py.verify import verify_program
 from hccl_py.verify.checks.resources import find_resources
 from hccl_py.verify.finding import TaskAt
 from tests.verify.programs import FILE, MESH, authored, found, names, written
@@ -84,6 +85,8 @@ def test_a_notify_of_a_transport_beyond_the_request_is_found() -> None:
         "between ranks 0 and 1, but 2 notifies were requested there."
     )
     assert finding.ranks == (0, 1)
+    (finding,) = found(find_resources, requested(tasks, channel_notifies={"1": 1}))
+    assert finding.message.endswith("but 1 notify was requested there.")
     # One request is enough: what the other rank leaves out agrees with it.
     for rank, resources in both.items():
         program = written(tasks, resources={rank: resources})
@@ -106,6 +109,19 @@ def test_a_transport_that_was_never_requested_is_found_once_for_each_end() -> No
     assert mine == finding
     assert theirs.message.startswith("rank 1 main task 0 waits for Ack from rank 0, but rank 1")
     assert not found(find_resources, requested(tasks, channel_notifies={"1": 3}))
+
+
+def test_a_peer_without_a_link_is_a_transport_that_was_never_requested() -> None:
+    form = {key: value for key, value in FILE.items() if key not in ("link", "exported")}
+    tasks = {"0": {"0": [READ, ["post", 1, 0]]}}
+    program = from_json(json.dumps({**form, "links": [], "tasks": tasks}))
+    (finding,) = verify_program(program).of_class("UNDECLARED_CHANNEL")
+    assert finding.message == (
+        "rank 0 main task 0 reads rank 1's CCL_Out[0:64] to rank 0's user_out[0:64], but "
+        "rank 0 never requested the transport to rank 1 on plane flat."
+    )
+    assert finding.hint.endswith("links or channel_notifies in a program file.")
+    assert not verify_program(program).of_class("REMOTE_NOT_EXPORTED")
 
 
 def test_a_transport_that_only_one_end_requested_is_a_mismatch() -> None:

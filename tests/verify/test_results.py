@@ -1,6 +1,7 @@
 """What is wrong with outputs: which bytes, what they hold, and which task wrote them."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -107,7 +108,7 @@ def test_a_sum_of_nothing_lacks_all_others() -> None:
 
 def test_a_rank_that_counts_twice_is_named() -> None:
     (finding,) = FILES["DOUBLE_CONTRIBUTION"](True).report().errors
-    assert finding.tasks == (TaskAt(0, 0, 13),)
+    assert finding.tasks == (TaskAt(0, 0, 10), TaskAt(0, 0, 13))  # adds again; wrote last
     assert finding.message.startswith("rank 0's user_out[0:64] counts the input of rank 2 2 times.")
 
 
@@ -200,3 +201,40 @@ def test_a_rank_may_count_twice_where_that_changes_nothing(op: str, wrong: bool)
     drawn = all_reduce(reduce=op)
     drawn.at(0).append(["reduce", op, ["IN", 0, 64], ["OUT", 0, 64]])
     assert [f.name for f in drawn.report().errors] == ["DOUBLE_CONTRIBUTION"] * wrong
+
+
+def test_a_lost_contribution_names_who_overwrote_it() -> None:
+    """Rank 0 copies rank 1's input over its own instead of adding it."""
+    drawn = all_reduce()
+    at = drawn.find(0, "read_reduce", 1)
+    _, peer, _, src, dst = drawn.at(0)[at]
+    drawn.at(0)[at] = ["read", peer, src, dst]
+    (finding,) = drawn.report().of_class("MISSING_CONTRIBUTION")
+    assert finding.tasks[0] == TaskAt(0, 0, at)
+    assert "overwrites what rank 0 main task" in finding.message
+
+
+def test_sums_that_no_memory_could_hold_unfolded_are_judged_all_the_same() -> None:
+    """Forty times a copy and a sum with itself, shifted: 2^40 parts."""
+    tasks: list[list[Any]] = [["copy", ["IN", 0, 64], ["CCL", 0, 64]]]
+    for step in range(40):
+        shift = 4 * (step % 5)
+        tasks.append(["copy", ["CCL", 0, 64], ["CCL", 64, 64]])
+        tasks.append(["reduce", "sum", ["CCL", 64 + shift, 32], ["CCL", 0, 32]])
+    tasks.append(["copy", ["CCL", 0, 64], ["OUT", 0, 64]])
+    drawn = sketch({"name": "all_reduce", "dtype": "fp32", "count": 16, "reduce": "sum"}, 1, SIZES)
+    drawn.put(0, *tasks)
+    names = {finding.name for finding in drawn.report().errors}
+    assert names & {"WRONG_OFFSET", "DOUBLE_CONTRIBUTION"}
+
+
+SIZES = {"IN": 64, "OUT": 64, "CCL": 128}
+
+
+def test_one_rank_alone_can_have_its_bytes_in_the_wrong_place() -> None:
+    op = {"name": "all_reduce", "dtype": "uint8", "count": 8, "reduce": "sum"}
+    drawn = sketch(op, 1, {"IN": 8, "OUT": 8})
+    drawn.put(0, ["copy", ["IN", 0, 4], ["OUT", 4, 4]], ["copy", ["IN", 4, 4], ["OUT", 0, 4]])
+    findings = drawn.report().errors
+    assert [finding.name for finding in findings] == ["WRONG_OFFSET"] * 2
+    assert "holds rank 0's input [4:8]" in findings[0].message

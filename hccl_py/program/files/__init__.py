@@ -12,7 +12,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from hccl_py.errors import ProgramFileError, did_you_mean
-from hccl_py.program.files.disk import JSON_LIMIT, NPZ_LIMIT, PathLike, read_file, write_file
+from hccl_py.program.files.disk import (
+    JSON_LIMIT,
+    NPZ_LIMIT,
+    PathLike,
+    read_file,
+    spell_path,
+    write_file,
+)
 from hccl_py.program.files.npz_read import from_npz
 from hccl_py.program.files.npz_write import to_npz
 from hccl_py.program.files.reader import from_json
@@ -28,6 +35,7 @@ __all__ = [
     "read_npz",
     "read_program",
     "save",
+    "spell_path",
     "to_json",
     "to_npz",
     "write_json",
@@ -55,7 +63,7 @@ def write_json(program: Program, path: PathLike) -> None:
 
 def read_program(path: PathLike, max_bytes: int = JSON_LIMIT) -> Program:
     """Read a program from a JSON file; one above `max_bytes` is refused by its size, unread."""
-    return from_json(read_file(path, max_bytes), str(path))
+    return from_json(read_file(path, max_bytes), spell_path(path))
 
 
 def write_npz(program: Program, path: PathLike) -> None:
@@ -65,15 +73,15 @@ def write_npz(program: Program, path: PathLike) -> None:
 
 def read_npz(path: PathLike, max_bytes: int = NPZ_LIMIT) -> Program:
     """Read a program from an npz file that unpacks to at most `max_bytes`."""
-    return from_npz(read_file(path, max_bytes), str(path), max_bytes)
+    return from_npz(read_file(path, max_bytes), spell_path(path), max_bytes)
 
 
 def _suffix(path: PathLike) -> str:
     suffix = Path(path).suffix.lower()
     if suffix not in _SUFFIXES:
         raise ProgramFileError(
-            f"{path!s:.200}: programs are kept in .json and .npz files, not in "
-            f"{suffix or 'files without a suffix'}.",
+            f"{spell_path(path):.200}: programs are kept in .json and .npz files, not in "
+            f"{spell_path(suffix) or 'files without a suffix'}.",
             did_you_mean(suffix, _SUFFIXES),
         )
     return suffix

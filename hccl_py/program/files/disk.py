@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hccl_py.errors import ProgramFileError
 
-__all__ = ["JSON_LIMIT", "NPZ_LIMIT", "PathLike", "read_file", "write_file"]
+__all__ = ["JSON_LIMIT", "NPZ_LIMIT", "PathLike", "read_file", "spell_path", "write_file"]
 
 PathLike = str | os.PathLike[str]
 
@@ -16,6 +16,11 @@ JSON_LIMIT = 32 << 20
 
 NPZ_LIMIT = 1 << 30
 """Bytes that an npz file may unpack to unless the caller allows more."""
+
+
+def spell_path(path: PathLike) -> str:
+    """Return a path for a sentence: on one line, whatever characters it has."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(path))
 
 
 def read_file(path: PathLike, max_bytes: int) -> bytes:
@@ -29,7 +34,7 @@ def read_file(path: PathLike, max_bytes: int) -> bytes:
     if max(size, len(data)) > max_bytes:
         found = f"{size:,} bytes" if size > max_bytes else "more"
         raise ProgramFileError(
-            f"{path}: $: expected at most {max_bytes:,} bytes, found {found}.",
+            f"{spell_path(path):.200}: $: expected at most {max_bytes:,} bytes, found {found}.",
             "Allow more with --max-size (max_bytes), or keep large programs as .npz.",
         )
     return data
@@ -46,4 +51,4 @@ def write_file(path: PathLike, data: bytes) -> None:
 def _unusable(path: PathLike, verb: str, error: Exception) -> ProgramFileError:
     reason = error.strerror if isinstance(error, OSError) else str(error)
     hint = "Name a file in a folder that exists and that you may use."
-    return ProgramFileError(f"{path!s:.200}: the file cannot be {verb}: {reason}.", hint)
+    return ProgramFileError(f"{spell_path(path):.200}: the file cannot be {verb}: {reason}.", hint)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hccl_py.enums import LinkKind
 from hccl_py.program.files.checks import MAX_BUFFERS, Where, at, defect, whole
-from hccl_py.program.files.memory import Memory
+from hccl_py.program.files.memory import Memory, a_buffer
 from hccl_py.topology.topology import PLANES
 from hccl_py.values import IntArray
 
@@ -24,8 +24,8 @@ __all__ = ["Ends", "PairEnds", "Wires", "check_other", "export_table", "exported
 
 @dataclass(frozen=True, eq=False)
 class Wires:
-    """The columns of Transports, one row per end; `keys` are sorted. `notifies` has what the links
-    themselves state, -1 where the file says nothing.
+    """The columns of Transports, one row per end. `notifies` has what the links themselves state,
+    -1 where the file says nothing.
     """
 
     planes: tuple[str, ...]
@@ -40,7 +40,8 @@ class Wires:
 
     def rows(self, keys: IntArray) -> IntArray:
         """Return the end of every key."""
-        return np.searchsorted(self.keys, keys)
+        order = np.argsort(self.keys)
+        return order[np.searchsorted(self.keys, keys, sorter=order)]
 
 
 class Ends(Protocol):
@@ -54,11 +55,14 @@ class Ends(Protocol):
     def keys(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
         """Return the key of the end that each rank means by a peer's rank or `link:ID`."""
 
+    def requested(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
+        """Return the same for ends that ranks request: the file must have the links."""
+
     def peers(self, keys: IntArray) -> IntArray:
         """Return the rank at the other side of each end."""
 
     def wires(self, keys: IntArray) -> Wires:
-        """Return the ends; in the short form those whose keys are given, and their other sides."""
+        """Return the ends of all links, and those whose keys are given, with their other sides."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +81,10 @@ class PairEnds:
         peers = whole(references, where, "the rank of a peer", 0, self.ranks - 1)
         check_other(rank, peers, where)
         return rank * self.ranks + peers
+
+    def requested(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
+        """Return the key of every pair: there is a link between any two ranks."""
+        return self.keys(rank, references, where)
 
     def peers(self, keys: IntArray) -> IntArray:
         """Return the rank at the other side of each end."""
@@ -115,12 +123,14 @@ def planes_of(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def exported_by(names: Sequence[object], memory: Memory, path: str) -> list[int]:
-    """Return the numbers of the buffers that an end exports, each once."""
+    """Return the numbers of the buffers that an end exports, each once; a name that no rank has is
+    no buffer that anybody could reach.
+    """
     if len(names) > MAX_BUFFERS:
         hint = "Name each exported buffer once."
         raise defect(path, f"at most {MAX_BUFFERS} buffers", str(len(names)), hint)
-    numbers = [memory.number(name, at(path, k)) for k, name in enumerate(names)]
-    return list(dict.fromkeys(numbers))
+    known = [a_buffer(name, at(path, k)) for k, name in enumerate(names)]
+    return list(dict.fromkeys(memory.numbers[name] for name in known if name in memory.numbers))
 
 
 def export_table(rows: Sequence[list[int]]) -> npt.NDArray[np.int8]:

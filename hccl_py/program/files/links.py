@@ -1,5 +1,8 @@
 """Which transport end a task means, in the general form: links with ids, any number between two
 ranks.
+
+Two ranks without a link have none by right; a task may reach out all the same, for the verifier to
+judge: over a transport that nobody requested and that exports nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +57,9 @@ def ends_from(file: FileModel, memory: Memory) -> Ends:
 
 
 class LinkEnds:
-    """The general form. A key is the row of an end."""
+    """The general form. A key is the row of an end; behind those, that of two ranks without a link
+    as in the short form.
+    """
 
     states_notifies: ClassVar[bool] = True
 
@@ -65,9 +70,12 @@ class LinkEnds:
         pairs = self._wires.rank * ranks + self._wires.peer
         self._by_pair = np.argsort(pairs, kind="stable")
         self._pairs = pairs[self._by_pair]
+        self._absent = PairEnds(ranks, LinkKind.SDMA, [], "flat")
 
     def keys(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
-        """Return the end of every reference; a peer's rank will do where one link leads there."""
+        """Return the end of every reference; a peer's rank will do where one link leads there, or
+        none.
+        """
         is_name = np.array([type(reference) is str for reference in references], bool)
         keys = np.empty(len(is_name), np.int64)
         for find, mine in ((self._by_rank, ~is_name), (self._by_name, is_name)):
@@ -76,13 +84,27 @@ class LinkEnds:
             keys[mine] = find(rank[mine], picked, _Picked(where, rows))
         return keys
 
+    def requested(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
+        """Return the same; a request says nothing of a link that is not listed."""
+        keys = self.keys(rank, references, where)
+        for k in np.flatnonzero(keys >= len(self._wires.keys))[:1].tolist():
+            raise self._not_one(rank[k], int(self.peers(keys[k : k + 1])[0]), 0, where(k))
+        return keys
+
     def peers(self, keys: IntArray) -> IntArray:
         """Return the rank at the other side of each end."""
-        return self._wires.peer[keys]
+        links = len(self._wires.keys)
+        peers = self._absent.peers(keys - links)
+        peers[keys < links] = self._wires.peer[keys[keys < links]]
+        return peers
 
     def wires(self, keys: IntArray) -> Wires:
-        """Return the ends of all links."""
-        return self._wires
+        """Return the ends of all links, and those that no link has."""
+        links = len(self._wires.keys)
+        absent = keys[keys >= links] - links
+        if not len(absent):
+            return self._wires
+        return _joined(self._wires, self._absent.wires(absent))
 
     def _by_rank(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
         peers = whole(references, where, "a peer's rank (or link:ID)", 0, self._ranks - 1)
@@ -90,11 +112,11 @@ class LinkEnds:
         pairs = rank * self._ranks + peers
         first = np.searchsorted(self._pairs, pairs)
         count = np.searchsorted(self._pairs, pairs, "right") - first
-        for k in np.flatnonzero(count != 1)[:1].tolist():
-            expected = f"one link between ranks {rank[k]} and {peers[k]}"
-            hint = "Say which one: link:ID." if count[k] else "Add the link to links."
-            raise defect(where(k), expected, f"{count[k]} of them", hint)
-        return self._by_pair[first]
+        for k in np.flatnonzero(count > 1)[:1].tolist():
+            raise self._not_one(rank[k], peers[k], count[k], where(k))
+        keys = len(self._pairs) + pairs
+        keys[count == 1] = self._by_pair[first[count == 1]]
+        return keys
 
     def _by_name(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
         numbers = np.array([self._numbers.get(name, -1) for name in references], np.int64)
@@ -108,6 +130,12 @@ class LinkEnds:
             hint = f"{references[k]} connects ranks {a} and {b}."
             raise defect(where(k), f"a link of rank {rank[k]}", spell(references[k]), hint)
         return np.where(mine[:, 0], rows[:, 0], rows[:, 1])
+
+    @staticmethod
+    def _not_one(rank: int, peer: int, count: int, place: str) -> ProgramFileError:
+        expected = f"one link between ranks {rank} and {peer}"
+        hint = "Say which one: link:ID." if count else "Add the link to links."
+        return defect(place, expected, f"{count} of them", hint)
 
 
 class _Picked:
@@ -171,6 +199,28 @@ def _laid_out(
         notifies=np.repeat(count, 2)[order],
     )
     return wires, row.reshape(-1, 2)
+
+
+def _joined(links: Wires, absent: Wires) -> Wires:
+    """Return all ends, sorted by plane, rank and peer; nobody requests those that no link has."""
+    columns = {
+        name: np.concatenate([getattr(links, name), getattr(absent, name)])
+        for name in ("rank", "peer", "plane", "kind")
+    }
+    order = np.lexsort((columns["peer"], columns["rank"], columns["plane"]))
+    row = np.empty(len(order), np.int64)
+    row[order] = np.arange(len(order))
+    count = len(links.keys)
+    exports = np.full((len(order), links.exports.shape[1]), -1, np.int8)
+    exports[:count] = links.exports
+    return Wires(
+        planes=links.planes,
+        keys=np.concatenate([links.keys, count + absent.keys])[order],
+        far=row[np.concatenate([links.far, count + absent.far])][order],
+        exports=exports[order],
+        notifies=np.concatenate([links.notifies, np.zeros_like(absent.keys)])[order],
+        **{name: column[order] for name, column in columns.items()},
+    )
 
 
 def _exports(link: LinkModel, pair: IntArray, memory: Memory, number: int) -> list[list[int]]:

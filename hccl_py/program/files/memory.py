@@ -22,7 +22,7 @@ from hccl_py.program.files.checks import (
 )
 from hccl_py.values import IntArray
 
-__all__ = ["Memory", "memory_from"]
+__all__ = ["Memory", "a_buffer", "memory_from"]
 
 _SHAPE = 'Write {"IN": bytes, "OUT": bytes, ...}.'
 
@@ -44,12 +44,18 @@ class Memory:
 
     def number(self, name: object, path: str) -> int:
         """Return the number of a buffer that some rank must have."""
-        if not isinstance(name, str):
-            raise defect(path, "the name of a buffer", spell(name), "Write its name in quotes.")
-        if name not in self.numbers:
-            hint = did_you_mean(name[:40], self.names)
+        known = a_buffer(name, path)
+        if known not in self.numbers:
+            hint = did_you_mean(known[:40], self.names)
             raise defect(path, "the name of a buffer", spell(name), hint)
-        return self.numbers[name]
+        return self.numbers[known]
+
+
+def a_buffer(name: object, path: str) -> str:
+    """Return a name that a buffer could have."""
+    if not isinstance(name, str):
+        raise defect(path, "the name of a buffer", spell(name), "Write its name in quotes.")
+    return name
 
 
 def memory_from(value: object, ranks: int) -> Memory:

@@ -48,10 +48,10 @@ class FileModel(Strict):
 
 
 class OpModel(Strict):
-    """The call that the program carries out."""
+    """The call that the program carries out; only a barrier does without a data type."""
 
     name: str
-    dtype: str
+    dtype: str | None = None
     count: int | None = None
     reduce: str | None = None
     root: int | None = None

@@ -53,7 +53,7 @@ def op_from(value: object, ranks: int, path: str = "op") -> OpParam:
         raise defect(
             at(path, "name"), "an op", spell(model.name), did_you_mean(model.name[:40], OPS)
         )
-    count, dtype = _count(model, path), data_type(at(path, "dtype"), model.dtype)
+    count, dtype = _count(model, path), _data_type(model, path)
     op = OpParam(
         name=model.name,
         count=count,
@@ -105,6 +105,16 @@ def _parsed(path: str, name: object, parse: Callable[[str], T], what: str) -> T:
         return parse(name[:40])
     except NotSupportedError as error:
         raise defect(path, what, spell(name), error.hint) from None
+
+
+def _data_type(model: OpModel, path: str) -> DataType:
+    if model.dtype is None and model.name == "barrier":
+        return DataType.UINT8
+    if model.dtype is None:
+        found = "null" if "dtype" in model.model_fields_set else "nothing"
+        hint = f"Say what {model.name} moves, such as fp32; only a barrier moves nothing."
+        raise defect(at(path, "dtype"), "a data type", found, hint)
+    return data_type(at(path, "dtype"), model.dtype)
 
 
 def _count(model: OpModel, path: str) -> int:

@@ -89,7 +89,7 @@ def _channels(
     where = lambda k: at(_path(rows[k][0], "channel_notifies"), rows[k][1])  # noqa: E731
     rank = _column(row[0] for row in rows)
     count = whole([row[2] for row in rows], where, "a number of notifies", 0, MAX_NUMBER)
-    keys = ends.keys(rank, [_reference(row[1]) for row in rows], where)
+    keys = ends.requested(rank, [_reference(row[1]) for row in rows], where)
     return rank[count > 0], keys[count > 0], count[count > 0]
 
 

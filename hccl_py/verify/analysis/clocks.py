@@ -77,20 +77,27 @@ _POST, _WAIT, _LAST_MOVE = (
 
 
 class Graph(NamedTuple):
-    """Nodes in walk order, with what order depends on.
+    """Nodes in walk order and by queue, and what order depends on.
 
     By node: kind, chain, place on it, cell, chain of the RDMA connection it issues on (-1: none)
-    and the end of that connection. By chain: its rank, whether it is a main stream, where its
+    and the end of that connection. By end: the first chain of its connection. By such a chain: its
+    stream, and where its issues begin. By chain: its rank, whether it is a main stream, where its
     records of folding begin. By queue: its chain (-1: empty) and how many nodes a copy has there.
     """
 
     order: Int32s
+    first: Int64s
+    nodes: Int32s
+    queue: Int32s
     kind: npt.NDArray[np.int8]
     chain: Int32s
     place: Int32s
     cell: Int64s
     conn: Int32s
     end: Int32s
+    conn_first: Int32s
+    stream_of_conn: Int32s
+    issue_first: Int32s
     home: Int32s
     is_main: Bools
     record_first: Int64s
@@ -136,8 +143,8 @@ class State(NamedTuple):
     slot_of_cell: Int32s
     last_wait: Int32s
     conn_place: Int32s
-    conn_of_end: Int32s
     issue_of_end: Int32s
+    issue_place: Int32s
     event_chain: Int32s
     event_place: Int32s
     writer: Int32s
@@ -148,10 +155,14 @@ class State(NamedTuple):
     scratch: Int32s
     emitted: Int32s
     is_implied: Bools
+    post_of_wait: Int32s
     started: Int32s
     counts: Int64s
     met: Int32s
 
+
+IN_A_ROW = 64
+"""Waits in a row that are compared with each other."""
 
 FREE, EMISSIONS, STATUS = 0, 1, 2
 """Places in State.counts: head of the free list nodes, emissions so far, how the loop ended."""
@@ -373,36 +384,56 @@ def _add(g: Graph, t: Touched, s: State, atom: int, node: int, holder: int) -> N
         _emit(s, BESIDE_WRITE, early, node, atom)
     _beside_readers(g, s, atom, node, holder)
     mine = t.move[node % g.rows]
-    entry, is_told = s.reducers[atom], False
+    entry = s.reducers[atom]
     while entry >= 0:
         early = s.list_node[entry]
         if not _is_before(g, s, early, holder):
             if t.alike[t.move[early % g.rows]] != t.alike[mine]:
                 _emit(s, BESIDE_WRITE, early, node, atom)
-            elif t.rounds[mine] and not is_told:
+            elif t.rounds[mine]:
                 _emit(s, UNORDERED_SUM, early, node, atom)
-                is_told = True
         entry = s.list_next[entry]
     _push(s, s.reducers, atom, node)
+
+
+def _known_place(g: Graph, s: State, holder: int, chain: int) -> int:
+    """Return the last place of a chain that a clock knows to be over, -1 for none."""
+    main = s.dense[holder, g.home[chain]]
+    if g.is_main[chain]:
+        return int(main)
+    known = -1
+    for k in range(s.sparse_first[holder], s.sparse_first[holder] + s.width[holder]):
+        if s.sparse_chain[k] == chain:
+            known = s.sparse_place[k]
+    first = g.record_first[chain]
+    for k in range(first, first + s.records[chain]):
+        if s.record_main[k] <= main:
+            known = max(known, s.record_upto[k])
+    return int(known)
 
 
 def _issue(g: Graph, s: State, node: int, holder: int) -> int:
     """Put a node on its RDMA connection, behind what is known to be there; return that chain."""
     conn, end = g.conn[node], g.end[node]
-    previous = s.conn_of_end[end]
     _merge(g, s, conn, holder, -1)
     if not g.is_main[holder]:
         _learn(g, s, conn, holder, g.place[node])
-    if previous >= 0 and previous != conn:
-        issued = s.issue_of_end[end]
-        if g.chain[issued] == holder or _knows(g, s, holder, g.chain[issued], g.place[issued]):
-            _merge(g, s, conn, previous, -1)
-            _learn(g, s, conn, previous, s.conn_place[previous])
-        else:
-            _emit(s, CONNECTION, issued, node, -1)
-    s.conn_of_end[end] = conn
+    for other in range(g.conn_first[end], g.conn_first[end + 1]):
+        if other != conn and s.conn_place[other] >= 0:
+            known = _known_place(g, s, holder, g.stream_of_conn[other])
+            first = g.issue_first[other]
+            behind = -1
+            for k in range(s.conn_place[other] + 1):
+                if s.issue_place[first + k] <= known:
+                    behind = k
+            if behind >= 0:
+                _learn(g, s, conn, other, behind)
+    last = s.issue_of_end[end]
+    if last >= 0 and not _knows_node(g, s, holder, last):
+        _emit(s, CONNECTION, last, node, -1)
     s.issue_of_end[end] = node
     s.conn_place[conn] += 1
+    s.issue_place[g.issue_first[conn] + s.conn_place[conn]] = g.place[node]
     return int(conn)
 
 
@@ -450,11 +481,25 @@ def _wait(g: Graph, s: State, node: int, post: int, holder: int) -> None:
         _emit(s, TWO_WAITS, last, node, -1)
     s.is_implied[node] = _is_before(g, s, post, holder)
     slot = s.slot_of_cell[cell]
+    _imply_earlier(g, s, node, slot)
     _merge(g, s, holder, slot, g.home[holder] if g.is_main[holder] else -1)
     s.slot_of_cell[cell] = -1
     s.free_slots[0] += 1
     s.free_slots[s.free_slots[0]] = slot
     s.last_wait[cell] = node
+    s.post_of_wait[node] = post
+
+
+def _imply_earlier(g: Graph, s: State, node: int, slot: int) -> None:
+    """Nothing happens between waits in a row: what a later one brings, an earlier one need not."""
+    at = g.first[g.queue[node]] + g.place[node] - 1
+    stop = max(g.first[g.queue[node]] - 1, at - IN_A_ROW)
+    while at > stop and g.kind[g.nodes[at]] == _WAIT:
+        earlier = g.nodes[at]
+        post = s.post_of_wait[earlier]
+        if not s.is_implied[earlier]:
+            s.is_implied[earlier] = _knows(g, s, slot, s.event_chain[post], s.event_place[post])
+        at -= 1
 
 
 def _call(g: Graph, t: Touched, s: State, node: int, holder: int) -> None:
@@ -485,6 +530,8 @@ def _check_started(g: Graph, s: State, node: int, holder: int) -> None:
 
 @kernel_calling(
     lambda: (
+        _imply_earlier,
+        _known_place,
         _folded,
         _knows,
         _learn,

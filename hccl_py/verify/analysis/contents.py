@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,17 +30,36 @@ Bools = npt.NDArray[np.bool_]
 UNDEFINED, GARBAGE = -1, -2
 """Contents of memory that nobody wrote, and of what a finding has been made of already."""
 
-READ, REDUCED_INTO, CLOBBERED = 0, 1, 2
+READ, REDUCED_INTO, CLOBBERED, LOST = 0, 1, 2, 3
+
+UNFOLDED = 20_000
+"""Parts of a content up to which it is unfolded for a message."""
+
+
+Part: TypeAlias = tuple[int, int]
+"""A content and the address at which it is meant; of an input, its rank and the input's address."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """What a content is made of: how often each (rank, address of its input) counts, and the moves
-    that reduced.
+    """What a content is made of: how often each input counts, and the steps that added them up.
+
+    A step has the sum and (the move that made it, what it was added to, what was added), oldest
+    first. `is_whole` is false where there are too many parts to unfold them all.
     """
 
-    counts: dict[tuple[int, int], int]
-    moves: frozenset[int]
+    counts: dict[Part, int]
+    steps: tuple[tuple[Part, tuple[int, Part, Part]], ...]
+    is_whole: bool
+
+    def doubling(self, rank: int) -> int | None:
+        """Return the first move that adds a part with a rank's input to another one with it."""
+        has = {part: part[0] == rank for part in self.counts}
+        for part, (move, left, right) in self.steps:
+            if has[left] and has[right]:
+                return move
+            has[part] = has[left] or has[right]
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,14 +81,16 @@ class Contents:
 
     `undefined` has rows (move, first address, last + 1) of reads of memory that nobody wrote,
     `into_undefined` of reductions into such, `clobbered` of reads of an input that the op itself
-    has overwritten. `is_used` says of every move whether anything that it wrote was read or is
-    output.
+    has overwritten, `lost` (move, start, stop, earlier move) of writes over what the earlier one
+    has put there and nobody has read since. `is_used` says of every move whether anything that it
+    wrote was read or is output.
     """
 
     pieces: Pieces
     undefined: IntArray
     into_undefined: IntArray
     clobbered: IntArray
+    lost: IntArray
     is_used: Bools
     ranks: int
     _sums: Sums
@@ -90,33 +111,25 @@ class Contents:
         """
         is_right = right_moves[self._sums.move]
         run = _are_sums.sized(len(roots) * (2 * self.ranks + 1))
-        answers = run(roots, shift, base, self._sums, is_right, again)
-        for k in np.flatnonzero(answers < 0).tolist():  # one sum stands there at two places
-            made = self.made_of(int(roots[k]), 0)
-            wanted = {(r, int(base[r] + shift[k])): 1 for r in range(self.ranks)}
-            counts = dict.fromkeys(made.counts, 1) if again else made.counts
-            answers[k] = counts == wanted and all(right_moves[m] for m in made.moves)
-        return answers > 0
+        return run(roots, shift, base, self._sums, is_right, again)
 
     def made_of(self, content: int, delta: int) -> Made:
-        """Unfold a content at the address delta."""
+        """Unfold a content at the address delta, as far as `UNFOLDED` parts."""
         sums, counts = self._sums, Counter({(content, delta): 1})
-        moves, order = set(), [(-content, delta)]
-        while order:
+        order, steps = [(-content, delta)], {}
+        while order and len(counts) < UNFOLDED:
             number, at = heappop(order)
             k = -number - self.ranks
             if k >= 0:
-                moves.add(int(sums.move[k]))
-                for side, shift in (
-                    (int(sums.left[k]), int(sums.left_delta[k])),
-                    (int(sums.right[k]), int(sums.right_delta[k])),
-                ):
-                    key = side, at + shift
+                left = int(sums.left[k]), at + int(sums.left_delta[k])
+                right = int(sums.right[k]), at + int(sums.right_delta[k])
+                steps[-number, at] = int(sums.move[k]), left, right
+                for key in (left, right):
                     if key not in counts:
-                        heappush(order, (-side, at + shift))
+                        heappush(order, (-key[0], key[1]))
                     counts[key] += counts[-number, at]
         inputs = {key: count for key, count in sorted(counts.items()) if key[0] < self.ranks}
-        return Made(inputs, frozenset(moves))
+        return Made(inputs, tuple(steps.items())[::-1], not order)
 
 
 class Sums(NamedTuple):
@@ -182,14 +195,15 @@ def contents_of(memory: Memory, order: Int32s) -> Contents:
     notes = heap.notes[: heap.counters[NOTES]]
     pieces = _outputs(memory, heap)
     heap.is_used[pieces.writer[pieces.writer >= 0]] = True
-    found = {what: notes[notes[:, 0] == what][:, 1:] for what in (READ, REDUCED_INTO, CLOBBERED)}
+    found = [notes[notes[:, 0] == what][:, 1:] for what in (READ, REDUCED_INTO, CLOBBERED, LOST)]
     made = int(heap.counters[SUMS])
     left, left_delta, right, right_delta, move = heap.sums
     return Contents(
         pieces,
-        found[READ],
-        found[REDUCED_INTO],
-        found[CLOBBERED],
+        found[READ][:, :3],
+        found[REDUCED_INTO][:, :3],
+        found[CLOBBERED][:, :3],
+        found[LOST],
         heap.is_used,
         memory.program.ranks,
         Sums(left[:made], left_delta[:made], right[:made], right_delta[:made], move[:made]),
@@ -242,7 +256,7 @@ def _heap(memory: Memory, steps: Steps, room: int) -> Heap:
         following=following,
         scratch=np.empty((8, room + atoms + 2), np.int64),
         sums=Sums(empty[0], deltas[0], empty[1], deltas[1], empty[2]),
-        notes=np.empty((room, 4), np.int64),
+        notes=np.empty((room, 5), np.int64),
         is_used=np.zeros(len(memory.transfers), bool),
         counters=np.zeros(4, np.int64),
     )
@@ -299,12 +313,13 @@ def _listed(first: IntArray, stop: IntArray, bounds: IntArray, heap: Heap) -> tu
     return n, columns
 
 
-def _note(h: Heap, what: int, move: int, start: int, stop: int) -> None:
+def _note(h: Heap, what: int, move: int, start: int, stop: int, other: int) -> None:
     n = h.counters[NOTES]
     if n == len(h.notes):
         h.counters[FULL] = 1
         return
-    h.notes[n, 0], h.notes[n, 1], h.notes[n, 2], h.notes[n, 3] = what, move, start, stop
+    h.notes[n, 0], h.notes[n, 1], h.notes[n, 4] = what, move, other
+    h.notes[n, 2], h.notes[n, 3] = start, stop
     h.counters[NOTES] = n + 1
 
 
@@ -327,7 +342,7 @@ def _gather(s: Steps, h: Heap, move: int, into: bool) -> int:
     for atom in range(low, high):
         entry = h.head[atom]
         if entry < 0:
-            _note(h, REDUCED_INTO if into else READ, move, s.bounds[atom], s.bounds[atom + 1])
+            _note(h, REDUCED_INTO if into else READ, move, s.bounds[atom], s.bounds[atom + 1], -1)
             h.scratch[base, n], h.scratch[base + 1, n] = s.bounds[atom] - begin, -2
             h.scratch[base + 2, n] = 0
             n += 1
@@ -338,14 +353,14 @@ def _gather(s: Steps, h: Heap, move: int, into: bool) -> int:
             if h.writer[entry] >= 0:
                 h.is_used[h.writer[entry]] = True
             if content == -1:
-                _note(h, REDUCED_INTO if into else READ, move, h.start[entry], stop)
+                _note(h, REDUCED_INTO if into else READ, move, h.start[entry], stop, -1)
                 content = -2
             elif (
                 not into
                 and s.clobberable[move] >= 0
                 and (content != s.clobberable[move] or h.delta[entry] != 0)
             ):
-                _note(h, CLOBBERED, move, h.start[entry], stop)
+                _note(h, CLOBBERED, move, h.start[entry], stop, -1)
             h.scratch[base, n], h.scratch[base + 1, n] = h.start[entry] - begin, content
             h.scratch[base + 2, n] = h.delta[entry] + shift
             n += 1
@@ -396,6 +411,9 @@ def _store(s: Steps, h: Heap, move: int, n: int) -> None:
         entry = h.head[atom]
         while entry >= 0:
             behind = h.following[entry]
+            stop = h.start[behind] if behind >= 0 else s.bounds[atom + 1]
+            if h.writer[entry] >= 0 and not h.is_used[h.writer[entry]]:
+                _note(h, LOST, move, h.start[entry], stop, h.writer[entry])
             h.following[entry] = h.counters[FREE]
             h.counters[FREE] = entry
             entry = behind
@@ -443,29 +461,38 @@ def _follow(s: Steps, h: Heap) -> None:
 @kernel
 def _are_sums(
     roots: IntArray, shift: IntArray, base: IntArray, sums: Sums, is_right: Bools, again: bool
-) -> npt.NDArray[np.int8]:
-    """Whether each root adds up the inputs at base + shift, once each, in right steps; -1 where a
-    sum is reached at two places, which this loop does not count.
+) -> Bools:
+    """Whether each root adds up the inputs at base + shift in right steps, each once, or also more
+    than once.
 
-    Sides are older than their sum, so going down by number counts a side only when all sums above
-    it are counted.
+    A sum of `ranks` inputs has at most as many sums below it, so larger ones need not be opened.
+    One that stands at two places has some input from two places, of which one is wrong. Sides are
+    older than their sum: going down by number counts a side only when all sums above it are
+    counted.
     """
     ranks = len(base)
     total = ranks + len(sums.left)
+    inputs = np.ones(total, np.int64)
+    for k in range(len(sums.left)):
+        both = inputs[sums.left[k]] + inputs[sums.right[k]]
+        inputs[ranks + k] = min(both, 1 << 40)
     seen = np.full(total, -1, np.int32)
     delta = np.zeros(total, np.int64)
     counts = np.zeros(total, np.int64)
     below = np.empty(total, np.int64)
-    result = np.zeros(len(roots), np.int8)
+    result = np.zeros(len(roots), np.bool_)
     for r in range(len(roots)):
-        below[0], found, at, good = roots[r], 1, 0, 1
+        if inputs[roots[r]] != ranks and not (again and inputs[roots[r]] > ranks):
+            continue
+        below[0], found, at, good = roots[r], 1, 0, True
         seen[roots[r]] = r
         delta[roots[r]] = 0
-        while at < found and good > 0:
+        while at < found and good:
             number = below[at]
             at += 1
             k = number - ranks
             if k < 0:
+                good = delta[number] == base[number] + shift[r]
                 continue
             for side, moved in (
                 (sums.left[k], sums.left_delta[k]),
@@ -477,26 +504,22 @@ def _are_sums(
                     below[found] = side
                     found += 1
                 elif delta[side] != delta[number] + moved:
-                    good = -1
-        if good > 0:
+                    good = False
+        if good:
             numbers = np.sort(below[:found])
             counts[numbers] = 0
             counts[roots[r]] = 1
-            inputs = 0
+            ended = 0
             for x in range(found - 1, -1, -1):
                 number = numbers[x]
                 k = number - ranks
                 if k >= 0:
                     counts[sums.left[k]] += counts[number]
                     counts[sums.right[k]] += counts[number]
-                    if not is_right[k]:
-                        good = 0
+                    good = good and is_right[k]
                 else:
-                    inputs += 1
-                    once = counts[number] == 1 or again
-                    if not once or delta[number] != base[number] + shift[r]:
-                        good = 0
-            if inputs != ranks:
-                good = 0
+                    ended += 1
+                    good = good and (again or counts[number] == 1)
+            good = good and ended == ranks
         result[r] = good
     return result

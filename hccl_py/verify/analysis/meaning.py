@@ -7,7 +7,7 @@ no row is open: the output of ranks that are not the root, gaps between displace
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -16,10 +16,13 @@ import numpy as np
 from hccl_py.op_param import OpParam
 from hccl_py.values import IntArray
 
-__all__ = ["EVERYONE", "Expected", "expected_ranges", "in_place_offsets"]
+__all__ = ["EVERYONE", "Expected", "expected_blocks", "expected_ranges", "in_place_offsets"]
 
 EVERYONE = -1
 """As a source: the reduction of all ranks' inputs."""
+
+BLOCK = 1 << 20
+"""Rows that are held at once."""
 
 Row = tuple[int, int, int, int, int]
 
@@ -38,9 +41,19 @@ class Expected:
         return len(self.rank)
 
 
-def expected_ranges(op: OpParam, ranks: int) -> Expected:
-    """Return what the outputs of an op must hold, without empty rows."""
-    table = np.array(_MEANINGS[op.name](op, ranks), np.int64).reshape(-1, 5)
+def expected_blocks(op: OpParam, ranks: int) -> Iterator[Expected]:
+    """Yield what the outputs must hold, some ranks at a time: all together can be ranks² rows."""
+    each = max(1, BLOCK // ranks)
+    for first in range(0, ranks, each):
+        yield expected_ranges(op, ranks, np.arange(first, min(first + each, ranks)))
+
+
+def expected_ranges(op: OpParam, ranks: int, at: IntArray | None = None) -> Expected:
+    """Return what the outputs of an op must hold, of all ranks or of those in `at`, without empty
+    rows.
+    """
+    rows = _MEANINGS[op.name](op, ranks, np.arange(ranks) if at is None else at)
+    table = np.array(rows, np.int64).reshape(-1, 5)
     rank, start, size, source, offset = table[table[:, 2] > 0].T
     return Expected(rank, start, start + size, source, offset)
 
@@ -66,59 +79,52 @@ def _rows(*columns: int | IntArray) -> IntArray:
     return np.stack(np.broadcast_arrays(*columns), axis=-1).reshape(-1, 5)
 
 
-def _everyone(ranks: int) -> IntArray:
-    return np.arange(ranks, dtype=np.int64)
+def _all_reduce(op: OpParam, ranks: int, at: IntArray) -> IntArray:
+    return _rows(at, 0, op.size, EVERYONE, 0)
 
 
-def _all_reduce(op: OpParam, ranks: int) -> IntArray:
-    return _rows(_everyone(ranks), 0, op.size, EVERYONE, 0)
+def _all_gather(op: OpParam, ranks: int, at: IntArray) -> IntArray:
+    source = np.arange(ranks)
+    return _rows(at[:, None], source * op.size, op.size, source, 0)
 
 
-def _all_gather(op: OpParam, ranks: int) -> IntArray:
-    rank, source = _everyone(ranks)[:, None], _everyone(ranks)
-    return _rows(rank, source * op.size, op.size, source, 0)
+def _reduce_scatter(op: OpParam, ranks: int, at: IntArray) -> IntArray:
+    return _rows(at, 0, op.size, EVERYONE, at * op.size)
 
 
-def _reduce_scatter(op: OpParam, ranks: int) -> IntArray:
-    rank = _everyone(ranks)
-    return _rows(rank, 0, op.size, EVERYONE, rank * op.size)
+def _broadcast(op: OpParam, ranks: int, at: IntArray) -> IntArray:
+    return _rows(at, 0, op.size, _root(op), 0)
 
 
-def _broadcast(op: OpParam, ranks: int) -> IntArray:
-    return _rows(_everyone(ranks), 0, op.size, _root(op), 0)
+def _reduce(op: OpParam, ranks: int, at: IntArray) -> IntArray:
+    return _rows(_at_root(op, at), 0, op.size, EVERYONE, 0)
 
 
-def _reduce(op: OpParam, ranks: int) -> IntArray:
-    return _rows(_root(op), 0, op.size, EVERYONE, 0)
+def _scatter(op: OpParam, ranks: int, at: IntArray) -> IntArray:
+    return _rows(at, 0, op.size, _root(op), at * op.size)
 
 
-def _scatter(op: OpParam, ranks: int) -> IntArray:
-    rank = _everyone(ranks)
-    return _rows(rank, 0, op.size, _root(op), rank * op.size)
+def _gather(op: OpParam, ranks: int, at: IntArray) -> IntArray:
+    source = np.arange(ranks)
+    return _rows(_at_root(op, at)[:, None], source * op.size, op.size, source, 0)
 
 
-def _gather(op: OpParam, ranks: int) -> IntArray:
-    source = _everyone(ranks)
-    return _rows(_root(op), source * op.size, op.size, source, 0)
-
-
-def _all_to_all(op: OpParam, ranks: int) -> IntArray:
-    rank, source = _everyone(ranks)[:, None], _everyone(ranks)
+def _all_to_all(op: OpParam, ranks: int, at: IntArray) -> IntArray:
+    rank, source = at[:, None], np.arange(ranks)
     return _rows(rank, source * op.size, op.size, source, rank * op.size)
 
 
-def _all_gather_v(op: OpParam, ranks: int) -> IntArray:
+def _all_gather_v(op: OpParam, ranks: int, at: IntArray) -> IntArray:
     counts, displs = _blocks(op, ranks)
-    rank, source = _everyone(ranks)[:, None], _everyone(ranks)
-    return _rows(rank, displs * op.unit, counts * op.unit, source, 0)
+    return _rows(at[:, None], displs * op.unit, counts * op.unit, np.arange(ranks), 0)
 
 
-def _reduce_scatter_v(op: OpParam, ranks: int) -> IntArray:
+def _reduce_scatter_v(op: OpParam, ranks: int, at: IntArray) -> IntArray:
     counts, displs = _blocks(op, ranks)
-    return _rows(_everyone(ranks), 0, counts * op.unit, EVERYONE, displs * op.unit)
+    return _rows(at, 0, counts[at] * op.unit, EVERYONE, displs[at] * op.unit)
 
 
-def _all_to_all_v(op: OpParam, ranks: int) -> IntArray:
+def _all_to_all_v(op: OpParam, ranks: int, at: IntArray) -> IntArray:
     """`matrix[i][j]` elements go from i to j; without displacements, blocks are packed."""
     sends = np.array(op.matrix or op.counts, np.int64).reshape(ranks, ranks)
     from_, to = _packed(sends), _packed(sends.T)
@@ -126,29 +132,35 @@ def _all_to_all_v(op: OpParam, ranks: int) -> IntArray:
     if displs is not None:
         from_ = displs[:, :ranks]
         to = displs[:, ranks:] if displs.shape[1] > ranks else to
-    rank, source = _everyone(ranks)[:, None], _everyone(ranks)
-    return _rows(rank, to * op.unit, sends.T * op.unit, source, from_.T * op.unit)
+    size, source = sends.T[at] * op.unit, np.arange(ranks)
+    return _rows(at[:, None], to[at] * op.unit, size, source, from_.T[at] * op.unit)
 
 
-def _pairs(op: OpParam, ranks: int) -> Sequence[Row]:
+def _pairs(op: OpParam, ranks: int, at: IntArray) -> Sequence[Row]:
     """Messages are packed at both ends in the order in which they are listed."""
     pairs = op.pairs or tuple((rank, (rank + 1) % ranks) for rank in range(ranks))
     sent, received = [0] * ranks, [0] * ranks
-    rows = []
+    rows, wanted = [], set(at.tolist())
     for source, rank, *count in pairs:
         size = (count[0] if count else op.count) * op.unit
-        rows.append((rank, received[rank], size, source, sent[source]))
+        if rank in wanted:
+            rows.append((rank, received[rank], size, source, sent[source]))
         sent[source] += size
         received[rank] += size
     return rows
 
 
-def _nothing(op: OpParam, ranks: int) -> Sequence[Row]:
+def _nothing(op: OpParam, ranks: int, at: IntArray) -> Sequence[Row]:
     return ()
 
 
 def _root(op: OpParam) -> int:
     return 0 if op.root is None else op.root
+
+
+def _at_root(op: OpParam, at: IntArray) -> IntArray:
+    mine: IntArray = at[at == _root(op)]
+    return mine
 
 
 def _blocks(op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
@@ -162,7 +174,7 @@ def _packed(sizes: IntArray) -> IntArray:
     return np.cumsum(sizes, axis=1) - sizes
 
 
-_MEANINGS: dict[str, Callable[[OpParam, int], Sequence[Row] | IntArray]] = {
+_MEANINGS: dict[str, Callable[[OpParam, int, IntArray], Sequence[Row] | IntArray]] = {
     "all_gather": _all_gather,
     "all_gather_v": _all_gather_v,
     "all_reduce": _all_reduce,

@@ -75,9 +75,10 @@ def ordering_of(run: Unrolled, memory: Memory, *, meets: bool) -> Ordering:
     graph = _graph(run)
     touched = _touched(run.program, memory)
     accesses = int((memory.atoms.src_stop - memory.atoms.src).sum())
-    steps = len(run.order) * (2 + run.program.ranks // 8) + 2 * accesses * run.copies
+    wide = run.program.ranks + run.program.streams
+    steps = len(run.order) * (2 + wide // 8) + 2 * accesses * run.copies
     room = _Room(
-        8 + 2 * run.program.streams,
+        8 + 2 * min(run.program.streams, 128),
         2 * len(graph.home) + 64,
         accesses + len(memory.atoms) + 64,
         1 << 12,
@@ -102,22 +103,28 @@ def _graph(run: Unrolled) -> Graph:
     conn = np.full(len(run.kind), -1, np.int32)
     end = np.full(len(run.kind), -1, np.int32)
     home, is_main = used // program.streams, used % program.streams == 0
-    tasks = run.rows * run.copies
+    tasks, ends = run.rows * run.copies, max(len(transports), 1)
+    streams, of_end = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if len(transports) and transports.is_rdma.any():
         issued = np.flatnonzero(_issues(run))
         end[:tasks] = np.tile(program.tasks.end, run.copies)
         key = end[issued].astype(np.int64) * len(used) + chain[issued]
         distinct, which = np.unique(key, return_inverse=True)
+        of_end, streams = np.divmod(distinct, len(used))
         conn[issued] = len(used) + which.reshape(-1)
-        home = np.concatenate([home, transports.rank[distinct // len(used)]])
+        home = np.concatenate([home, transports.rank[of_end]])
         is_main = np.concatenate([is_main, np.zeros(len(distinct), bool)])
     events = np.where(conn >= 0, conn, chain)
+    issues = np.bincount(conn[conn >= 0], minlength=len(home))
     told = (run.kind == TaskKind.NOTIFY_POST) | (conn >= 0)
     records = np.bincount(chain[told], minlength=len(home))
     records = np.maximum(records, np.bincount(events[told], minlength=len(home)))
     extra = (np.arange(len(lengths)) % program.streams == 0) * (run.copies + 1)
     return Graph(
         order=run.order,
+        first=run.first,
+        nodes=run.nodes,
+        queue=run.queue,
         kind=run.kind,
         chain=chain,
         place=run.place,
@@ -126,6 +133,9 @@ def _graph(run: Unrolled) -> Graph:
         ),
         conn=conn,
         end=end,
+        conn_first=_narrow(len(used) + np.searchsorted(of_end, np.arange(ends + 1))),
+        stream_of_conn=_narrow(np.concatenate([np.full(len(used), -1), streams])),
+        issue_first=_narrow(np.cumsum(issues) - issues),
         home=home.astype(np.int32),
         is_main=is_main,
         record_first=np.concatenate([[0], np.cumsum(records)]).astype(np.int64),
@@ -205,8 +215,8 @@ def _state(run: Unrolled, graph: Graph, memory: Memory, room: _Room, meets: bool
         slot_of_cell=_full(cells),
         last_wait=_full(cells),
         conn_place=_full(chains),
-        conn_of_end=_full(ends),
         issue_of_end=_full(ends),
+        issue_place=_full(nodes),
         event_chain=np.empty(nodes, np.int32),
         event_place=np.empty(nodes, np.int32),
         writer=_full(atoms),
@@ -217,6 +227,7 @@ def _state(run: Unrolled, graph: Graph, memory: Memory, room: _Room, meets: bool
         scratch=np.empty((2, 2 * WIDER * room.width + 2), np.int32),
         emitted=np.empty((room.emitted, 5), np.int32),
         is_implied=np.zeros(nodes, bool),
+        post_of_wait=_full(nodes),
         started=_full(chains),
         counts=np.zeros(3, np.int64),
         met=_full((program.ranks, program.ranks)) if meets else _full((0, 0)),
@@ -231,7 +242,8 @@ def _check_room(run: Unrolled, bytes_needed: int) -> None:
     if bytes_needed > MOST_BYTES:
         program = run.program
         raise NotSupportedError(
-            f"Verifying {program.ranks} ranks with up to {program.streams} streams needs "
-            f"{bytes_needed >> 30} GiB for what each stream knows of the others.",
-            "Verify fewer ranks: what is wrong shows there too.",
+            f"{program.ranks * program.streams} streams (ranks {program.ranks}, streams of a rank "
+            f"{program.streams}) need {bytes_needed >> 30} GiB to keep what each knows of the "
+            "others.",
+            "Verify a program of fewer ranks or streams: what is wrong mostly shows there too.",
         )

@@ -45,15 +45,22 @@ def _beyond(subject: Subject, side: int) -> Callable[[Moves], Mask]:
 
 
 def _hidden(subject: Subject) -> Callable[[Moves], Mask]:
-    """Pick tasks whose remote side lies in a buffer that the far end does not export."""
+    """Pick tasks whose remote side lies in a buffer that the far end does not export.
+
+    A transport that neither end requested and that exports nothing is not there at all, which is
+    found elsewhere.
+    """
     transports = subject.program.transports
+    is_absent = (transports.notifies == 0) & (transports.notifies[transports.far] == 0)
+    is_absent &= (transports.exports[transports.far] < 0).all(axis=1)
 
     def is_hidden(moves: Moves) -> Mask:
         remote = (moves.reads_remote | moves.writes_remote) & moves.moves_bytes
         there = Moves(subject, moves.rows[remote])
         buffer = np.where(there.reads_remote, there.src.buffer, there.dst.buffer)
-        far = transports.far[subject.tasks.end[there.rows]]
-        hidden = np.ones(len(there.rows), bool)
+        end = subject.tasks.end[there.rows]
+        far = transports.far[end]
+        hidden = ~is_absent[end]
         for column in transports.exports.T:
             hidden &= column[far] != buffer
         remote[remote] = hidden

@@ -39,7 +39,7 @@ def find_hardware(subject: Subject) -> Iterator[Finding]:
     rows = rows_where(subject, _unsupported(subject, product))
     yield from findings_at(subject, rows, partial(_inline, subject, product))
     yield from _exceeded(subject, product)
-    rows = rows_where(subject, _incongruent(subject, product))
+    rows = rows_where(subject, _off_alignment(product))
     yield from findings_at(subject, rows, partial(_unaligned, subject, product), shown=1)
 
 
@@ -70,24 +70,16 @@ def _denied(subject: Subject, product: Product) -> Mask:
     return np.array(denied, bool)[at.reshape(-1)]
 
 
-def _incongruent(subject: Subject, product: Product) -> Callable[[Moves], Mask]:
-    """Pick tasks over a link whose sides differ modulo the alignment, where one side is the
-    executor's choice.
-
-    Where user memory lies is the caller's business; somewhere data must change its alignment, best
-    in a local copy. What is shorter than the alignment gains nothing from it.
-    """
-    is_user = np.array([name in ("IN", "OUT") for name in subject.program.buffers], bool)
+def _off_alignment(product: Product) -> Callable[[Moves], Mask]:
+    """Pick tasks with a side that begins off the alignment, wherever it lies."""
     align = product.slice_align
 
-    def is_incongruent(moves: Moves) -> Mask:
-        remote = moves.reads_remote | moves.writes_remote
-        chosen = remote & ~(is_user[moves.src.buffer] & is_user[moves.dst.buffer])
-        differ = (moves.src.start - moves.dst.start) % align != 0
-        found: Mask = chosen & differ & (moves.src.size >= align)
+    def is_off(moves: Moves) -> Mask:
+        off = (moves.src.start % align != 0) | (moves.dst.start % align != 0)
+        found: Mask = moves.moves_bytes & off
         return found
 
-    return is_incongruent
+    return is_off
 
 
 def _large(subject: Subject, product: Product, row: int) -> Finding:
@@ -121,16 +113,17 @@ def _inline(subject: Subject, product: Product, row: int) -> Finding:
 
 
 def _unaligned(subject: Subject, product: Product, row: int) -> Finding:
-    source, target = memory_at(subject, row)
-    align = product.slice_align
+    align, memory = product.slice_align, memory_at(subject, row)
+    sides = zip(("source", "destination"), memory, strict=True)
+    off = [f"the {side} begins at byte {m.start}" for side, m in sides if m.start % align]
     return subject.finding(
         "UNALIGNED",
-        f"{subject.place(row)} {spell_move(subject, row)}: modulo {align}, the source begins at "
-        f"{source.start % align} and the destination at {target.start % align}.",
-        f"DMA is fastest where both agree modulo {align} bytes: stage data in CCL memory at the "
-        "misalignment that it has at the other end.",
+        f"{subject.place(row)} {spell_move(subject, row)}: {' and '.join(off)}, "
+        f"no multiple{'s' * (len(off) > 1)} of {align}.",
+        f"DMA of {product.title} is fastest from and to multiples of {align} bytes: pad what is "
+        "staged in CCL memory, and cut slices there.",
         rows=[(row, 0)],
-        memory=[source, target],
+        memory=memory,
     )
 
 

@@ -154,7 +154,7 @@ def _undeclared_channels(subject: Subject) -> Iterator[Finding]:
             f"{subject.place(row)} {does}, but rank {int(transports.rank[end])} never requested "
             f"the transport to rank {peer} on plane {_plane(transports, end)}.",
             "Request it at both ends: a PlaneRequest whose pattern reaches the peer, "
-            "channel_notifies in a program file.",
+            "links or channel_notifies in a program file.",
             rows=[(row, 0)],
             ranks=[int(transports.rank[end]), peer],
         )
@@ -178,11 +178,12 @@ def _transport_notifies(subject: Subject) -> Iterator[Finding]:
         end, (owner, index) = int(tasks.end[row]), divmod(int(tasks.cell[row]), transports.stride)
         have = {int(transports.notifies[e]) for e in (owner, end)}
         ranks = sorted({int(transports.rank[end]), int(transports.peer[end])})
-        requested = _number(min(have), "notify")
+        were = "was" if min(have) == 1 else "were"
+        requested = f"{_number(min(have), 'notify')} {were} requested there"
         return subject.finding(
             "NOTIFY_INDEX_OUT_OF_RANGE",
             f"{subject.place(row)} {subject.action(row)}: that is notify {index} of the transport "
-            f"between ranks {ranks[0]} and {ranks[1]}, but {requested} were requested there.",
+            f"between ranks {ranks[0]} and {ranks[1]}, but {requested}.",
             f"Request {index + 1} at both ends (PlaneRequest(extra_notifies=...), notifies or "
             "channel_notifies in a program file), or use one that exists: they count from 0.",
             rows=[(row, 0)],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from hccl_py.enums import ReduceOp
 from hccl_py.values import IntArray
 from hccl_py.verify.analysis.contents import UNDEFINED, Contents, Pieces
-from hccl_py.verify.analysis.meaning import EVERYONE, Expected
+from hccl_py.verify.analysis.meaning import EVERYONE, Expected, expected_blocks
 from hccl_py.verify.analysis.memory import Memory
 from hccl_py.verify.checks.culprits import spell_ranks
 from hccl_py.verify.finding import Finding, MemoryRange
@@ -47,36 +46,42 @@ def find_silent_ranks(subject: Subject, ranks: IntArray) -> Iterator[Finding]:
         )
 
 
-def silent_ranks(subject: Subject, expected: Expected) -> IntArray:
+def silent_ranks(subject: Subject) -> IntArray:
     """Return the ranks that issue nothing and should."""
     program = subject.program
     is_silent = np.diff(subject.tasks.first) == 0
-    needed = np.zeros(program.ranks, bool)
-    needed[expected.rank] = True
-    needed[expected.source[expected.source != EVERYONE]] = True
-    if (expected.source == EVERYONE).any() or program.op.name == "barrier":
-        needed[:] = True
+    needed = np.full(program.ranks, program.op.name == "barrier")
+    if is_silent.any():
+        for expected in expected_blocks(program.op, program.ranks):
+            everyone = expected.source == EVERYONE
+            needed[expected.rank] = True
+            needed[expected.source[~everyone]] = True
+            needed |= bool(everyone.any())
     needed &= program.ranks > 1  # alone, a rank may have its result in place
     return np.flatnonzero(is_silent & needed)
 
 
 def find_wrong_results(
-    subject: Subject, memory: Memory, contents: Contents, expected: Expected
+    subject: Subject, memory: Memory, contents: Contents, silent: IntArray
 ) -> Iterator[Finding]:
     """Yield what is wrong with the outputs, by the bytes that one task has left there.
 
     Silent ranks have a finding of their own, and so has what was made from garbage.
     """
-    yield from _short_outputs(subject, expected)
-    if "OUT" not in subject.program.buffers:
-        return
-    judge = _Judge(subject, memory, contents, expected)
-    bad = judge.wrong & ~np.isin(judge.rank, silent_ranks(subject, expected))
-    spans = list(judge.spans(np.flatnonzero(bad)))
-    said = (pair for span in islice(spans, EXPLAINED) for pair in judge.say(span))
+    program = subject.program
+    said: list[tuple[object, Finding]] = []
+    left, more = EXPLAINED, 0
+    for expected in expected_blocks(program.op, program.ranks):
+        yield from _short_outputs(subject, expected)
+        if "OUT" in program.buffers:
+            judge = _Judge(subject, memory, contents, expected)
+            spans = judge.spans(np.flatnonzero(judge.wrong & ~np.isin(judge.rank, silent)))
+            said += [pair for span in spans[:left].tolist() for pair in judge.say(_Span(*span))]
+            more += max(len(spans) - left, 0)
+            left -= min(len(spans), left)
     findings = list(limited(said))
-    if len(spans) > EXPLAINED and findings:
-        findings[-1] = replace(findings[-1], more=findings[-1].more + len(spans) - EXPLAINED)
+    if more and findings:
+        findings[-1] = replace(findings[-1], more=findings[-1].more + more)
     yield from findings
 
 
@@ -123,6 +128,8 @@ class _Judge:
         self.again = subject.program.op.reduce in (ReduceOp.MAX, ReduceOp.MIN)
         self.right_moves = self._right_moves()
         self.wrong = ~self._is_right() & ((self.held >= 0) | (self.held == UNDEFINED))
+        if subject.program.op.name == "broadcast":  # in HCCL it has one buffer
+            self.wrong &= (self.rank != self.source) | (self.held != UNDEFINED)
 
     def _right_moves(self) -> npt.NDArray[np.bool_]:
         """Whether each transfer reduces with the call's op."""
@@ -146,18 +153,19 @@ class _Judge:
             right[every] = sums[which.reshape(-1)]
         return right
 
-    def spans(self, bad: IntArray) -> Iterator[_Span]:
-        """Yield neighbouring wrong runs that the same task wrote, of the same expected range."""
+    def spans(self, bad: IntArray) -> IntArray:
+        """Return neighbouring wrong runs that the same task wrote, of the same expected range: rows
+        (first, last + 1).
+        """
         if not len(bad):
-            return
+            return np.zeros((0, 2), np.int64)
         kind = np.minimum(self.held[bad], self.ranks)
         keys = np.stack([self.row[bad], self.writer[bad], kind], axis=1)
         ends = np.flatnonzero(
             (np.diff(keys, axis=0) != 0).any(axis=1) | (self.start[bad][1:] != self.stop[bad][:-1])
         )
-        starts = np.concatenate([[0], ends + 1])
-        for first, last in zip(starts.tolist(), [*ends.tolist(), len(bad) - 1], strict=True):
-            yield _Span(int(bad[first]), int(bad[last]) + 1)
+        firsts, lasts = np.concatenate([[0], ends + 1]), np.append(ends, len(bad) - 1)
+        return np.stack([bad[firsts], bad[lasts] + 1], axis=1)
 
     def say(self, span: _Span) -> Iterator[tuple[object, Finding]]:
         """Yield findings about neighbouring atoms, with what makes them alike."""
@@ -185,10 +193,9 @@ class _Judge:
         offset = there - int(self.input_base[rank])
         size = self._memory(span).stop - self._memory(span).start
         same = rank == int(self.source[span.first])
-        alone = int(self.source[span.first]) == EVERYONE
-        if alone:
-            missing = [r for r in range(self.ranks) if r != rank]
-            return self._without(span, missing)
+        if int(self.source[span.first]) == EVERYONE and self.ranks > 1:
+            return self._without(span, [r for r in range(self.ranks) if r != rank])
+        same |= self.ranks == 1
         return self._made(
             span,
             "WRONG_OFFSET" if same else "WRONG_SOURCE",
@@ -203,7 +210,11 @@ class _Judge:
         """Yield what is wrong with a reduction: steps, then contributions."""
         there = int(self.start[span.first] + self.delta[span.first])
         made = self.contents.made_of(held, there)
-        steps = [move for move in sorted(made.moves) if not self.right_moves[move]]
+        if not made.is_whole:
+            yield self._too_much(span, len(made.counts))
+            return
+        moves = sorted({move for _, (move, _, _) in made.steps})
+        steps = [move for move in moves if not self.right_moves[move]]
         right, elsewhere = self._contributions(span, made.counts)
         source = int(self.source[span.first])
         if source != EVERYONE:
@@ -217,12 +228,14 @@ class _Judge:
         if missing:
             yield self._without(span, missing)
         if twice:
+            again = made.doubling(twice[0])
             yield self._made(
                 span,
                 "DOUBLE_CONTRIBUTION",
                 f"{self._where(span)} counts the input of {spell_ranks(twice)} "
                 f"{max(right[r] for r in twice)} times.",
                 "Each rank's data must be added once: look for a chunk that is reduced again.",
+                cause=None if again is None else (self._row(again), "adds it again"),
             )
         if elsewhere:
             rank, offset = min(elsewhere.items())
@@ -262,11 +275,27 @@ class _Judge:
         )
 
     def _without(self, span: _Span, missing: list[int]) -> Finding:
+        lost = self.contents.lost
+        here = (lost[:, 1] < self.stop[span.first]) & (lost[:, 2] > self.start[span.first])
+        killers = lost[here]
+        cause = None
+        if len(killers):
+            killer, victim = self._row(int(killers[-1, 0])), self._row(int(killers[-1, 3]))
+            cause = killer, f"overwrites what {self.subject.place(victim)} has put there"
         return self._made(
             span,
             "MISSING_CONTRIBUTION",
             f"{self._where(span)} lacks the contribution of {spell_ranks(missing)}.",
             "Look for a reduction that was left out, or a chunk that was overwritten after it.",
+            cause=cause,
+        )
+
+    def _too_much(self, span: _Span, parts: int) -> Finding:
+        return self._made(
+            span,
+            "WRONG_OFFSET",
+            f"{self._where(span)} is a sum of more than {parts} parts of inputs, from many places.",
+            "Look for reductions of the same data at several offsets.",
         )
 
     def _not_one(
@@ -283,14 +312,25 @@ class _Judge:
         )
 
     def _made(
-        self, span: _Span, name: str, message: str, hint: str, row: int | None = None
+        self,
+        span: _Span,
+        name: str,
+        message: str,
+        hint: str,
+        row: int | None = None,
+        cause: tuple[int, str] | None = None,
     ) -> Finding:
+        """Return a finding whose culprit is `row`, or the cause, or the task that wrote last."""
         writer = int(self.writer[span.first])
+        rows = [] if row is None else [row]
+        if cause is not None:
+            rows.append(cause[0])
+            message += f" {self.subject.place(cause[0])} {cause[1]}."
         if row is None and writer >= 0:
-            row = self._row(writer)
-            message += f" {self.subject.place(row)} wrote it last."
-        rows = [] if row is None else [(row, 0)]
-        return self.subject.finding(name, message, hint, rows=rows, memory=[self._memory(span)])
+            rows.append(self._row(writer))
+            message += f" {self.subject.place(rows[-1])} wrote it last."
+        culprits = [(culprit, 0) for culprit in dict.fromkeys(rows)]
+        return self.subject.finding(name, message, hint, rows=culprits, memory=[self._memory(span)])
 
     def _row(self, move: int) -> int:
         return int(self.memory.transfers.row[move])

@@ -54,8 +54,8 @@ Feature: TypeAlias = tuple[str, Callable[[Ran], bool]]
 _SUFFIX = " (of those with data and several ranks)"
 
 FEATURES: tuple[Feature, ...] = (
-    ("where the last round is shorter", lambda ran: ran.tail),
     ("in several rounds", lambda ran: ran.rounds > 1),
+    ("where the last round is shorter", lambda ran: ran.tail),
     ("where the root is not rank 0", lambda ran: bool(ran.case.op.root)),
     ("where the root is rank 0", lambda ran: ran.case.op.root == 0),
     ("in graph mode", lambda ran: ran.case.op.mode is Mode.GRAPH),

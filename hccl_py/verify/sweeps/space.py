@@ -27,7 +27,7 @@ from hccl_py.topology.topology import Topology
 from hccl_py.verify.sweeps.cases import LARGE_CCL, SMALL_CCL, Case, Cases
 from hccl_py.verify.sweeps.covering import Row, covering
 
-__all__ = ["Space", "elements_per_round", "space_of"]
+__all__ = ["Space", "elements_per_round", "round_limit", "space_of"]
 
 ALIGN = 128
 """Bytes to which HCCL rounds slices."""
@@ -74,10 +74,11 @@ AMOUNTS = (
     Amount(lambda unit, ranks, most: 1001),
     Amount(lambda unit, ranks, most: most, SMALL_CCL),
     Amount(lambda unit, ranks, most: most + 1, SMALL_CCL),
+    Amount(lambda unit, ranks, most: 2 * most, SMALL_CCL),
     Amount(lambda unit, ranks, most: 2 * most + most // 2 + 1, SMALL_CCL),
 )
 """Nothing, one element, few, around the alignment of the whole and of each slice, more than that;
-one full round, one with the shortest tail, three with a tail.
+one full round, one with the shortest tail, two full ones, three with a tail.
 """
 
 ROOTS: tuple[Callable[[int], int], ...] = (
@@ -215,7 +216,7 @@ class _Selector:
         where = f"{executor_name(self._executor)}.suits"
         try:
             verdict: object = self._executor.suits(op, topology)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             told, case = told_of(error), Case(topology, op, LARGE_CCL).text
             raise PluginError(
                 f"{where}, {case}: {told.text} ({told.line})",
@@ -291,10 +292,15 @@ def elements_per_round(executor: Executor, op: OpParam, topology: Topology, ccl_
     """Return how many elements one round of a call takes; what fills a CCL buffer where the
     executor does not say, or fails, which recording will report.
     """
-    fills = max(ccl_bytes // op.unit, 1)
+    limit = round_limit(executor, op, topology, ccl_bytes)
+    return max(ccl_bytes // op.unit if limit is None else limit, 1)
+
+
+def round_limit(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int | None:
+    """Return the smallest max_count of all ranks, None where they state none or fail to."""
     try:
         views = (RankView(np.array([r]), op, topology, ccl_bytes) for r in range(topology.size))
         limits = [executor.resources(op, view).max_count for view in views]
-        return max(min((int(n) for n in limits if n is not None), default=fills), 1)
-    except Exception:
-        return fills
+        return min((int(n) for n in limits if n is not None), default=None)
+    except (Exception, SystemExit):
+        return None

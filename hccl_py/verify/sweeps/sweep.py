@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import Mode, TaskKind
 from hccl_py.errors import HcclError, NotSupportedError, OrchestrationError
 from hccl_py.executor import Executor, executor_name
 from hccl_py.operators import Operator, make_operator
@@ -27,7 +27,7 @@ from hccl_py.verify.sweeps.cases import Case, Cases
 from hccl_py.verify.sweeps.common import Ran
 from hccl_py.verify.sweeps.difference import difference
 from hccl_py.verify.sweeps.gathering import Outcome, gathered
-from hccl_py.verify.sweeps.space import Space, elements_per_round, space_of
+from hccl_py.verify.sweeps.space import Space, elements_per_round, round_limit, space_of
 from hccl_py.verify.verifier import verify_program
 
 __all__ = ["Progress", "Verify", "verify_executor"]
@@ -147,9 +147,18 @@ class _Sweep:
             ranks = tuple(getattr(error, "ranks", ()))
             severity = CLASSES[name].severity
             finding = Finding(name, error.message, error.hint, severity, ranks=ranks, source=source)
-            return Outcome(Ran(case), (finding,))
+            return Outcome(self._would_run(case), (finding,))
         self._first_error = self._first_error or error
-        return Outcome(Ran(case), failures=(Failure(error.message, error.hint, source),))
+        failure = Failure(error.message, error.hint, source)
+        return Outcome(self._would_run(case), failures=(failure,))
+
+    def _would_run(self, case: Case) -> Ran:
+        """Return how a call that cannot be recorded would be cut into rounds."""
+        op = case.op
+        limit = round_limit(self.executor, op, case.topology, case.ccl_bytes)
+        if op.mode is Mode.GRAPH or not limit or limit >= op.count:
+            return Ran(case)
+        return Ran(case, -(-op.count // limit), tail=op.count % limit > 0)
 
     def _compare(self, case: Case, program: Program) -> tuple[Failure, ...]:
         """Record rank by rank and compare."""
