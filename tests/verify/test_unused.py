@@ -8,7 +8,7 @@ from hccl_py.enums import Buffer
 from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.verify.checks.unused import find_unused
 from hccl_py.verify.classes import Severity
-from tests.verify.programs import FILE, MESH, authored, found, written
+from tests.verify.programs import FILE, MESH, authored, found, names, written
 
 COPY = ["copy", ["IN", 0, 64], ["OUT", 0, 64]]
 
@@ -156,3 +156,11 @@ def test_many_different_ranks_are_eight_hints_and_a_number() -> None:
     buffers = {str(rank): FILE["buffers"]["0"] for rank in range(20)}
     findings = found(find_unused, written({}, ranks=20, buffers=buffers, resources=resources))
     assert [finding.more for finding in findings] == [0] * 7 + [12]
+
+
+def test_what_no_resources_state_is_requested_as_it_is_used() -> None:
+    """Stream 2 without stream 1, notify 1 without notify 0: nobody has asked for the others."""
+    tasks = {"0": {"0": [["local_post", 2, 1]], "2": [["local_wait", 1]]}}
+    assert names(find_unused, written(tasks)) == []
+    resources = {"0": {"streams": 3, "local_notifies": {"2": 2}}}
+    assert names(find_unused, written(tasks, resources=resources)) == ["RESOURCE_UNUSED"] * 2

@@ -78,7 +78,8 @@ def _streams(subject: Subject) -> Spare:
     """Sub streams without a task; one whose tasks move 0 bytes is used."""
     requested = subject.program.declared.sub_streams
     number = np.arange(1, subject.program.streams)
-    is_idle = (number <= requested[:, None]) & (subject.queue_lengths[:, 1:] == 0)
+    stated = subject.program.declared.stated[:, :1]  # what is left out is requested as used
+    is_idle = stated & (number <= requested[:, None]) & (subject.queue_lengths[:, 1:] == 0)
     idle = is_idle.sum(axis=1)
     first = is_idle.argmax(axis=1) if is_idle.shape[1] else np.zeros(len(idle), np.int64)
     return Spare(
@@ -98,11 +99,12 @@ def _notifies(subject: Subject) -> Spare:
     use = local_use(subject)
     is_known = use.index < use.requested[use.rank, use.stream]
     keys = np.stack([use.rank, use.stream, use.index])[:, is_known]
-    rank = np.unique(keys, axis=1)[0]
+    used = np.bincount(np.unique(keys, axis=1)[0], minlength=subject.program.ranks)
+    requested = use.requested.sum(axis=1)
     return Spare(
         ("notify between streams", "notifies between streams"),
-        use.requested.sum(axis=1),
-        np.bincount(rank, minlength=subject.program.ranks),
+        requested,
+        np.where(subject.program.declared.stated[:, 1], used, requested),
         {},
         "Leave ResourceRequest.notifies out: the default is two per sub stream that is requested.",
     )
