@@ -1,11 +1,15 @@
 """What all tests share: the hypothesis profiles, and no traces of what a test imports."""
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Which test compiles a kernel first depends on the machine's cache; none of them is about that note.
+logging.getLogger("hccl_py.program.kernels").setLevel(logging.WARNING)
 
 # "ci" finds the same examples in every run and never fails because a machine is slow.
 # "long" is for sweeps: HYPOTHESIS_PROFILE=long pytest
