@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Which test is first to compile a kernel depends on the machine's cache: no test here looks at that.
+# Which test is first to compile a kernel depends on the machine's cache; no test here looks at it.
 logging.getLogger("hccl_py.program.kernels").setLevel(logging.WARNING)
 
 # "ci" finds the same examples in every run and never fails because a machine is slow.
