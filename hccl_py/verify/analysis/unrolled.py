@@ -106,9 +106,21 @@ def unrolled(program: Program, copies: int) -> Unrolled:
         nodes,
         queue,
         place,
-        order[:done],
+        _copy_by_copy(order[:done], post_of, copies, rows, ranks),
         post_of,
         np.column_stack([late[:overruns], early[:overruns]]),
         np.sort(holder[holder >= 0]),
         nodes[counter[counter < first[1:]]],
     )
+
+
+def _copy_by_copy(order: Nodes, post_of: Nodes, copies: int, rows: int, ranks: int) -> Nodes:
+    """Return the same walk with everything of a copy before the next one, so that what is wrong
+    within one copy is seen there first; as it is where a copy waits for another one's posts.
+    """
+    calls = order - copies * rows
+    number = np.where(calls < 0, order // max(rows, 1), calls // ranks)
+    waits = np.flatnonzero(post_of >= 0)
+    if (waits // max(rows, 1) != post_of[waits] // max(rows, 1)).any():
+        return order
+    return order[np.argsort(number, kind="stable")]

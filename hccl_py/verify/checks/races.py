@@ -277,10 +277,15 @@ class _Finder:
         return _Side(rank, self.subject.program.buffers.index(name), True)
 
     def _memory(self, pair: _Pair, side: _Side) -> list[MemoryRange]:
-        start = self.memory.atoms.start
+        """Return the ranges in one side's buffer; a pair may touch each other in two."""
+        start, spaces = self.memory.atoms.start, self.memory.spaces
+        low = int(spaces.base[side.rank, side.buffer])
+        high = low + int(spaces.size[side.rank, side.buffer])
+        ends = [(int(start[first]), int(start[last])) for first, last in pair.ranges]
         return [
-            self.memory.range_of(side.rank, side.buffer, int(start[first]), int(start[last]))
-            for first, last in pair.ranges
+            self.memory.range_of(side.rank, side.buffer, first, last)
+            for first, last in ends
+            if low <= first < high
         ]
 
     def _place(self, node: int) -> str:
