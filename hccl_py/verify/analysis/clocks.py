@@ -168,37 +168,40 @@ FREE, EMISSIONS, STATUS = 0, 1, 2
 """Places in State.counts: head of the free list nodes, emissions so far, how the loop ended."""
 
 
-def _folded(g: Graph, s: State, chain: int, place: int, main: int) -> bool:
-    """Whether who knows a main stream up to `main` knows the chain up to `place` through it."""
-    low, high = g.record_first[chain], g.record_first[chain] + s.records[chain]
-    first = low
+def _last_up_to(values: Int32s, first: int, stop: int, limit: int) -> int:
+    """Return where the last of sorted values[first:stop] up to `limit` is; first - 1 for none."""
+    low, high = first, stop
     while low < high:
         middle = (low + high) // 2
-        if s.record_main[middle] <= main:
+        if values[middle] <= limit:
             low = middle + 1
         else:
             high = middle
-    return bool(low > first and s.record_upto[low - 1] >= place)
+    return int(low - 1)
+
+
+def _folded_place(g: Graph, s: State, chain: int, main: int) -> int:
+    """Return up to where who knows a main stream up to `main` knows the chain through it."""
+    first = g.record_first[chain]
+    at = _last_up_to(s.record_main, first, first + s.records[chain], main)
+    return int(s.record_upto[at]) if at >= first else -1
+
+
+def _known_place(g: Graph, s: State, holder: int, chain: int) -> int:
+    """Return the last place of a chain that a clock knows to be over, -1 for none."""
+    main = s.dense[holder, g.home[chain]]
+    if g.is_main[chain]:
+        return int(main)
+    first = s.sparse_first[holder]
+    at = _last_up_to(s.sparse_chain, first, first + s.width[holder], chain)
+    is_there = at >= first and s.sparse_chain[at] == chain
+    known = int(s.sparse_place[at]) if is_there else -1
+    return max(known, _folded_place(g, s, chain, main))
 
 
 def _knows(g: Graph, s: State, holder: int, chain: int, place: int) -> bool:
     """Whether a clock says that a chain is over up to a place."""
-    main = s.dense[holder, g.home[chain]]
-    if g.is_main[chain]:
-        return bool(main >= place)
-    low = s.sparse_first[holder]
-    end = low + s.width[holder]
-    high = end
-    while low < high:
-        middle = (low + high) // 2
-        if s.sparse_chain[middle] < chain:
-            low = middle + 1
-        else:
-            high = middle
-    is_there = low < end and s.sparse_chain[low] == chain
-    if is_there and s.sparse_place[low] >= place:
-        return True
-    return _folded(g, s, chain, place, main)
+    return _known_place(g, s, holder, chain) >= place
 
 
 def _learn(g: Graph, s: State, holder: int, chain: int, place: int) -> None:
@@ -246,7 +249,7 @@ def _merge(g: Graph, s: State, into: int, other: int, rank: int) -> None:
             j += 1
         if g.home[chain] == rank:
             _fold(g, s, chain, place, s.dense[into, rank])
-        elif not _folded(g, s, chain, place, s.dense[into, g.home[chain]]):
+        elif _folded_place(g, s, chain, s.dense[into, g.home[chain]]) < place:
             s.scratch[0, k] = chain
             s.scratch[1, k] = place
             k += 1
@@ -396,22 +399,6 @@ def _add(g: Graph, t: Touched, s: State, atom: int, node: int, holder: int) -> N
     _push(s, s.reducers, atom, node)
 
 
-def _known_place(g: Graph, s: State, holder: int, chain: int) -> int:
-    """Return the last place of a chain that a clock knows to be over, -1 for none."""
-    main = s.dense[holder, g.home[chain]]
-    if g.is_main[chain]:
-        return int(main)
-    known = -1
-    for k in range(s.sparse_first[holder], s.sparse_first[holder] + s.width[holder]):
-        if s.sparse_chain[k] == chain:
-            known = s.sparse_place[k]
-    first = g.record_first[chain]
-    for k in range(first, first + s.records[chain]):
-        if s.record_main[k] <= main:
-            known = max(known, s.record_upto[k])
-    return int(known)
-
-
 def _issue(g: Graph, s: State, node: int, holder: int) -> int:
     """Put a node on its RDMA connection, behind what is known to be there; return that chain."""
     conn, end = g.conn[node], g.end[node]
@@ -422,10 +409,8 @@ def _issue(g: Graph, s: State, node: int, holder: int) -> int:
         if other != conn and s.conn_place[other] >= 0:
             known = _known_place(g, s, holder, g.stream_of_conn[other])
             first = g.issue_first[other]
-            behind = -1
-            for k in range(s.conn_place[other] + 1):
-                if s.issue_place[first + k] <= known:
-                    behind = k
+            stop = first + s.conn_place[other] + 1
+            behind = _last_up_to(s.issue_place, first, stop, known) - first
             if behind >= 0:
                 _learn(g, s, conn, other, behind)
     last = s.issue_of_end[end]
@@ -531,8 +516,9 @@ def _check_started(g: Graph, s: State, node: int, holder: int) -> None:
 @kernel_calling(
     lambda: (
         _imply_earlier,
+        _last_up_to,
+        _folded_place,
         _known_place,
-        _folded,
         _knows,
         _learn,
         _fold,
