@@ -12,6 +12,7 @@ from enum import IntEnum
 __all__ = [
     "ConfigError",
     "DeadlockError",
+    "FileError",
     "HcclError",
     "HcclResult",
     "NotSupportedError",
@@ -19,6 +20,7 @@ __all__ = [
     "ParameterError",
     "PluginError",
     "ProgramFileError",
+    "RankTableError",
     "did_you_mean",
 ]
 
@@ -62,8 +64,25 @@ class ConfigError(ParameterError):
     """An environment variable or a setting has an illegal value (HCCL's EI0001)."""
 
 
-class ProgramFileError(ParameterError):
+class FileError(ParameterError):
+    """A file is not what its format demands; the message names the JSON path.
+
+    `code` is HCCL's number for the error, such as EI0004, where it has one.
+    """
+
+    def __init__(self, message: str, hint: str = "", code: str = "") -> None:
+        super().__init__(message, hint)
+        self.code = code
+
+
+class ProgramFileError(FileError):
     """A program file is not what its format demands; the message names the JSON path."""
+
+
+class RankTableError(FileError):
+    """A rank table or its topology file is not what HCCL demands (EI0004, EI0014); the message
+    names the JSON path.
+    """
 
 
 class NotSupportedError(HcclError):

@@ -11,15 +11,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hccl_py.documents.disk import PathLike, read_file, spell_path, write_file
 from hccl_py.errors import ProgramFileError, did_you_mean
-from hccl_py.program.files.disk import (
-    JSON_LIMIT,
-    NPZ_LIMIT,
-    PathLike,
-    read_file,
-    spell_path,
-    write_file,
-)
+from hccl_py.program.files.kind import JSON_LIMIT, NPZ_LIMIT, PROGRAM
 from hccl_py.program.files.npz_read import from_npz
 from hccl_py.program.files.npz_write import to_npz
 from hccl_py.program.files.reader import from_json
@@ -58,22 +52,22 @@ def load(path: PathLike, *, max_bytes: int = JSON_LIMIT) -> Program:
 
 def write_json(program: Program, path: PathLike) -> None:
     """Write a program as JSON, in UTF-8."""
-    write_file(path, to_json(program).encode("utf-8", "backslashreplace"))
+    write_file(path, to_json(program).encode("utf-8", "backslashreplace"), PROGRAM)
 
 
 def read_program(path: PathLike, max_bytes: int = JSON_LIMIT) -> Program:
     """Read a program from a JSON file; one above `max_bytes` is refused by its size, unread."""
-    return from_json(read_file(path, max_bytes), spell_path(path))
+    return from_json(read_file(path, max_bytes, PROGRAM), spell_path(path))
 
 
 def write_npz(program: Program, path: PathLike) -> None:
     """Write a program as npz."""
-    write_file(path, to_npz(program))
+    write_file(path, to_npz(program), PROGRAM)
 
 
 def read_npz(path: PathLike, max_bytes: int = NPZ_LIMIT) -> Program:
     """Read a program from an npz file that unpacks to at most `max_bytes`."""
-    return from_npz(read_file(path, max_bytes), spell_path(path), max_bytes)
+    return from_npz(read_file(path, max_bytes, PROGRAM), spell_path(path), max_bytes)
 
 
 def _suffix(path: PathLike) -> str:

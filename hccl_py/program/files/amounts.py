@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
+from hccl_py.documents.checks import a_list, at, defect, spell
 from hccl_py.op_param import Numbers, Table
-from hccl_py.program.files.checks import LIMIT, a_list, at, defect, spell, whole
+from hccl_py.program.files.checks import LIMIT, whole
 from hccl_py.program.files.models import OpModel
 
 __all__ = ["MEMBERS", "Amounts", "amounts_from"]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.errors import ProgramFileError
-from hccl_py.program.files.checks import defect
+from hccl_py.documents.checks import defect
+from hccl_py.errors import FileError
 
 __all__ = ["Array", "narrow", "pack", "unpack"]
 
@@ -50,13 +50,11 @@ def unpack(data: bytes, names: Sequence[str], max_bytes: int) -> dict[str, Array
             if total > max_bytes:
                 raise defect("", f"at most {max_bytes:,} bytes", f"{total:,}", _BROKEN)
             return {info.filename[:-4]: _array(archive, info) for info in infos}
-    except ProgramFileError:
+    except FileError:
         raise
     except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds for broken input
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise ProgramFileError(
-            f"$: not an npz file of a program ({reason:.120}).", _BROKEN
-        ) from None
+        raise FileError(f"$: not an npz file of a program ({reason:.120}).", _BROKEN) from None
 
 
 def narrow(array: Array) -> Array:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hccl_py.program.files.checks import MAX_NUMBER, a_list, an_object, at, defect, only_keys, whole
+from hccl_py.documents.checks import a_list, an_object, at, defect, only_keys
+from hccl_py.program.files.checks import MAX_NUMBER, whole
 from hccl_py.program.program import Call
 
 __all__ = ["calls_document", "calls_from"]

@@ -1,6 +1,4 @@
-"""How the parts of a file are checked, and how a defect is said: one sentence with the JSON path.
-
-    ring.json: tasks.0.1[3][2]: expected a notify's index from 0 to 32766, found true.
+"""How the columns of a file are checked, and the limits of the format.
 
 Checks take whole columns: the good case costs a few passes in C, and only a bad column is searched
 for its first bad value.
@@ -8,16 +6,14 @@ for its first bad value.
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.errors import ProgramFileError, did_you_mean
+from hccl_py.documents.checks import an_object, at, defect, spell
 from hccl_py.values import IntArray
 
 __all__ = [
@@ -29,15 +25,8 @@ __all__ = [
     "MAX_RANKS",
     "MAX_SLOTS",
     "Where",
-    "a_list",
-    "a_text",
-    "an_object",
-    "at",
-    "defect",
     "frozen",
     "numbered",
-    "only_keys",
-    "spell",
     "whole",
 ]
 
@@ -62,70 +51,6 @@ Where = Callable[[int], str]
 """From the position in a column to the JSON path."""
 
 Column = TypeVar("Column", bound=npt.NDArray[Any])
-
-_PLAIN_KEY = re.compile(r"[\w:-]{1,40}", re.ASCII)
-_SHOWN = 40
-
-
-def at(path: str, *keys: int | str) -> str:
-    """Return the path of a member: positions in brackets, plain keys after a dot."""
-    for key in keys:
-        if isinstance(key, int):
-            path += f"[{key}]"
-        elif _PLAIN_KEY.fullmatch(key):
-            path = f"{path}.{key}" if path else key
-        else:
-            path += f"[{spell(key)}]"
-    return path
-
-
-def defect(path: str, expected: str, found: str, hint: str) -> ProgramFileError:
-    """Return the error for one place of a file; `$` is the whole document."""
-    return ProgramFileError(f"{path or '$'}: expected {expected}, found {found}.", hint)
-
-
-def spell(value: object) -> str:
-    """Return a value as JSON writes it, cut where it is long."""
-    if isinstance(value, dict):
-        return f"an object of {len(value)} keys"
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
-    if isinstance(value, str) and len(value) > _SHOWN:
-        value = value[:_SHOWN] + "..."
-    text = json.dumps(value, ensure_ascii=False)
-    text = text if len(text) <= 2 * _SHOWN else text[:_SHOWN] + "..."
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def an_object(path: str, value: object, hint: str = "Write it in braces.") -> dict[str, Any]:
-    """Return a value that must be an object."""
-    if not isinstance(value, dict):
-        raise defect(path, "an object", spell(value), hint)
-    return value
-
-
-def a_list(path: str, value: object, hint: str = "Write it in brackets.") -> list[Any]:
-    """Return a value that must be a list."""
-    if not isinstance(value, list):
-        raise defect(path, "a list", spell(value), hint)
-    return value
-
-
-def a_text(path: str, value: object) -> str:
-    """Return a value that must be a string of whole characters."""
-    if not isinstance(value, str):
-        raise defect(path, "a string", spell(value), "Write it in quotes.")
-    if not value.isascii() and re.search("[\ud800-\udfff]", value):
-        raise defect(path, "a string", "half of a surrogate pair", "Write the character as UTF-8.")
-    return value
-
-
-def only_keys(path: str, mapping: Mapping[str, object], known: Collection[str]) -> None:
-    """Refuse the first key that the format does not have here: it would be overlooked."""
-    for key in mapping:
-        if key not in known:
-            hint = did_you_mean(key[:_SHOWN], known)
-            raise defect(at(path, key), "a key of the format", spell(key), hint)
 
 
 def whole(

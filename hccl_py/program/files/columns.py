@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.documents.checks import defect, spell
 from hccl_py.enums import TaskKind
 from hccl_py.errors import did_you_mean
 from hccl_py.op_param import OpParam
-from hccl_py.program.files.checks import MAX_NUMBER, Where, defect, spell, whole
+from hccl_py.program.files.checks import MAX_NUMBER, Where, whole
 from hccl_py.program.files.ends import Ends
 from hccl_py.program.files.memory import Memory
 from hccl_py.program.files.op import reduce_op

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.documents.checks import at, defect
 from hccl_py.enums import LinkKind
-from hccl_py.program.files.checks import MAX_BUFFERS, Where, at, defect, whole
+from hccl_py.program.files.checks import MAX_BUFFERS, Where, whole
 from hccl_py.program.files.memory import Memory, a_buffer
 from hccl_py.topology.topology import PLANES
 from hccl_py.values import IntArray

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hccl_py.documents.checks import defect
 from hccl_py.program.files.archive import Array
-from hccl_py.program.files.checks import LIMIT, defect, frozen
+from hccl_py.program.files.checks import LIMIT, frozen
 from hccl_py.values import IntArray, PerRank
 
 __all__ = ["REWRITE", "Formulas", "formulas_from", "shaped", "within"]

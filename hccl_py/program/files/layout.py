@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.program.files.checks import MAX_CELLS, MAX_QUEUES, MAX_SLOTS, defect, frozen
+from hccl_py.documents.checks import defect
+from hccl_py.program.files.checks import MAX_CELLS, MAX_QUEUES, MAX_SLOTS, frozen
 from hccl_py.program.files.columns import Columns
 from hccl_py.program.files.ends import Ends, Wires
 from hccl_py.program.files.memory import Memory

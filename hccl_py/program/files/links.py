@@ -12,19 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hccl_py.documents.checks import a_list, a_text, at, defect, spell
+from hccl_py.documents.models import checked
 from hccl_py.enums import LinkKind
-from hccl_py.errors import ProgramFileError, did_you_mean
-from hccl_py.program.files.checks import (
-    MAX_NUMBER,
-    Where,
-    a_list,
-    a_text,
-    at,
-    defect,
-    numbered,
-    spell,
-    whole,
-)
+from hccl_py.errors import FileError, did_you_mean
+from hccl_py.program.files.checks import MAX_NUMBER, Where, numbered, whole
 from hccl_py.program.files.ends import (
     Ends,
     PairEnds,
@@ -35,7 +27,7 @@ from hccl_py.program.files.ends import (
     planes_of,
 )
 from hccl_py.program.files.memory import Memory
-from hccl_py.program.files.models import FileModel, LinkModel, checked
+from hccl_py.program.files.models import FileModel, LinkModel
 from hccl_py.values import IntArray
 
 __all__ = ["LinkEnds", "ends_from"]
@@ -132,7 +124,7 @@ class LinkEnds:
         return np.where(mine[:, 0], rows[:, 0], rows[:, 1])
 
     @staticmethod
-    def _not_one(rank: int, peer: int, count: int, place: str) -> ProgramFileError:
+    def _not_one(rank: int, peer: int, count: int, place: str) -> FileError:
         expected = f"one link between ranks {rank} and {peer}"
         hint = "Say which one: link:ID." if count else "Add the link to links."
         return defect(place, expected, f"{count} of them", hint)
@@ -235,6 +227,6 @@ def _exports(link: LinkModel, pair: IntArray, memory: Memory, number: int) -> li
     return [found.get(rank, []) for rank in pair.tolist()]
 
 
-def _no_side(place: str, link: LinkModel) -> ProgramFileError:
+def _no_side(place: str, link: LinkModel) -> FileError:
     a, b = link.ranks
     return defect(place, f"rank {a} or {b}", "another one", "A link exports memory of its ranks.")

@@ -9,17 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.documents.checks import a_text, an_object, at, defect, spell
 from hccl_py.errors import did_you_mean
-from hccl_py.program.files.checks import (
-    MAX_BUFFERS,
-    a_text,
-    an_object,
-    at,
-    defect,
-    numbered,
-    spell,
-    whole,
-)
+from hccl_py.program.files.checks import MAX_BUFFERS, numbered, whole
 from hccl_py.values import IntArray
 
 __all__ = ["Memory", "a_buffer", "memory_from"]

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from hccl_py.program.files.checks import MAX_NUMBER, a_text, defect, only_keys, whole
+from hccl_py.documents.checks import a_text, defect, only_keys
+from hccl_py.program.files.checks import MAX_NUMBER, whole
 from hccl_py.program.files.columns import Columns
 from hccl_py.program.files.op import data_type
 from hccl_py.program.files.rows import Rows

@@ -11,9 +11,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.documents.checks import defect
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.program.files.archive import Array
-from hccl_py.program.files.checks import LIMIT, MAX_NUMBER, defect, frozen
+from hccl_py.program.files.checks import LIMIT, MAX_NUMBER, frozen
 from hccl_py.program.files.formulas import REWRITE, Formulas, formulas_from, shaped, within
 from hccl_py.program.files.npz_write import SHARED
 from hccl_py.program.instruction import COLUMNS, Batch, Instruction

@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from hccl_py.documents.checks import an_object, defect, spell
+from hccl_py.documents.guard import named
+from hccl_py.documents.models import Strict, checked
+from hccl_py.documents.parse import parse_document
 from hccl_py.enums import LinkKind
 from hccl_py.program.files.archive import Array, unpack
 from hccl_py.program.files.calls import calls_from
@@ -16,16 +20,10 @@ from hccl_py.program.files.checks import (
     MAX_NUMBER,
     MAX_RANKS,
     MAX_SLOTS,
-    an_object,
-    defect,
     frozen,
-    spell,
 )
-from hccl_py.program.files.disk import NPZ_LIMIT
-from hccl_py.program.files.document import parse_document
 from hccl_py.program.files.formulas import REWRITE, shaped, within
-from hccl_py.program.files.guard import named
-from hccl_py.program.files.models import Strict, checked
+from hccl_py.program.files.kind import NPZ_LIMIT, PROGRAM
 from hccl_py.program.files.npz_batches import Limits, batches_from
 from hccl_py.program.files.npz_write import ENDS, NPZ_FORMAT, SHARED
 from hccl_py.program.files.op import op_from
@@ -87,7 +85,7 @@ def from_npz(data: bytes, name: str = "program", max_bytes: int = NPZ_LIMIT) -> 
         header = _header(_typed(arrays, "header"))
         return _program(header, {key: _typed(arrays, key) for key in _DIMENSIONS})
 
-    return named(name, read)
+    return named(name, PROGRAM, read)
 
 
 def _typed(arrays: Mapping[str, Array], name: str) -> Array:
@@ -103,7 +101,7 @@ def _typed(arrays: Mapping[str, Array], name: str) -> Array:
 
 
 def _header(array: Array) -> _Header:
-    document = an_object("header", parse_document(array.tobytes()), REWRITE)
+    document = an_object("header", parse_document(array.tobytes(), PROGRAM), REWRITE)
     if document.get("format") != NPZ_FORMAT:
         hint = "Other versions of hccl-py have other npz files; JSON files keep their format."
         raise defect("header.format", f'"{NPZ_FORMAT}"', spell(document.get("format")), hint)

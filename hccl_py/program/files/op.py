@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from hccl_py.documents.checks import at, defect, spell
+from hccl_py.documents.models import checked
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.errors import NotSupportedError, did_you_mean
 from hccl_py.op_param import OpParam
 from hccl_py.program.files.amounts import Amounts, amounts_from
-from hccl_py.program.files.checks import LIMIT, at, defect, spell, whole
-from hccl_py.program.files.models import OpModel, checked
+from hccl_py.program.files.checks import LIMIT, whole
+from hccl_py.program.files.models import OpModel
 
 __all__ = ["data_type", "op_from", "op_object", "reduce_op"]
 
@@ -62,6 +64,9 @@ def op_from(value: object, ranks: int, path: str = "op") -> OpParam:
         root=_root(model, ranks, path),
         mode=Mode(model.mode),
         in_place=model.in_place,
+        level1=model.level1[:40],
+        level2=model.level2[:40],
+        deterministic=model.deterministic,
         **amounts_from(model, ranks, count, dtype.itemsize, path)._asdict(),
     )
     if op.name in _REDUCING and op.reduce is None:
@@ -84,8 +89,10 @@ def op_object(op: OpParam) -> dict[str, Any]:
         "in_place": op.in_place,
         "mode": op.mode.value,
     }
-    amounts = {name: getattr(op, name) for name in Amounts._fields}
-    return known | {name: value for name, value in amounts.items() if value}
+    extras = {
+        name: getattr(op, name) for name in (*Amounts._fields, "level1", "level2", "deterministic")
+    }
+    return known | {name: value for name, value in extras.items() if value}
 
 
 def data_type(path: str, name: object) -> DataType:

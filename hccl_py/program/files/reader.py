@@ -10,24 +10,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from hccl_py.documents.checks import a_text, an_object, defect, spell
+from hccl_py.documents.guard import named
+from hccl_py.documents.models import checked
+from hccl_py.documents.parse import parse_document
 from hccl_py.enums import LinkKind, TaskKind
 from hccl_py.program.files.calls import calls_from
-from hccl_py.program.files.checks import (
-    MAX_RANKS,
-    a_text,
-    an_object,
-    defect,
-    frozen,
-    spell,
-    whole,
-)
+from hccl_py.program.files.checks import MAX_RANKS, frozen, whole
 from hccl_py.program.files.columns import Columns, columns_from
-from hccl_py.program.files.document import parse_document
-from hccl_py.program.files.guard import named
+from hccl_py.program.files.kind import PROGRAM
 from hccl_py.program.files.layout import Layout, layout_of
 from hccl_py.program.files.links import ends_from
 from hccl_py.program.files.memory import memory_from
-from hccl_py.program.files.models import FORMAT, FileModel, checked
+from hccl_py.program.files.models import FORMAT, FileModel
 from hccl_py.program.files.notes import Notes, notes_from
 from hccl_py.program.files.op import op_from
 from hccl_py.program.files.requests import requests_from
@@ -50,11 +45,11 @@ def from_json(document: str | bytes, name: str = "program") -> Program:
 
     Raises ProgramFileError for everything else; its message starts with `name` and the JSON path.
     """
-    return named(name, lambda: _program(document))
+    return named(name, PROGRAM, lambda: _program(document))
 
 
 def _program(document: str | bytes) -> Program:
-    file = _envelope(parse_document(document))
+    file = _envelope(parse_document(document, PROGRAM))
     op = op_from(file.op, file.ranks)
     memory = memory_from(file.buffers, file.ranks)
     ends = ends_from(file, memory)

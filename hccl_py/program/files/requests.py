@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.program.files.checks import MAX_NUMBER, at, frozen, numbered, whole
+from hccl_py.documents.checks import at
+from hccl_py.documents.models import checked
+from hccl_py.program.files.checks import MAX_NUMBER, frozen, numbered, whole
 from hccl_py.program.files.ends import Ends
-from hccl_py.program.files.models import ResourceModel, checked
+from hccl_py.program.files.models import ResourceModel
 from hccl_py.values import IntArray
 
 __all__ = ["Requests", "requests_from"]

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.program.files.checks import MAX_NUMBER, Where, a_list, at, defect, numbered, spell
+from hccl_py.documents.checks import a_list, at, defect, spell
+from hccl_py.program.files.checks import MAX_NUMBER, Where, numbered
 from hccl_py.values import IntArray
 
 __all__ = ["Rows", "rows_from"]

@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hccl_py.errors import ProgramFileError
+from hccl_py.documents.guard import named
+from hccl_py.documents.kind import FileKind
+from hccl_py.errors import FileError
 
-__all__ = ["JSON_LIMIT", "NPZ_LIMIT", "PathLike", "read_file", "spell_path", "write_file"]
+__all__ = ["PathLike", "read_file", "spell_path", "write_file"]
 
 PathLike = str | os.PathLike[str]
-
-JSON_LIMIT = 32 << 20
-"""Bytes of a JSON file that are read unless the caller allows more."""
-
-NPZ_LIMIT = 1 << 30
-"""Bytes that an npz file may unpack to unless the caller allows more."""
 
 
 def spell_path(path: PathLike) -> str:
@@ -23,32 +19,37 @@ def spell_path(path: PathLike) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(path))
 
 
-def read_file(path: PathLike, max_bytes: int) -> bytes:
+def read_file(path: PathLike, max_bytes: int, kind: FileKind) -> bytes:
     """Return the bytes of a file; a larger one is refused by its size, unread."""
+    return named(f"{spell_path(path):.200}", kind, lambda: _read(path, max_bytes, kind))
+
+
+def write_file(path: PathLike, data: bytes, kind: FileKind) -> None:
+    """Write a file as a whole."""
+    named(f"{spell_path(path):.200}", kind, lambda: _write(path, data))
+
+
+def _read(path: PathLike, max_bytes: int, kind: FileKind) -> bytes:
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             data = b"" if size > max_bytes else file.read(max_bytes + 1)
     except (OSError, ValueError) as error:
-        raise _unusable(path, "read", error) from None
+        raise _unusable("read", error) from None
     if max(size, len(data)) > max_bytes:
         found = f"{size:,} bytes" if size > max_bytes else "more"
-        raise ProgramFileError(
-            f"{spell_path(path):.200}: $: expected at most {max_bytes:,} bytes, found {found}.",
-            "Allow more with --max-size (max_bytes), or keep large programs as .npz.",
-        )
+        raise FileError(f"$: expected at most {max_bytes:,} bytes, found {found}.", kind.larger)
     return data
 
 
-def write_file(path: PathLike, data: bytes) -> None:
-    """Write a file as a whole."""
+def _write(path: PathLike, data: bytes) -> None:
     try:
         Path(path).write_bytes(data)
     except (OSError, ValueError) as error:
-        raise _unusable(path, "written", error) from None
+        raise _unusable("written", error) from None
 
 
-def _unusable(path: PathLike, verb: str, error: Exception) -> ProgramFileError:
+def _unusable(verb: str, error: Exception) -> FileError:
     reason = error.strerror if isinstance(error, OSError) else str(error)
     hint = "Name a file in a folder that exists and that you may use."
-    return ProgramFileError(f"{spell_path(path):.200}: the file cannot be {verb}: {reason}.", hint)
+    return FileError(f"the file cannot be {verb}: {reason}.", hint)

@@ -5,26 +5,33 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
-from hccl_py.errors import ProgramFileError
-from hccl_py.program.program import Program
+from hccl_py.documents.kind import FileKind
+from hccl_py.errors import FileError
 
 __all__ = ["named"]
 
+T = TypeVar("T")
 
-def named(name: str, read: Callable[[], Program]) -> Program:
-    """Return what `read` returns; put the name of the file in front of its errors.
+
+def named(name: str, kind: FileKind, read: Callable[[], T]) -> T:
+    """Return what `read` returns; put the name of the file in front of its errors, HCCL's code
+    behind them.
 
     The error that leaves holds no frames of the reader, and so no half-read document.
     """
     with _paused_collector():
         try:
             return read()
-        except ProgramFileError as error:
-            message, hint = error.message, error.hint
+        except FileError as error:
+            message, hint, code = error.message, error.hint, error.code or kind.code
         except MemoryError:
-            message, hint = "$: the program does not fit into memory.", "Take a larger machine."
-    raise ProgramFileError(f"{name}: {message}", hint)
+            message = f"$: the {kind.noun} does not fit into memory."
+            hint, code = "Take a larger machine.", kind.code
+    if code:
+        message = f"{message.removesuffix('.')} ({code})."
+    raise kind.error(f"{name}: {message}", hint, code)
 
 
 @contextmanager
