@@ -1,72 +1,192 @@
-"""Ranks on servers, and the planes that hierarchical algorithms work on.
+"""Ranks on servers and superpods, and the planes that hierarchical algorithms work on.
 
-Ranks are numbered server by server. Planes: `flat` holds everybody, `level0` the ranks of one
-server, `level1` the ranks with the same index in every server that has one. A plane is a small
-communicator: every rank has an index in it.
+A plane is a small communicator: every rank has an index in it.
+
+    flat            everybody
+    level0          the ranks of one server
+    level1          the ranks with the same index in every server of one superpod
+    level2          the ranks with the same index in every superpod
+    level12         the ranks with the same index in every server of all superpods: both in one
+    ring0 .. ring3  the ranks of one server in the orders of its rings, each with links of its own
+    back            everybody once more, with links of its own: for what goes the other way at the
+                    same time, on another stream
+
+Usually ranks are numbered server by server. Sub-communicators and rank tables may place them
+anyhow: then a server has its ranks in rank order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import LinkKind
+from hccl_py.enums import DataType, LinkKind, ReduceOp
 from hccl_py.errors import ParameterError
 from hccl_py.topology.presets import Product
 from hccl_py.values import IntArray
 
 __all__ = ["PLANES", "Topology"]
 
-PLANES = ("flat", "level0", "level1")
+RINGS = ("ring0", "ring1", "ring2", "ring3")
+
+PLANES = ("flat", "level0", "level1", "level2", "level12", *RINGS, "back")
+
+_8P_RINGS = (
+    (0, 1, 2, 6, 5, 4, 7, 3),
+    (0, 3, 7, 4, 5, 6, 2, 1),
+    (0, 2, 3, 1, 5, 7, 6, 4),
+    (0, 4, 6, 7, 5, 1, 3, 2),
+)
+"""The four rings through the two meshes of four of an Atlas 800 (model 9000)."""
+
+Plane = tuple[IntArray, IntArray, IntArray]
 
 
 class Topology:
-    """Servers of one product, each with a number of devices; a rank is a device."""
+    """Servers of one product, each with a number of devices; a rank is a device (a die on A3).
 
-    def __init__(self, product: Product, servers: tuple[int, ...]) -> None:
-        for number, devices in enumerate(servers):
-            if devices < 1:
-                raise ParameterError(
-                    f"Server {number} has {devices} devices.", "Every server has at least one."
-                )
-            if devices > product.devices_per_server:
-                raise ParameterError(
-                    f"Server {number} has {devices} devices, "
-                    f"but {product.name} has {product.devices_per_server}.",
-                    "Use more servers or another topology.",
-                )
-        if not servers:
+    `servers` has the devices of each server, `superpods` the servers of each superpod, by default
+    one superpod of all.
+    """
+
+    def __init__(
+        self,
+        product: Product,
+        servers: tuple[int, ...],
+        superpods: tuple[int, ...] | None = None,
+        *,
+        inter_hccs: bool = True,
+        intra_roce: bool = False,
+    ) -> None:
+        superpods = (len(servers),) if superpods is None else superpods
+        _check_servers(product, servers, superpods)
+        self._lay_out(
+            product,
+            np.repeat(np.arange(len(servers)), servers),
+            np.concatenate([np.arange(devices) for devices in servers]),
+            np.repeat(np.repeat(np.arange(len(superpods)), superpods), servers),
+        )
+        self._inter_hccs, self._intra_roce = inter_hccs, intra_roce
+
+    @classmethod
+    def placed(
+        cls,
+        product: Product,
+        server: Sequence[int] | IntArray,
+        device: Sequence[int] | IntArray,
+        superpod: Sequence[int] | IntArray | None = None,
+    ) -> Topology:
+        """Return a topology from each rank's server, device id and superpod.
+
+        Any numbers will do as long as different servers have different ones; a server lies in one
+        superpod, and no two ranks on one device.
+        """
+        servers, devices = np.asarray(server, np.int64), np.asarray(device, np.int64)
+        superpods = np.zeros_like(servers) if superpod is None else np.asarray(superpod, np.int64)
+        if not len(servers) or not servers.shape == devices.shape == superpods.shape:
             raise ParameterError(
-                "A topology needs at least one server.", "Give --servers 1 or more."
+                f"{len(servers)} servers, {len(devices)} devices and {len(superpods)} superpods "
+                "do not place ranks.",
+                "Give one of each for every rank.",
             )
+        found = cls.__new__(cls)
+        found._lay_out(product, _dense(servers), devices, _dense(superpods))
+        found._inter_hccs, found._intra_roce = True, False
+        _check_placement(found)
+        _check_servers(product, found.servers, found.superpods)
+        return found
+
+    def _lay_out(
+        self, product: Product, server: IntArray, device_id: IntArray, superpod: IntArray
+    ) -> None:
         self.product = product
-        self.servers = servers
-        self.size = sum(servers)
+        self.size = len(server)
+        self.server = server
+        self.superpod = superpod
+        self.device_id = device_id
+        _, self.device, _ = _grouped(server)
+        self.servers: tuple[int, ...] = tuple(np.bincount(server).tolist())
+        pods = superpod[np.unique(server, return_index=True)[1]]
+        self.superpods: tuple[int, ...] = tuple(np.bincount(pods).tolist())
+
+    def subset(self, ranks: Sequence[int]) -> Topology:
+        """Return the topology of some of the ranks, in the order given."""
+        at = np.asarray(ranks, np.int64)
+        part = Topology.placed(self.product, self.server[at], self.device_id[at], self.superpod[at])
+        return part.linked(inter_hccs=self._inter_hccs, intra_roce=self._intra_roce)
+
+    def linked(self, *, inter_hccs: bool, intra_roce: bool) -> Topology:
+        """Return the same ranks with other links: HCCS between the servers of a superpod or not,
+        RoCE instead of PCIe inside a server or not.
+        """
+        if (inter_hccs, intra_roce) == (self._inter_hccs, self._intra_roce):
+            return self
+        found = Topology.__new__(Topology)
+        found._lay_out(self.product, self.server, self.device_id, self.superpod)
+        found._inter_hccs, found._intra_roce = inter_hccs, intra_roce
+        return found
 
     @cached_property
-    def server(self) -> IntArray:
-        """The server of every rank."""
-        return np.repeat(np.arange(len(self.servers)), self.servers)
-
-    @cached_property
-    def device(self) -> IntArray:
-        """The index of every rank inside its server."""
-        return np.concatenate([np.arange(devices) for devices in self.servers])
-
-    @property
     def is_even(self) -> bool:
-        """Whether all servers have the same number of devices."""
-        return len(set(self.servers)) == 1
+        """Whether all servers have as many devices and all superpods as many servers, and ranks are
+        numbered server by server: what hierarchical algorithms need.
+        """
+        return (
+            len(set(self.servers)) == 1
+            and len(set(self.superpods)) == 1
+            and bool((np.diff(self.server) >= 0).all() and (np.diff(self.superpod) >= 0).all())
+        )
 
     @property
     def is_single_server(self) -> bool:
         """Whether all ranks are in one server."""
         return len(self.servers) == 1
 
-    def plane(self, name: str) -> tuple[IntArray, IntArray, IntArray]:
+    @property
+    def has_mesh(self) -> bool:
+        """Whether the devices of a server reach each other directly."""
+        return self.product.shape != "ring"
+
+    @cached_property
+    def level0(self) -> str:
+        """What HCCL takes the links inside a server for: `mesh`, `ring`, `double_ring`, `8p_ring`,
+        `4p_mesh`, or `whole_ring`, one ring through all servers.
+        """
+        if len(set(self.servers)) > 1 or len(set(self.superpods)) > 1:
+            return "whole_ring"
+        devices = self.servers[0]
+        if self.product.shape == "8p":
+            known = {8: "8p_ring", 4: "4p_mesh", 2: "ring", 1: "ring"}
+            return known.get(devices, "whole_ring")
+        if self.product.shape == "dies":
+            return "double_ring" if self._has_whole_packages else "ring"
+        return {"mesh": "mesh", "ring": "ring", "pcie": "whole_ring"}[self.product.shape]
+
+    @cached_property
+    def rings(self) -> tuple[str, ...]:
+        """The planes of the rings inside a server."""
+        return RINGS[: len(_ring_orders(self.level0, self.servers[0]))]
+
+    def reduces_inline(self, dtype: DataType, op: ReduceOp | None) -> bool:
+        """Whether all links that the ranks have can reduce on their way."""
+        return self.product.reduces_inline(dtype, op) and (
+            not self.has_rdma or self.product.reduces_over_rdma(dtype, op)
+        )
+
+    @cached_property
+    def has_rdma(self) -> bool:
+        """Whether some pair of ranks is linked by RDMA."""
+        if len(self.superpods) > 1 or (not self.is_single_server and not self._joins_servers):
+            return True
+        return self.size > 1 and bool(self._is_roce_inside(np.arange(self.size), 0).any())
+
+    def plane(self, name: str) -> Plane:
         """Return for every rank: the number of its plane, its index in it, and the plane's size."""
+        if name not in self._planes:
+            self._planes[name] = self._plane(name)
         return self._planes[name]
 
     def members(self, name: str) -> IntArray:
@@ -80,36 +200,174 @@ class Topology:
             self._members[name] = table
         return self._members[name]
 
+    def groups(self, name: str, number: int) -> tuple[int, ...]:
+        """Return how many members of a plane each server (flat) or superpod (level12) has; on other
+        planes all are one group.
+        """
+        ranks = self.members(name)[number]
+        ranks = ranks[ranks >= 0]
+        owner = {"flat": self.server, "level12": self.superpod}.get(name)
+        if owner is None:
+            return (len(ranks),)
+        return tuple(np.bincount(_dense(owner[ranks])).tolist())
+
     def link_kinds(self, ranks: IntArray, peers: IntArray) -> npt.NDArray[np.int8]:
-        """Return how each rank reaches its peer: SDMA inside a server, RDMA between servers."""
-        between = self.server[ranks] != self.server[peers]
-        return np.where(between, LinkKind.RDMA, LinkKind.SDMA).astype(np.int8)
+        """Return how each rank reaches its peer: SDMA inside a server or superpod, else RDMA."""
+        rdma = self.superpod[ranks] != self.superpod[peers]
+        if not self._joins_servers:
+            rdma = rdma | (self.server[ranks] != self.server[peers])
+        rdma = rdma | self._is_roce_inside(ranks, peers)
+        return np.where(rdma, LinkKind.RDMA, LinkKind.SDMA).astype(np.int8)
+
+    def _plane(self, name: str) -> Plane:
+        n = self.size
+        if name in ("flat", "back"):
+            return np.zeros(n, np.int64), np.arange(n), np.full(n, n)
+        if name == "level0":
+            return _grouped(self.server)
+        if name == "level1":
+            return _grouped(self.superpod * n + self.device)
+        if name == "level12":
+            return _grouped(self.device)
+        if name == "level2":
+            return _grouped(_grouped(self.superpod)[1])
+        return self._ring_plane(name)
+
+    def _ring_plane(self, name: str) -> Plane:
+        number, index, size = self.plane("level0")
+        at = np.empty(self.size, np.int64)
+        for devices in set(self.servers):
+            orders = _ring_orders(self.level0, devices)
+            if RINGS.index(name) >= len(orders):
+                raise ParameterError(
+                    f"Servers of {self.product.title} with {devices} devices have "
+                    f"{len(orders)} ring{'s' if len(orders) > 1 else ''}, so there is no {name}.",
+                    f"Use {', '.join(RINGS[: len(orders)])}.",
+                )
+            position = np.argsort(orders[RINGS.index(name)])
+            mine = size == devices
+            at[mine] = position[index[mine]]
+        return number, at, size
+
+    @property
+    def _joins_servers(self) -> bool:
+        """Whether a switch joins the servers of a superpod, so that SDMA reaches across them."""
+        return self.product.superpod_servers > 0 and self._inter_hccs
+
+    def _is_roce_inside(self, ranks: IntArray, peers: IntArray | int) -> npt.NDArray[np.bool_]:
+        """Whether two ranks of one server are linked by RoCE, which can only replace PCIe."""
+        inside = self.server[ranks] == self.server[peers]
+        if not self._intra_roce or self.product.shape not in ("pcie", "8p"):
+            return np.zeros_like(inside)
+        if self.product.shape == "8p":  # HCCS joins the devices of a group of four
+            inside = inside & (self.device_id[ranks] // 4 != self.device_id[peers] // 4)
+        linked: npt.NDArray[np.bool_] = inside & (ranks != peers)
+        return linked
+
+    @property
+    def _has_whole_packages(self) -> bool:
+        """Whether both dies of every package take part."""
+        package = self.server * MAX_DEVICE_ID + self.device_id // 2
+        return bool((np.unique(package, return_counts=True)[1] == 2).all())
 
     @cached_property
-    def _planes(self) -> dict[str, tuple[IntArray, IntArray, IntArray]]:
-        n = self.size
-        devices = np.array(self.servers)
-        # Of the servers that have a device of this index: how many there are, how many before.
-        holds = devices[:, None] > np.arange(devices.max())
-        before: IntArray = np.cumsum(holds, axis=0) - holds
-        return {
-            "flat": (np.zeros(n, np.int64), np.arange(n), np.full(n, n)),
-            "level0": (self.server, self.device, devices[self.server]),
-            "level1": (self.device, before[self.server, self.device], holds.sum(0)[self.device]),
-        }
+    def _planes(self) -> dict[str, Plane]:
+        return {}
 
     @cached_property
     def _members(self) -> dict[str, IntArray]:
         return {}
 
     def __repr__(self) -> str:
-        return f"Topology({self.product.name}, servers={self.servers})"
+        pods = f", superpods={self.superpods}" if len(self.superpods) > 1 else ""
+        return f"Topology({self.product.name}, servers={self.servers}{pods})"
 
     @property
     def description(self) -> str:
-        """One phrase for people: product, servers and devices."""
-        if not self.is_even:
-            return f"{self.product.title}, servers of {', '.join(map(str, self.servers))} devices"
+        """One phrase for people: product, superpods, servers and devices."""
+        pods = f"{len(self.superpods)} superpods, " if len(self.superpods) > 1 else ""
+        if len(set(self.servers)) > 1:
+            each = ", ".join(map(str, self.servers))
+            return f"{self.product.title}, {pods}servers of {each} devices"
         servers = f"{len(self.servers)} server{'s' if len(self.servers) > 1 else ''}"
         devices = f"{self.servers[0]} device{'s' if self.servers[0] > 1 else ''}"
-        return f"{self.product.title}, {servers} x {devices}"
+        return f"{self.product.title}, {pods}{servers} x {devices}"
+
+
+MAX_DEVICE_ID = 1 << 20
+
+
+def _grouped(key: IntArray) -> Plane:
+    """Return for every element: the number of its group of equal keys, its place in it by position,
+    and the group's size.
+    """
+    _, number, count = np.unique(key, return_inverse=True, return_counts=True)
+    number = number.reshape(-1)
+    order = np.argsort(number, kind="stable")
+    index = np.empty(len(key), np.int64)
+    index[order] = np.arange(len(key)) - np.repeat(np.cumsum(count) - count, count)
+    return number, index, count[number]
+
+
+def _dense(keys: IntArray) -> IntArray:
+    """Number keys by first appearance."""
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    dense: IntArray = np.argsort(np.argsort(first))[number.reshape(-1)]
+    return dense
+
+
+def _ring_orders(level0: str, devices: int) -> tuple[tuple[int, ...], ...]:
+    forward = tuple(range(devices))
+    if level0 == "8p_ring":
+        return _8P_RINGS
+    if level0 == "double_ring":
+        return forward, (0, *forward[:0:-1])
+    return (forward,)
+
+
+def _check_servers(product: Product, servers: tuple[int, ...], superpods: tuple[int, ...]) -> None:
+    for number, devices in enumerate(servers):
+        if devices < 1:
+            raise ParameterError(
+                f"Server {number} has {devices} devices.", "Every server has at least one."
+            )
+        if devices > product.devices_per_server:
+            raise ParameterError(
+                f"Server {number} has {devices} devices, "
+                f"but {product.name} has {product.devices_per_server}.",
+                "Use more servers or another topology.",
+            )
+    if not servers:
+        raise ParameterError("A topology needs at least one server.", "Give --servers 1 or more.")
+    if sum(superpods) != len(servers) or min(superpods) < 1:
+        raise ParameterError(
+            f"Superpods of {', '.join(map(str, superpods))} servers do not hold "
+            f"{len(servers)} servers.",
+            "The servers of all superpods add up to all servers.",
+        )
+    if len(superpods) > 1 and not product.superpod_servers:
+        raise ParameterError(
+            f"{product.title} has no superpods.", "Leave superpods out: atlas-900-a3 has them."
+        )
+    if product.superpod_servers and max(superpods) > product.superpod_servers:
+        raise ParameterError(
+            f"A superpod has {max(superpods)} servers, but {product.name} joins at most "
+            f"{product.superpod_servers}.",
+            "Use more superpods.",
+        )
+
+
+def _check_placement(topology: Topology) -> None:
+    pods = _grouped(topology.server * topology.size + topology.superpod)[2]
+    if (pods != _grouped(topology.server)[2]).any():
+        rank = int(np.argmax(pods != _grouped(topology.server)[2]))
+        raise ParameterError(
+            f"The server of rank {rank} lies in two superpods.", "A server lies in one."
+        )
+    here = topology.server * MAX_DEVICE_ID + topology.device_id
+    _, first, count = np.unique(here, return_index=True, return_counts=True)
+    if (count > 1).any():
+        raise ParameterError(
+            f"Rank {int(first[count > 1][0])} shares its device with another rank.",
+            "Give every rank a device of its own.",
+        )

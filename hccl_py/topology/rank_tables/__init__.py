@@ -1,0 +1,16 @@
+"""Rank tables: the files that tell HCCL which rank runs on which device of which server.
+
+    table = read_rank_table("rank_table.json")
+    topology = table.topology("atlas-800t-a2")
+
+Versions 1.0 (servers), 1.2 (superpods), 2.0 (network levels, with a topology file) and the older
+template 2 (groups of pods). Whatever is wrong with one is a RankTableError: one sentence with the
+file, the JSON path, what is there, what is expected, and HCCL's code for it.
+"""
+
+from hccl_py.topology.rank_tables.network import Edge, Level, Network
+from hccl_py.topology.rank_tables.reader import read_rank_table
+from hccl_py.topology.rank_tables.table import RankTable
+from hccl_py.topology.rank_tables.writer import rank_table_of
+
+__all__ = ["Edge", "Level", "Network", "RankTable", "rank_table_of", "read_rank_table"]

@@ -1,0 +1,152 @@
+"""Rank tables v1.0 (servers and their devices) and v1.2 (superpods of servers)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from hccl_py.documents.checks import at, defect
+from hccl_py.documents.models import checked
+from hccl_py.topology.rank_tables.build import Layout, table_of
+from hccl_py.topology.rank_tables.fields import (
+    Count,
+    Listed,
+    OptionalAddress,
+    OptionalPort,
+    RankId,
+    Status,
+    Table,
+    text,
+    whole,
+)
+from hccl_py.topology.rank_tables.placement import (
+    Place,
+    check_addresses,
+    check_count,
+    check_devices,
+    check_ranks,
+    check_unique,
+    require_addresses,
+)
+from hccl_py.topology.rank_tables.superpods import SuperPodModel, superpods_of
+from hccl_py.topology.rank_tables.table import RankTable
+
+__all__ = ["ServerId", "from_servers", "from_superpods"]
+
+ServerId = Annotated[str, BeforeValidator(text("a server id", 64))]
+DeviceId = Annotated[int, BeforeValidator(whole("a device id", 0, 15))]
+
+
+class DeviceModel(Table):
+    """A device of a server."""
+
+    device_id: DeviceId
+    rank_id: RankId
+    device_ip: OptionalAddress
+    device_port: OptionalPort
+    host_port: OptionalPort
+
+
+class ServerModel(Table):
+    """A server of a table v1.0."""
+
+    server_id: ServerId
+    host_ip: OptionalAddress
+    device: Listed[DeviceModel]
+
+
+class ServersModel(Table):
+    """A table v1.0; the version was looked at before."""
+
+    status: Status
+    version: object
+    server_count: Count
+    server_list: Listed[ServerModel]
+
+
+class SuperDeviceModel(DeviceModel):
+    """A die of an A3."""
+
+    super_device_id: Annotated[
+        int | None, BeforeValidator(whole("a super device id", 0, 2**32 - 1)), Field(default=None)
+    ]
+    backup_device_ip: OptionalAddress
+    backup_device_port: OptionalPort
+
+
+class SuperServerModel(Table):
+    """A server of a table v1.2."""
+
+    server_id: ServerId
+    host_ip: OptionalAddress
+    device: Listed[SuperDeviceModel]
+
+
+class SuperPodsModel(Table):
+    """A table v1.2."""
+
+    status: Status
+    version: object
+    server_count: Count
+    server_list: Listed[SuperServerModel]
+    super_pod_list: Listed[SuperPodModel] = Field(default_factory=list)
+
+
+def from_servers(document: object) -> RankTable:
+    """Return the table of a document of version 1.0."""
+    model = checked(ServersModel, document)
+    places = list(_places(model.server_list))
+    _check(model, places)
+    if len(model.server_list) > 1:
+        require_addresses(places, f"There are {len(model.server_list)} servers")
+    return table_of(model, "1.0", _layout(model.server_list, places))
+
+
+def from_superpods(document: object) -> RankTable:
+    """Return the table of a document of version 1.2."""
+    model = checked(SuperPodsModel, document)
+    places = list(_places(model.server_list))
+    _check(model, places)
+    layout = superpods_of(model.super_pod_list, _layout(model.server_list, places))
+    if len(layout.superpod_ids) > 1:
+        require_addresses(places, f"There are {len(layout.superpod_ids)} superpods")
+    elif not layout.superpod_ids and len(model.server_list) > 1:
+        require_addresses(places, f"There are {len(model.server_list)} servers, and no superpods")
+    return table_of(model, "1.2", layout)
+
+
+def _places(servers: Sequence[ServerModel | SuperServerModel]) -> Iterator[Place]:
+    for number, server in enumerate(servers):
+        for position, device in enumerate(server.device):
+            place = Place(
+                path=f"server_list[{number}].device[{position}]",
+                rank=device.rank_id,
+                server=number,
+                device=device.device_id,
+                address=device.device_ip,
+            )
+            if isinstance(device, SuperDeviceModel):
+                die, backup = device.super_device_id, device.backup_device_ip
+                place = replace(place, super_device=die, backup=backup)
+            yield place
+
+
+def _check(model: ServersModel | SuperPodsModel, places: Sequence[Place]) -> None:
+    servers: Sequence[ServerModel | SuperServerModel] = model.server_list
+    check_count("server_count", model.server_count, len(servers), "servers in server_list")
+    for number, server in enumerate(servers):
+        if not server.device:
+            path = at("server_list", number, "device")
+            raise defect(path, "at least one device", "none", "Leave out servers without devices.")
+    hint = "A server appears once, with all its devices."
+    check_unique((s.server_id for s in servers), lambda k: at("server_list", k, "server_id"), hint)
+    check_devices(places)
+    check_ranks(places)
+    check_addresses(places)
+
+
+def _layout(servers: Sequence[ServerModel | SuperServerModel], places: Sequence[Place]) -> Layout:
+    return Layout(tuple(places), tuple(server.server_id for server in servers))
