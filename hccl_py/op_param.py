@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from hccl_py.enums import DataType, Mode, ReduceOp
@@ -37,6 +38,10 @@ class OpParam:
             pairs ((src, dst) or (src, dst, count), ...): the same with a count of its own where it
             is not `count`. At each end, what it sends and what it receives lie packed in the order
             of the list.
+
+    `level1` and `level2` are the algorithms between servers and between superpods, in HCCL_ALGO's
+    words, for executors that leave the choice; selection sets them. `deterministic` asks for sums
+    whose bits do not depend on timing; executors that could do either way look at it.
     """
 
     name: str
@@ -50,6 +55,9 @@ class OpParam:
     displs: Numbers | Table = ()
     matrix: Table = ()
     pairs: Table = ()
+    level1: str = ""
+    level2: str = ""
+    deterministic: bool = False
 
     @property
     def unit(self) -> int:
@@ -60,3 +68,13 @@ class OpParam:
     def size(self) -> int:
         """Bytes of `count` elements: the bytes per rank that selection looks at."""
         return self.count * self.unit
+
+    @cached_property
+    def extent(self) -> int:
+        """Elements of the largest part: what rounds cut. `count`, unless parts differ in size."""
+        if self.pairs:
+            return max(pair[2] if len(pair) > 2 else self.count for pair in self.pairs)
+        parts = self.matrix or self.counts
+        if not parts:
+            return self.count
+        return max(max(row, default=0) if isinstance(row, tuple) else row for row in parts)

@@ -8,23 +8,18 @@ import numpy as np
 
 from hccl_py.enums import Buffer
 from hccl_py.op_param import OpParam
-from hccl_py.operators.base import Array, check_common, slots, whole
+from hccl_py.operators.base import Array, Operator, same, slots, whole
 from hccl_py.orchestration.rank import Rank
 from hccl_py.orchestration.region import Chunks, Region
-from hccl_py.topology.topology import Topology
+from hccl_py.values import IntArray
 
 __all__ = ["AllGather"]
 
 
-class AllGather:
+class AllGather(Operator):
     """`count` elements per rank in, `count` times ranks out."""
 
     name = "all_gather"
-    reduces = False
-
-    def check(self, op: OpParam, topology: Topology) -> None:
-        """Refuse illegal counts and data types."""
-        check_common(op, topology, topology.product.copy_types)
 
     def count(self, size: int, ranks: int, unit: int) -> int:
         """Return the count per rank of a gathered size in bytes, rounded up."""
@@ -34,16 +29,16 @@ class AllGather:
         """Return the shape of the inputs joined along their first axis."""
         return (ranks * shape[0], *shape[1:]) if shape else (ranks,)
 
-    def user_bytes(self, op: OpParam, ranks: int) -> tuple[int, int]:
+    def user_bytes(self, op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
         """Return bytes of input and output."""
-        return op.size, op.size * ranks
+        return same(op.size, ranks), same(op.size * ranks, ranks)
 
     def bind(self, op: OpParam, rank: Rank[Region, Chunks], start: int, count: int) -> None:
         """Cut the input to a region and the output to one chunk per rank."""
         rank.user_in = whole(Buffer.USER_IN, op, start, count)
         rank.user_out = slots(Buffer.USER_OUT, op, rank.size, start, count)
 
-    def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array]:
+    def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
         """Return the inputs in rank order, for every rank."""
         return [np.concatenate(inputs)] * len(inputs)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,41 +16,123 @@ from hccl_py.op_param import OpParam
 from hccl_py.orchestration.rank import Rank
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.topology.topology import Topology
+from hccl_py.values import IntArray, PerRank, values_of
 
-__all__ = ["MAX_COUNT", "Array", "Operator", "check_common", "check_reduction", "slots", "whole"]
+__all__ = [
+    "MAX_COUNT",
+    "UFUNCS",
+    "Array",
+    "Operator",
+    "Variant",
+    "check_common",
+    "check_reduction",
+    "divided",
+    "lanes",
+    "nobody",
+    "reduced",
+    "same",
+    "slots",
+    "whole",
+]
 
 Array = npt.NDArray[Any]
+
+Variant = Callable[[OpParam, int], OpParam]
+"""Fills in what a call with a count leaves open: a root, or amounts that differ by rank."""
 
 MAX_COUNT = 0x7FFFFFFFF
 """SYS_MAX_COUNT: elements that one call may move."""
 
 
-class Operator(Protocol):
-    """One collective. Counts are elements of `OpParam.count`, sizes bytes."""
+class Operator(ABC):
+    """One collective. Counts are elements of `OpParam.count`, sizes bytes.
 
-    name: str
-    reduces: bool
+    `reduces` and `rooted` say whether it takes a reduce op and a root, `in_place` whether HCCL lets
+    input and output be the same memory. `runs_as` names the op whose executors run it.
+    """
+
+    name: ClassVar[str]
+    reduces: ClassVar[bool] = False
+    rooted: ClassVar[bool] = False
+    in_place: ClassVar[bool] = True
+
+    @property
+    def runs_as(self) -> str:
+        """The op whose executors and tables serve this one."""
+        return self.name
 
     def check(self, op: OpParam, topology: Topology) -> None:
         """Raise where HCCL would refuse the parameters; the error carries the HcclResult."""
+        if self.reduces:
+            check_reduction(op, topology)
+        else:
+            check_common(op, topology, topology.product.copy_types)
+        if op.in_place and not self.in_place:
+            raise ParameterError(
+                f"{self.name} cannot work in place.", "Give it an output of its own."
+            )
+        if self.rooted and op.root is None:
+            raise ParameterError(f"{self.name} needs a root.", "Name one of the ranks.")
 
+    @abstractmethod
     def count(self, size: int, ranks: int, unit: int) -> int:
-        """Return the count of hccl_test's data size in bytes."""
+        """Return the count of hccl_test's data size in bytes, rounded up."""
 
-    def output_shape(self, shape: tuple[int, ...], ranks: int) -> tuple[int, ...]:
-        """Return the shape of one rank's output for an input of `shape`."""
+    @abstractmethod
+    def user_bytes(self, op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
+        """Return the bytes of every rank's input and output, shape [ranks] each."""
 
-    def user_bytes(self, op: OpParam, ranks: int) -> tuple[int, int]:
-        """Return the bytes of one rank's input and output."""
-
+    @abstractmethod
     def bind(self, op: OpParam, rank: Rank[Any, Any], start: int, count: int) -> None:
         """Set `rank.user_in` and `rank.user_out` for one round."""
 
-    def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array]:
-        """Return every rank's right output, flat; float sums and products in float64."""
+    @abstractmethod
+    def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
+        """Return every rank's right output, flat, float sums and products in float64; None where it
+        is open.
+        """
+
+    def output_shape(self, shape: tuple[int, ...], ranks: int) -> tuple[int, ...]:
+        """Return the shape of one rank's output for an input of `shape`."""
+        return shape
+
+    def variants(self) -> tuple[Variant, ...]:
+        """Return the ways to fill in what a count leaves open, the usual one first."""
+        if self.rooted:
+            return tuple(_with_root(choose) for choose in _ROOTS)
+        return (lambda op, ranks: op,)
 
     def bus_factor(self, ranks: int) -> float:
         """Return bus bandwidth divided by algorithm bandwidth."""
+        return 1.0
+
+
+_ROOTS: tuple[Callable[[int], int], ...] = (
+    lambda ranks: 0,
+    lambda ranks: ranks // 2,
+    lambda ranks: ranks - 1,
+)
+
+
+def _with_root(choose: Callable[[int], int]) -> Variant:
+    return lambda op, ranks: replace(op, root=choose(ranks))
+
+
+def same(size: int, ranks: int) -> IntArray:
+    """Return `size` bytes for every rank."""
+    return np.full(ranks, size, np.int64)
+
+
+def nobody(ranks: int, *, but: int | None, size: int) -> IntArray:
+    """Return 0 bytes for every rank but the root, which has `size`."""
+    sizes = np.zeros(ranks, np.int64)
+    sizes[0 if but is None else but] = size
+    return sizes
+
+
+def lanes(rank: Rank[Any, Any]) -> IntArray:
+    """Return the ids of the batch's ranks."""
+    return np.atleast_1d(np.asarray(values_of(rank.id), np.int64))
 
 
 def whole(buffer: Buffer, op: OpParam, start: int, count: int) -> Region:
@@ -62,12 +146,44 @@ def slots(buffer: Buffer, op: OpParam, ranks: int, start: int, count: int) -> Ch
     return Chunks(buffer, offsets[None], np.full((1, ranks), count * op.unit, np.int64))
 
 
+def divided(
+    buffer: Buffer, op: OpParam, displs: IntArray, counts: IntArray, start: int, count: int
+) -> Chunks:
+    """Return a round's elements of parts of their own sizes, tables [lane or 1, part] in elements;
+    parts that end earlier are cut shorter or empty.
+    """
+    sizes = np.clip(counts - start, 0, count)
+    offsets = (displs + np.minimum(start, counts)) * op.unit
+    row = PerRank.of(np.arange(len(counts), dtype=np.int64))
+    return Chunks(buffer, offsets, sizes * op.unit, row)
+
+
+UFUNCS = {
+    ReduceOp.SUM: np.add,
+    ReduceOp.PROD: np.multiply,
+    ReduceOp.MAX: np.maximum,
+    ReduceOp.MIN: np.minimum,
+}
+
+
+def reduced(op: OpParam, inputs: Sequence[Array]) -> Array:
+    """Return the reduction in rank order; integers wrap as in their type, floats are summed in
+    float64.
+    """
+    assert op.reduce is not None
+    total = inputs[0].astype(np.float64) if op.dtype.is_float else inputs[0].copy()
+    for other in inputs[1:]:
+        total = UFUNCS[op.reduce](total, other.astype(total.dtype))
+    return total
+
+
 def check_common(op: OpParam, topology: Topology, types: frozenset[DataType]) -> None:
     """Check what every op demands: count in range, data type known to the product, root a rank."""
-    if op.count < 0 or op.count > MAX_COUNT:
-        raise ParameterError(
-            f"{op.name} has a count of {op.count}.", f"Counts go from 0 to {MAX_COUNT}."
-        )
+    for count in (op.count, op.extent):
+        if count < 0 or count > MAX_COUNT:
+            raise ParameterError(
+                f"{op.name} has a count of {count}.", f"Counts go from 0 to {MAX_COUNT}."
+            )
     if op.dtype not in types:
         raise NotSupportedError(
             f"{op.name} on {topology.product.title} does not take {op.dtype.value}.",
@@ -88,10 +204,12 @@ def check_reduction(op: OpParam, topology: Topology) -> None:
         )
     product = topology.product
     check_common(op, topology, product.reduce_types)
-    if op.reduce is ReduceOp.PROD and op.dtype in product.prod_excluded:
+    if (op.dtype, op.reduce) not in product.reductions:
+        types = frozenset(dtype for dtype, known in product.reductions if known is op.reduce)
         raise NotSupportedError(
-            f"{op.name} on {product.title} does not take prod with {op.dtype.value}.",
-            f"prod takes {_spell(product.reduce_types - product.prod_excluded)}.",
+            f"{op.name} on {product.title} does not take {op.reduce.spelling} "
+            f"with {op.dtype.value}.",
+            f"{op.reduce.spelling} takes {_spell(types)}.",
         )
 
 

@@ -2,12 +2,44 @@
 
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.operators.all_gather import AllGather
+from hccl_py.operators.all_gather_v import AllGatherV
 from hccl_py.operators.all_reduce import AllReduce
+from hccl_py.operators.all_to_all import AllToAll
+from hccl_py.operators.all_to_all_v import AllToAllV
+from hccl_py.operators.all_to_all_vc import AllToAllVC
+from hccl_py.operators.barrier import Barrier
 from hccl_py.operators.base import Operator
+from hccl_py.operators.batch_send_recv import BatchSendRecv
+from hccl_py.operators.broadcast import Broadcast
+from hccl_py.operators.gather import Gather
+from hccl_py.operators.reduce import Reduce
+from hccl_py.operators.reduce_scatter import ReduceScatter
+from hccl_py.operators.reduce_scatter_v import ReduceScatterV
+from hccl_py.operators.scatter import Scatter
+from hccl_py.operators.send_recv import SendRecv
 
 __all__ = ["OPERATORS", "make_operator"]
 
-OPERATORS: dict[str, type[Operator]] = {cls.name: cls for cls in (AllGather, AllReduce)}
+OPERATORS: dict[str, type[Operator]] = {
+    cls.name: cls
+    for cls in (
+        AllReduce,
+        AllGather,
+        AllGatherV,
+        ReduceScatter,
+        ReduceScatterV,
+        Broadcast,
+        Reduce,
+        Scatter,
+        Gather,
+        AllToAll,
+        AllToAllV,
+        AllToAllVC,
+        SendRecv,
+        BatchSendRecv,
+        Barrier,
+    )
+}
 
 
 def make_operator(name: str) -> Operator:

@@ -56,7 +56,7 @@ def test_illegal_parameters(op: OpParam, words: str) -> None:
 def test_unknown_ops_name_the_nearest() -> None:
     with pytest.raises(ParameterError, match="Did you mean all_gather"):
         make_operator("allgather")
-    assert set(OPERATORS) == {"all_gather", "all_reduce"}
+    assert len(OPERATORS) == 15
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,17 @@ def test_counts_of_data_sizes_round_up(name: str, size: int, count: int) -> None
 def test_expected_results() -> None:
     inputs = [np.array([r, 2 - r], np.int8) for r in range(3)]
     gathered = make_operator("all_gather").expected(OpParam("all_gather", 2, DataType.INT8), inputs)
+    assert gathered[2] is not None
     assert gathered[2].tolist() == [0, 2, 1, 1, 2, 0]
     for op, wanted in ((ReduceOp.SUM, [3, 3]), (ReduceOp.MAX, [2, 2]), (ReduceOp.PROD, [0, 0])):
         param = OpParam("all_reduce", 2, DataType.INT8, op)
-        assert make_operator("all_reduce").expected(param, inputs)[0].tolist() == wanted
+        found = make_operator("all_reduce").expected(param, inputs)[0]
+        assert found is not None
+        assert found.tolist() == wanted
     wrapped = make_operator("all_reduce").expected(
         OpParam("all_reduce", 1, DataType.INT8, ReduceOp.SUM), [np.array([100], np.int8)] * 2
     )
+    assert wrapped[0] is not None
     assert wrapped[0].tolist() == [-56]
 
 
