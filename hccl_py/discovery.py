@@ -17,7 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from hccl_py.errors import ParameterError, PluginError, did_you_mean
-from hccl_py.executor import Executor
+from hccl_py.executor import Executor, ops_of
 from hccl_py.operators import OPERATORS
 from hccl_py.platforms import Platform
 
@@ -69,19 +69,20 @@ class Registry:
 
     def find(self, name: str, op: str | None = None) -> Registered:
         """Return an executor by name; ParameterError names the nearest, and those of the op."""
-        known = [r.name for r in self.executors.values() if op is None or r.executor.op == op]
+        known = [r.name for r in self.executors.values() if op is None or op in ops_of(r.executor)]
         if name not in self.executors:
             raise ParameterError(f"Executor {name!r} is unknown.", did_you_mean(name, known))
         found = self.executors[name]
-        if op is not None and found.executor.op != op:
+        if op is not None and op not in ops_of(found.executor):
             raise ParameterError(
-                f"{name} executes {found.executor.op}, not {op}.", f"For {op}: {', '.join(known)}."
+                f"{name} executes {' and '.join(ops_of(found.executor))}, not {op}.",
+                f"For {op}: {', '.join(known)}.",
             )
         return found
 
     def for_op(self, op: str) -> list[Registered]:
         """Return the executors of an op."""
-        return [r for r in self.executors.values() if r.executor.op == op]
+        return [r for r in self.executors.values() if op in ops_of(r.executor)]
 
     def copy(self) -> Registry:
         """Return a registry that can be added to without touching this one."""
@@ -195,16 +196,18 @@ def _checked(candidate: Any, where: str) -> Executor:
     name = candidate.__name__ if inspect.isclass(candidate) else type(candidate).__name__
     if not name.isidentifier():
         raise PluginError(f"{where}: the name is no identifier.", "Executors are selected by it.")
-    for attribute in ("op", "algorithm"):
-        if not isinstance(getattr(candidate, attribute, None), str):
+    ops = getattr(candidate, "op", None)
+    for attribute, kinds in (("op", (str, tuple)), ("algorithm", str)):
+        if not isinstance(getattr(candidate, attribute, None), kinds):
             raise PluginError(
                 f"{where}: the attribute {attribute} is missing.",
                 f'Add {attribute} = "..." to the class.',
             )
-    if candidate.op not in OPERATORS:
-        raise PluginError(
-            f"{where}: op {candidate.op!r} is unknown.", did_you_mean(candidate.op, OPERATORS)
-        )
+    for op in ops if isinstance(ops, tuple) else (ops,):
+        if op not in OPERATORS:
+            raise PluginError(f"{where}: op {op!r} is unknown.", did_you_mean(str(op), OPERATORS))
+    if not ops:
+        raise PluginError(f"{where}: it executes no op.", 'Name one: op = "all_gather".')
     if inspect.isclass(candidate):
         try:
             candidate = candidate()

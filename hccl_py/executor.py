@@ -10,6 +10,7 @@ user, or cost.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 from hccl_py.enums import Mode
@@ -28,8 +29,11 @@ __all__ = [
     "ResourceRequest",
     "Topology",
     "Unsuitable",
+    "choices_of",
     "executor_name",
+    "ops_of",
     "require",
+    "with_levels",
 ]
 
 
@@ -62,10 +66,16 @@ class Executor(Protocol):
     state.
     """
 
-    op: str
-    """The op that it executes, such as `all_gather`."""
-    algorithm: str
-    """What it does on each level, in HCCL_ALGO's words, such as `level0:mesh`."""
+    @property
+    def op(self) -> str | tuple[str, ...]:
+        """The op that it executes, such as `all_gather`, or several: an attribute of the class."""
+
+    @property
+    def algorithm(self) -> str:
+        """What it does on each level, in HCCL_ALGO's words, such as `level0:mesh`. Where it leaves
+        a choice, `level0:mesh;level1:ring|NHR`, the call says which in `op.level1` and `op.level2`;
+        by default the first.
+        """
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Say whether it would compute the right result for this call on this topology."""
@@ -75,6 +85,28 @@ class Executor(Protocol):
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Record one round's tasks; a pure function of its arguments."""
+
+
+def ops_of(executor: Executor) -> tuple[str, ...]:
+    """Return the ops that an executor executes."""
+    return executor.op if isinstance(executor.op, tuple) else (executor.op,)
+
+
+def choices_of(executor: Executor) -> dict[str, tuple[str, ...]]:
+    """Return what an executor can do on each level, its default first."""
+    parts = (part.split(":", 1) for part in executor.algorithm.split(";") if ":" in part)
+    return {level.strip(): tuple(words.strip().split("|")) for level, words in parts}
+
+
+def with_levels(executor: Executor, op: OpParam) -> OpParam:
+    """Return the call with the executor's defaults for the levels that it leaves open."""
+    choices = choices_of(executor)
+    level1, level2 = (
+        getattr(op, level) or choices.get(level, ("",))[0] for level in ("level1", "level2")
+    )
+    if (level1, level2) == (op.level1, op.level2):
+        return op
+    return replace(op, level1=level1, level2=level2)
 
 
 def executor_name(executor: Executor) -> str:

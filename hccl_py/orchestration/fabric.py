@@ -194,15 +194,13 @@ def _peers(
 
 def _pattern(
     plane: PlaneRequest, index: IntArray, n: int
-) -> Iterator[tuple[npt.NDArray[np.bool_], IntArray]]:
-    """Yield (mask of members, index of the peer of those members)."""
+) -> Iterator[tuple[npt.NDArray[np.bool_] | IntArray, IntArray]]:
+    """Yield (members, index of the peer of each): a mask, or their places, where they come once
+    for every peer.
+    """
     everyone = np.ones(len(index), bool)
     if callable(plane.pattern):
-        for k, me in enumerate(index.tolist()):
-            only = np.zeros(len(index), bool)
-            only[k] = True
-            for peer in _custom(plane.pattern, me, n):
-                yield only, np.array([peer])
+        yield _named(plane.pattern, index, n)
     elif plane.pattern == "rhd":
         yield from _halving_doubling(index, n)
     elif plane.pattern in _DISTANCES:
@@ -213,6 +211,20 @@ def _pattern(
             f"Link pattern {plane.pattern!r} does not exist.",
             did_you_mean(plane.pattern, [*_DISTANCES, "rhd"]),
         )
+
+
+def _named(
+    pattern: Callable[[int, int], Iterable[int]], index: IntArray, n: int
+) -> tuple[IntArray, IntArray]:
+    """Return members and peers as an author's function names them, asked once for every index."""
+    kinds, kind = np.unique(index, return_inverse=True)
+    peers = [_custom(pattern, me, n) for me in kinds.tolist()]
+    counts = np.array([len(found) for found in peers], np.int64)
+    starts, mine = np.cumsum(counts) - counts, counts[kind]
+    who = np.repeat(np.arange(len(index)), mine)
+    inside = np.arange(len(who)) - np.repeat(np.cumsum(mine) - mine, mine)
+    flat = np.array([peer for found in peers for peer in found], np.int64)
+    return who, flat[np.repeat(starts[kind], mine) + inside]
 
 
 def _custom(pattern: Callable[[int, int], Iterable[int]], me: int, n: int) -> list[int]:

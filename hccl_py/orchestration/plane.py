@@ -30,6 +30,29 @@ class PlaneView:
         self.number = PerRank.of(number[at])
         self.id = ids if name == "flat" else PerRank.of(index[at])
         self.size = PerRank.of(size[at])
+        self._topology = topology
+
+    def index_of(self, rank: int) -> int:
+        """Return the index of a rank in its own plane of this kind."""
+        return int(self._topology.plane(self.name)[1][rank])
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The indices in level0 of this plane's members: the way that a ring goes in a server."""
+        number = np.atleast_1d(values_of(self.number))[0]
+        members = self._topology.members(self.name)[number, : int(self.size)]
+        return tuple(self._topology.plane("level0")[1][members].tolist())
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """How many members each server (flat plane) or superpod (level12) has, in order; on other
+        planes all are one group.
+        """
+        numbers = np.unique(values_of(self.number)).tolist()
+        found = {self._topology.groups(self.name, number) for number in numbers}
+        return (
+            found.pop() if len(found) == 1 else self._topology.groups(self.name, int(self.number))
+        )
 
 
 class Plane(PlaneView):
@@ -76,7 +99,8 @@ class Plane(PlaneView):
                 (sub, index, link) for sub, (index, link) in zip(subs, self.others(), strict=True)
             ]
 
-    def _link(self, index: RankInt) -> Link:
+    def _inside(self, index: RankInt) -> RankInt:
+        """Return the index of a member; refuse what is none."""
         size = int(self.size)
         try:
             if isinstance(index, PerRank):
@@ -89,6 +113,9 @@ class Plane(PlaneView):
                 f"Members are numbered 0 to {size - 1}; take indices modulo plane.size.",
                 finding="UNDECLARED_CHANNEL",
             ) from None
+        return index % size
+
+    def _link(self, index: RankInt) -> Link:
         table = self._rank.fabric.topology.members(self.name)
-        ranks = table[values_of(self.number), np.mod(values_of(index), size)]
+        ranks = table[values_of(self.number), values_of(self._inside(index))]
         return Link(self._rank, self.name, PerRank.of(ranks))

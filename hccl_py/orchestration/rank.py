@@ -67,23 +67,45 @@ class RankView:
         self.size = topology.size
         self.ccl_bytes = ccl_bytes
         self.mode = op.mode
-        self.inline_reduce = topology.product.reduces_inline(op.dtype, op.reduce)
-        self._topology = topology
+        self.inline_reduce = topology.reduces_inline(op.dtype, op.reduce)
+        self.topology = topology
+        self._planes: dict[str, PlaneView] = {}
 
-    @cached_property
+    @property
     def flat(self) -> PlaneView:
         """The plane that holds every rank."""
-        return PlaneView(self._topology, "flat", self.id)
+        return self.plane("flat")
 
-    @cached_property
+    @property
     def level0(self) -> PlaneView:
         """The plane inside this rank's server."""
-        return PlaneView(self._topology, "level0", self.id)
+        return self.plane("level0")
 
-    @cached_property
+    @property
     def level1(self) -> PlaneView:
-        """The plane of the ranks with the same index in every server."""
-        return PlaneView(self._topology, "level1", self.id)
+        """The plane of the ranks with the same index in every server of a superpod."""
+        return self.plane("level1")
+
+    @property
+    def level2(self) -> PlaneView:
+        """The plane of the ranks with the same index in every superpod."""
+        return self.plane("level2")
+
+    @property
+    def level12(self) -> PlaneView:
+        """The plane of the ranks with the same index in every server of all superpods."""
+        return self.plane("level12")
+
+    @property
+    def rings(self) -> tuple[PlaneView, ...]:
+        """The rings inside this rank's server: one plane each, in the product's orders."""
+        return tuple(map(self.plane, self.topology.rings))
+
+    def plane(self, name: str) -> PlaneView:
+        """Return a plane by name."""
+        if name not in self._planes:
+            self._planes[name] = PlaneView(self.topology, name, self.id)
+        return self._planes[name]
 
 
 class Rank(Generic[In, Out]):
@@ -91,6 +113,7 @@ class Rank(Generic[In, Out]):
 
     `user_in` and `user_out` are regions or chunks of user memory, already cut to the round:
     all_gather's `user_out` has one chunk per rank. `ccl_in`, `ccl_out` and `scratch` are whole.
+    `start` is how many elements of each part earlier rounds have taken.
     """
 
     user_in: In
@@ -108,9 +131,11 @@ class Rank(Generic[In, Out]):
         self.fabric = fabric
         self.recorder = recorder
         self.id: RankInt = PerRank.of(ids)
+        self.topology = fabric.topology
         self.size = fabric.topology.size
+        self.start = 0
         self.mode = op.mode
-        self.inline_reduce = fabric.topology.product.reduces_inline(op.dtype, op.reduce)
+        self.inline_reduce = fabric.topology.reduces_inline(op.dtype, op.reduce)
         self.ccl_bytes = ccl_bytes
         self.ccl_in = Region(Buffer.CCL_IN, 0, ccl_bytes)
         self.ccl_out = Region(Buffer.CCL_OUT, 0, ccl_bytes)
@@ -119,21 +144,43 @@ class Rank(Generic[In, Out]):
         self._in_place = op.in_place
         self._request = request
         self._is_forked = False
+        self._planes: dict[str, Plane] = {}
 
-    @cached_property
+    @property
     def flat(self) -> Plane:
         """The plane that holds every rank."""
-        return Plane(self, "flat")
+        return self.plane("flat")
 
-    @cached_property
+    @property
     def level0(self) -> Plane:
         """The plane inside this rank's server."""
-        return Plane(self, "level0")
+        return self.plane("level0")
 
-    @cached_property
+    @property
     def level1(self) -> Plane:
-        """The plane of the ranks with the same index in every server."""
-        return Plane(self, "level1")
+        """The plane of the ranks with the same index in every server of a superpod."""
+        return self.plane("level1")
+
+    @property
+    def level2(self) -> Plane:
+        """The plane of the ranks with the same index in every superpod."""
+        return self.plane("level2")
+
+    @property
+    def level12(self) -> Plane:
+        """The plane of the ranks with the same index in every server of all superpods."""
+        return self.plane("level12")
+
+    @property
+    def rings(self) -> tuple[Plane, ...]:
+        """The rings inside this rank's server: one plane each, in the product's orders."""
+        return tuple(map(self.plane, self.topology.rings))
+
+    def plane(self, name: str) -> Plane:
+        """Return a plane by name."""
+        if name not in self._planes:
+            self._planes[name] = Plane(self, name)
+        return self._planes[name]
 
     @cached_property
     def subs(self) -> Requested[Stream]:
@@ -220,6 +267,13 @@ class Rank(Generic[In, Out]):
         self._fitting(self.ccl_out, int(ends.max()))
         return Chunks(Buffer.CCL_OUT, ends - sizes, sizes, self.user_out.row)
 
+    def slots(self, size: RankInt) -> Chunks:
+        """Return one slot of `size` bytes per rank, side by side in memory that peers can reach,
+        not filled: CCL_In, or scratch in graph mode.
+        """
+        memory = self.ccl_in if self.mode is Mode.OP_BASE else self.scratch
+        return memory.head(size * self.size).split(self.size, align=1)
+
     def deliver(self, work: Region | Chunks) -> None:
         """Copy finished data to this round's output, piece by piece; nothing to do where it lies
         there already.
@@ -231,14 +285,18 @@ class Rank(Generic[In, Out]):
         """Return where raw data arrives that will be reduced into `region`: the same place in the
         other CCL buffer.
 
-        Outside of the CCL buffers (graph mode) it is the same place in scratch.
+        In graph mode it lies in scratch: at the same place, or half of scratch further for what is
+        there itself.
         """
         other = {Buffer.CCL_IN: Buffer.CCL_OUT, Buffer.CCL_OUT: Buffer.CCL_IN}.get(
             Buffer(region.buffer)
         )
         if other is not None:
             return Region(other, region.offset, region.size)
-        return self.scratch[region.offset : region.offset + region.size]
+        start = region.offset
+        if region.buffer == Buffer.SCRATCH:
+            start = start + int(self.scratch.size) // 2
+        return self.scratch[start : start + region.size]
 
     def _check_fork(self, needed: int, declared: int) -> None:
         if needed < 0:

@@ -15,7 +15,7 @@ import numpy as np
 
 from hccl_py.enums import Buffer, Mode
 from hccl_py.errors import HcclError, OrchestrationError
-from hccl_py.executor import Executor, executor_name
+from hccl_py.executor import Executor, executor_name, with_levels
 from hccl_py.lines import Line, spell_line
 from hccl_py.op_param import OpParam
 from hccl_py.orchestration.author_errors import (
@@ -48,8 +48,8 @@ class Binder(Protocol):
     def bind(self, op: OpParam, rank: Rank[Any, Any], start: int, count: int) -> None:
         """Set user_in and user_out of the rank to elements start .. start + count of each slot."""
 
-    def user_bytes(self, op: OpParam, ranks: int) -> tuple[int, int]:
-        """Return the bytes of one rank's input and output."""
+    def user_bytes(self, op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
+        """Return the bytes of every rank's input and output."""
 
 
 def record(
@@ -66,6 +66,7 @@ def record(
     Raises OrchestrationError, which names executor, ranks and source line, when the executor does
     something impossible; its `finding`, `ranks` and `line` say the same to programs.
     """
+    op = with_levels(executor, op)
     whole = [np.array([r]) for r in range(topology.size)] if by_rank else [np.arange(topology.size)]
     splits: list[str] = []
 
@@ -91,7 +92,7 @@ def record(
             ids, op, fabric, recorder, ccl_bytes, fabric.request_of(int(ids[0]))
         )
         for number, (start, count) in enumerate(rounds):
-            recorder.round = number
+            recorder.round, rank.start = number, start
             operator.bind(op, rank, start, count)
             returned: object = executor.orchestrate(op, rank)  # type: ignore[func-returns-value]
             if returned is not None:
@@ -158,8 +159,8 @@ def _rounds(
     rules.
     """
     limits = [r.request.max_count for r in requests if r.request.max_count is not None]
-    if op.mode is Mode.GRAPH or not limits or not op.count:
-        return [(0, op.count)]
+    if op.mode is Mode.GRAPH or not limits or not op.extent:
+        return [(0, op.extent)]
     each = min(limits)
     if each < 1:
         raise OrchestrationError(
@@ -169,7 +170,7 @@ def _rounds(
             line=definition_line(executor.resources),
             ranks=tuple(r for g in requests if g.request.max_count == each for r in g.ranks),
         )
-    return [(start, min(each, op.count - start)) for start in range(0, op.count, each)] or [(0, 0)]
+    return [(start, min(each, op.extent - start)) for start in range(0, op.extent, each)]
 
 
 def _program(

@@ -11,6 +11,7 @@ array.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -139,6 +140,37 @@ class Chunks:
             for a, b in pairwise(starts)
         ]
 
+    def joined(self, n: int) -> Chunks:
+        """Return every n neighbours as one chunk; they must lie side by side, in order.
+
+        From one slot per rank to one block per server, for example.
+        """
+        n = int(n)
+        gaps = self.offsets[:, 1:] != self.offsets[:, :-1] + self.sizes[:, :-1]
+        gaps[:, n - 1 :: n] = False
+        if n < 1 or len(self) % n or gaps.any() or self.order is not None:
+            raise OutOfBoundsError(f"{len(self)} chunks joined {n} by {n} with gaps between them")
+        rows = len(self.offsets)
+        sizes = self.sizes.reshape(rows, -1, n).sum(2)
+        return Chunks(self.buffer, self.offsets[:, ::n], sizes, self.row, self.link)
+
+    def taken(self, first: RankInt, n: int) -> Chunks:
+        """Return chunks first to first + n - 1; `first` may differ by rank.
+
+        The slots of a rank's own server, for example.
+        """
+        n, index = int(n), values_of(self._index(first))
+        if np.any(index + n > len(self)) or n < 1:
+            raise OutOfBoundsError(f"{n} chunks from chunk {int(np.max(index))} of {len(self)}")
+        pairs = np.stack(np.broadcast_arrays(np.atleast_1d(index), values_of(self.row)))
+        kinds, at = np.unique(pairs, axis=1, return_inverse=True)
+        places = kinds[0][:, None] + np.arange(n)
+        if self.order is not None:
+            places = _order_table(self.order)[places]
+        rows, at = kinds[1][:, None], at.reshape(-1).astype(np.int64)
+        offsets, sizes = self.offsets[rows, places], self.sizes[rows, places]
+        return Chunks(self.buffer, offsets, sizes, PerRank.of(at), self.link)
+
     def renumbered(self, order: tuple[int, ...]) -> Chunks:
         """Return the same memory with logical chunk i at place order[i]."""
         return Chunks(self.buffer, self.offsets, self.sizes, self.row, self.link, order)
@@ -147,10 +179,14 @@ class Chunks:
         """Return chunks first, first + stride, ... (k of them, modulo n), adjacent ones merged into
         one region.
         """
-        if not 0 <= k <= len(self):
-            raise OutOfBoundsError(f"a series of {k} chunks of {len(self)}")
-        runs = _runs(len(self), stride % len(self), k, self.order, self._is_gapless())
-        at, row = values_of(self._index(first)), values_of(self.row)
+        n = len(self)
+        if not 0 <= k <= n:
+            raise OutOfBoundsError(f"a series of {k} chunks of {n}")
+        runs = _runs(n, stride % n, k, self.order, self._is_gapless())
+        if not runs.are_longer:
+            chunks = self._in_order()
+            return [chunks[(first + stride * i) % n] for i in range(runs.covered)]
+        at, row = values_of(self._index(first % n)), values_of(self.row)
         count = int(PerRank.of(runs.first[at + 1] - runs.first[at]))
         regions = []
         for j in range(count):
@@ -159,6 +195,15 @@ class Chunks:
             size = self.offsets[row, high] + self.sizes[row, high] - start
             regions.append(Region(self.buffer, PerRank.of(start), PerRank.of(size), self.link))
         return regions
+
+    def _in_order(self) -> Chunks:
+        """Return the chunks in logical order, so that each of them is one look-up."""
+        if self.order is None:
+            return self
+        places = _order_table(self.order)
+        return Chunks(
+            self.buffer, self.offsets[:, places], self.sizes[:, places], self.row, self.link
+        )
 
     def _is_gapless(self) -> bool:
         return bool((self.offsets[:, 1:] == self.offsets[:, :-1] + self.sizes[:, :-1]).all())
@@ -202,25 +247,52 @@ def pieces(memory: Region | Chunks | Sequence[Region]) -> list[Region]:
 
 class _Runs:
     """For every first index: the runs of adjacent places that a series covers (low and high place
-    of each).
+    of each); nothing is kept where all of them are one place long.
+
+    Indices fall into walks: what a stride visits until it is back where it began. The series that
+    cover a chunk begin up to k - 1 strides before it on its walk, and those in which a run begins
+    there do not cover the chunk at the place before. So all of them are found in windows on walks,
+    without a look at all pairs of a first index and a place.
     """
 
     def __init__(
         self, n: int, stride: int, k: int, order: tuple[int, ...] | None, merge: bool
     ) -> None:
-        places = (np.arange(n)[:, None] + stride * np.arange(k)) % n
-        if order is not None:
-            places = _order_table(order)[places]
-        covered = np.zeros((n, n + 1), bool)
-        np.put_along_axis(covered, places, True, 1)
-        starts = covered.copy()
-        ends = covered[:, :-1].copy()
-        if merge:
-            starts[:, 1:] &= ~covered[:, :-1]
-            ends &= ~covered[:, 1:]
-        self.first = np.concatenate([[0], np.cumsum(starts.sum(1))])
-        self.low = np.nonzero(starts)[1]
-        self.high = np.nonzero(ends)[1]
+        self._length = n // math.gcd(stride, n)
+        self.covered = min(k, self._length)
+        walks = np.arange(n // self._length)[:, None] + stride * np.arange(self._length)
+        self._walks = walks % n
+        # Of the chunk at every place: its walk, and where on it.
+        chunk = np.arange(n) if order is None else np.argsort(_order_table(order))
+        at = np.argsort(self._walks, axis=None)[chunk]
+        self._walk, self._step = np.divmod(at, self._length)
+        starts = self._windows(np.arange(n) - 1, merge)
+        self.are_longer = int(starts[1].sum()) < n * self.covered
+        if self.are_longer:
+            first, self.low = self._ends(*starts)
+            _, self.high = self._ends(*self._windows(np.arange(1, n + 1), merge))
+            self.first = np.concatenate([[0], np.cumsum(np.bincount(first, minlength=n))])
+
+    def _windows(self, beside: IntArray, merge: bool) -> tuple[IntArray, IntArray]:
+        """Return which series cover a place but not the one beside it: how many strides before it
+        the first of them begins, and how many there are.
+        """
+        n = len(beside)
+        inside = merge & (beside >= 0) & (beside < n)
+        beside = np.where(inside, beside, 0)
+        meets = inside & (self._walk[beside] == self._walk)
+        ahead = (self._step[beside] - self._step) % self._length
+        low = np.where(meets, np.maximum(self.covered - ahead, 0), 0)
+        high = np.where(meets, np.minimum(self.covered, self._length - ahead), self.covered)
+        return low, np.maximum(high - low, 0)
+
+    def _ends(self, low: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the (first, place) of all windows, sorted by both."""
+        place = np.repeat(np.arange(len(low)), counts)
+        before = np.arange(len(place)) - np.repeat(counts.cumsum() - counts - low, counts)
+        first = self._walks[self._walk[place], (self._step[place] - before) % self._length]
+        by_first = np.argsort(first, kind="stable")
+        return first[by_first], place[by_first]
 
 
 @lru_cache(maxsize=256)
