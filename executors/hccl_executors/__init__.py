@@ -1,15 +1,214 @@
 """The algorithms that come with hccl-py, through the same door that plugins use."""
 
-from hccl_executors.all_gather.comm import AllGatherComm
 from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
-from hccl_executors.all_reduce.comm import AllReduceComm
+from hccl_executors.all_gather.small_count import AllGatherSmallCount
+from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
+from hccl_executors.all_gather_v.mesh_opbase import AllGatherVMeshOpbaseExecutor
+from hccl_executors.all_reduce.doubling import AllReduceDoubling
+from hccl_executors.all_reduce.doubling_direct import AllReduceDoublingDirect
+from hccl_executors.all_reduce.mesh_mid_count_loop import AllReduceMeshMidCountLoopExecutor
+from hccl_executors.all_reduce.mesh_oneshot_loop import AllReduceMeshOneshotLoopExecutor
 from hccl_executors.all_reduce.mesh_opbase_loop import AllReduceMeshOpbaseLoopExecutor
+from hccl_executors.all_reduce.mesh_small_count import AllReduceMeshSmallCountExecutor
+from hccl_executors.all_reduce.order_preserved import (
+    AllReduceOrderPreservedExecutor,
+    AllReduceOrderPreservedFor91093Executor,
+)
+from hccl_executors.all_reduce.reduce_plus_bcast import AllReduceReducePlusBcast
+from hccl_executors.all_to_all.direct_full_mesh import RunAlltoAllDirectFullmesh
+from hccl_executors.all_to_all.for_310p import RunAlltoAllVFor310PExecutor
+from hccl_executors.all_to_all.full_mesh import RunAlltoAllVFullMesh
+from hccl_executors.all_to_all.staged import RunAlltoAllVStaged
+from hccl_executors.all_to_all.two_level_pipeline import RunAlltoAllVTwoLevelPipeline
+from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
+from hccl_executors.broadcast.small_count import BroadCastSmallCountExecutor
+from hccl_executors.flat import (
+    AllGatherComm,
+    AllReduceComm,
+    BroadCastComm,
+    GatherComm,
+    ReduceComm,
+    ReduceScatterComm,
+    ScatterCommExecutor,
+)
+from hccl_executors.flat_v import (
+    AllGatherVComm,
+    AllGatherVFor310PExecutor,
+    ReduceScatterVComm,
+    ReduceScatterVFor310PRing,
+)
+from hccl_executors.hierarchical import (
+    AllGatherMeshExecutor,
+    AllGatherMeshGraphExecutor,
+    AllGatherMixExecutor,
+    AllReduceMeshExecutor,
+    AllReduceMixExecutor,
+    BroadCastMeshExecutor,
+    BroadCastMixExecutor,
+    GatherMeshExecutor,
+    ReduceMeshExecutor,
+    ReduceScatterMeshExecutor,
+    ReduceScatterMeshGraphExecutor,
+    ReduceScatterMixExecutor,
+    ScatterMeshExecutor,
+)
+from hccl_executors.inference import (
+    AllGatherFor310PExecutor,
+    AllReduceRing,
+    BroadCastCommFor310P,
+    ReduceScatterRing,
+)
+from hccl_executors.pipelines import (
+    AllGatherMeshOpbasePipelineExecutor,
+    AllReduceMeshOpbasePipelineExecutor,
+    ReduceScatterMeshOpbasePipelineExecutor,
+)
+from hccl_executors.reduce_scatter.deter import ReduceScatterDeterExecutor
+from hccl_executors.reduce_scatter.mesh_dma_elimination import (
+    ReduceScatterMeshDmaEliminationExecutor,
+)
+from hccl_executors.reduce_scatter.order_preserved import (
+    ReduceScatterOrderPreservedExecutor,
+    ReduceScatterOrderPreservedFor91093Executor,
+)
+from hccl_executors.reduce_scatter_v.deter import ReduceScatterVDeterExecutor
+from hccl_executors.reduce_scatter_v.mesh import ReduceScatterVMeshExecutor
+from hccl_executors.reduce_scatter_v.mesh_opbase import ReduceScatterVMeshOpbaseExecutor
+from hccl_executors.rings.concurrent import (
+    AllGatherDoubleRingConcurrentExecutor,
+    AllReduceDoubleRingConcurrentExecutor,
+    ReduceScatterDoubleRingConcurrentExecutor,
+)
+from hccl_executors.rings.semi import AllGatherSemiRingExecutor, ReduceScatterSemiRingExecutor
+from hccl_executors.rings.servers import (
+    AllGatherRingExecutor,
+    AllReduceRingExecutor,
+    BroadCastRingExecutor,
+    ReduceRingPlusHd,
+    ReduceScatterRingExecutor,
+    ScatterRingExecutor,
+)
+from hccl_executors.rings.superpods import (
+    AlignedAllGatherDoubleRingFor91093Executor,
+    AlignedAllReduceDoubleRingFor91093Executor,
+    AlignedReduceScatterDoubleRingFor91093Executor,
+    AllGatherRingFor91093Executor,
+    AllReduceFastDoubleRingFor91093Executor,
+    AllReduceRingFor91093Executor,
+    BroadCastRingFor91093Executor,
+    ReduceRingFor91093Executor,
+    ReduceScatterFastDoubleRingFor91093Executor,
+    ReduceScatterRingFor91093Executor,
+    ScatterRingFor91093Executor,
+)
+from hccl_executors.send_recv.send import SendExecutor
+from hccl_executors.single import (
+    AllGatherSingleExecutor,
+    AllReduceSingleExecutor,
+    BroadCastSingleExecutor,
+    GatherSingleExecutor,
+    ReduceScatterSingleExecutor,
+    ReduceSingleExecutor,
+    RunAlltoAllSingleExecutor,
+    ScatterSingleExecutor,
+)
+from hccl_executors.stars import AllReduceStar, BroadCastStar, GatherStar, ReduceStar, ScatterStar
 
 __all__ = ["EXECUTORS"]
 
 EXECUTORS = (
-    AllGatherMeshOpbaseExecutor,
-    AllGatherComm,
+    AlignedAllReduceDoubleRingFor91093Executor,
+    AllReduceDoubleRingConcurrentExecutor,
+    AllReduceDoubling,
+    AllReduceDoublingDirect,
+    AllReduceFastDoubleRingFor91093Executor,
+    AllReduceMeshExecutor,
+    AllReduceMeshMidCountLoopExecutor,
+    AllReduceMeshOneshotLoopExecutor,
     AllReduceMeshOpbaseLoopExecutor,
+    AllReduceMeshOpbasePipelineExecutor,
+    AllReduceMeshSmallCountExecutor,
+    AllReduceMixExecutor,
+    AllReduceOrderPreservedExecutor,
+    AllReduceOrderPreservedFor91093Executor,
+    AllReduceReducePlusBcast,
+    AllReduceRing,
+    AllReduceRingExecutor,
+    AllReduceRingFor91093Executor,
+    AllReduceSingleExecutor,
+    AllReduceStar,
     AllReduceComm,
+    AlignedAllGatherDoubleRingFor91093Executor,
+    AllGatherDoubleRingConcurrentExecutor,
+    AllGatherFor310PExecutor,
+    AllGatherMeshExecutor,
+    AllGatherMeshGraphExecutor,
+    AllGatherMeshOpbaseExecutor,
+    AllGatherMeshOpbasePipelineExecutor,
+    AllGatherMixExecutor,
+    AllGatherRingExecutor,
+    AllGatherRingFor91093Executor,
+    AllGatherSemiRingExecutor,
+    AllGatherSingleExecutor,
+    AllGatherSmallCount,
+    AllGatherComm,
+    AllGatherVFor310PExecutor,
+    AllGatherVMeshExecutor,
+    AllGatherVMeshOpbaseExecutor,
+    AllGatherVComm,
+    AlignedReduceScatterDoubleRingFor91093Executor,
+    ReduceScatterDeterExecutor,
+    ReduceScatterDoubleRingConcurrentExecutor,
+    ReduceScatterFastDoubleRingFor91093Executor,
+    ReduceScatterMeshDmaEliminationExecutor,
+    ReduceScatterMeshExecutor,
+    ReduceScatterMeshGraphExecutor,
+    ReduceScatterMeshOpbasePipelineExecutor,
+    ReduceScatterMixExecutor,
+    ReduceScatterOrderPreservedExecutor,
+    ReduceScatterOrderPreservedFor91093Executor,
+    ReduceScatterRing,
+    ReduceScatterRingExecutor,
+    ReduceScatterRingFor91093Executor,
+    ReduceScatterSemiRingExecutor,
+    ReduceScatterSingleExecutor,
+    ReduceScatterComm,
+    ReduceScatterVDeterExecutor,
+    ReduceScatterVFor310PRing,
+    ReduceScatterVMeshExecutor,
+    ReduceScatterVMeshOpbaseExecutor,
+    ReduceScatterVComm,
+    BroadCastMeshExecutor,
+    BroadCastMixExecutor,
+    BroadCastRingExecutor,
+    BroadCastRingFor91093Executor,
+    BroadCastSingleExecutor,
+    BroadCastSmallCountExecutor,
+    BroadCastStar,
+    BroadCastComm,
+    BroadCastCommFor310P,
+    ReduceMeshExecutor,
+    ReduceRingFor91093Executor,
+    ReduceRingPlusHd,
+    ReduceSingleExecutor,
+    ReduceStar,
+    ReduceComm,
+    ScatterMeshExecutor,
+    ScatterRingExecutor,
+    ScatterRingFor91093Executor,
+    ScatterSingleExecutor,
+    ScatterStar,
+    ScatterCommExecutor,
+    GatherMeshExecutor,
+    GatherSingleExecutor,
+    GatherStar,
+    GatherComm,
+    RunAlltoAllDirectFullmesh,
+    RunAlltoAllSingleExecutor,
+    RunAlltoAllVFor310PExecutor,
+    RunAlltoAllVFullMesh,
+    RunAlltoAllVStaged,
+    RunAlltoAllVTwoLevelPipeline,
+    SendExecutor,
+    BatchSendRecv,
 )

@@ -2,7 +2,7 @@
 mode.
 """
 
-from hccl_executors.conditions import one_mesh_in_op_base_mode
+from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode
 from hccl_executors.templates.mesh import mesh_all_gather, mesh_reduce_scatter
 from hccl_py.executor import (
     OpParam,
@@ -29,10 +29,11 @@ class AllReduceMeshOpbaseLoopExecutor:
 
     op = "all_reduce"
     algorithm = "level0:mesh"
+    order = "arrival"
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh, and CCL buffers."""
-        return one_mesh_in_op_base_mode(op, topology)
+        return in_one_mesh_in_op_base_mode(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """One sub stream and one link per peer."""

@@ -1,8 +1,9 @@
 """Mesh: every rank has a link to every other one, and all links work at the same time, one sub
 stream each.
 
-    reduce-scatter: put my own chunk into the landing place, then everyone adds its chunk d to rank
-    d's landing place all-gather:     everyone reads every peer's landing place
+    reduce-scatter: put my own chunk into the landing place,
+                    then everyone adds its chunk d to rank d's landing place
+    all-gather:     everyone reads every peer's landing place
 
 Cost for p ranks and n bytes: reduce-scatter α + nβ/p + (p-1)/p·nγ, all-gather α + nβ/p; β is per
 link, links are parallel. Both are written for SDMA links, inside one server.

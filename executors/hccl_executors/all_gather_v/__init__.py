@@ -1,0 +1,1 @@
+"""Executors of AllGatherV, one per file."""

@@ -1,0 +1,104 @@
+"""Where the parts of a round lie, at all ranks: tables of bytes, [owner, part].
+
+A round takes elements start .. start + count of every part. What each rank sends to each other one
+is known to all of them, so that a rank can reach its part in any peer's memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hccl_py.enums import Buffer
+from hccl_py.executor import Mode, OpParam, Rank, RankView
+from hccl_py.operators.parts import exchange_of, extents
+from hccl_py.orchestration import Region
+from hccl_py.values import IntArray, PerRank, RankInt, values_of
+
+__all__ = ["Layout", "Table", "aligned", "extents_fit", "layout_of", "packed"]
+
+
+class Table(NamedTuple):
+    """Parts in one buffer: `offsets[owner, part]` and `sizes[owner, part]`.
+
+    `is_gapless` says that the parts of every run() lie side by side, at all ranks.
+    """
+
+    buffer: Buffer
+    offsets: IntArray
+    sizes: IntArray
+    is_gapless: bool
+
+    def at(self, owner: RankInt, part: RankInt) -> Region:
+        """Return one part."""
+        place = values_of(owner), values_of(part)
+        return Region(self.buffer, PerRank.of(self.offsets[place]), PerRank.of(self.sizes[place]))
+
+    def run(self, owner: RankInt, first: RankInt, k: int, merge: bool) -> list[Region]:
+        """Return k parts, as one region where `merge` says so; the table is gapless then."""
+        if not merge:
+            return [self.at(owner, first + i) for i in range(k)]
+        row, column = values_of(owner), values_of(first)
+        size = sum(self.sizes[row, column + i] for i in range(k))
+        return [Region(self.buffer, PerRank.of(self.offsets[row, column]), PerRank.of(size))]
+
+
+class Layout(NamedTuple):
+    """This round's parts in user memory: those that each rank sends, by receiver, and those that it
+    receives, by sender.
+    """
+
+    sends: Table
+    receives: Table
+
+
+def layout_of(op: OpParam, rank: Rank[Any, Any], each: int | None) -> Layout:
+    """Return the layout of the round that is being recorded; rounds take `each` elements."""
+    if op.mode is Mode.GRAPH or each is None:
+        return _layout(op, rank.size, 0, op.extent)
+    return _layout(op, rank.size, rank.start, min(each, op.extent - rank.start))
+
+
+def packed(buffer: Buffer, sizes: IntArray) -> Table:
+    """Return parts side by side, from the beginning of the buffer."""
+    return Table(buffer, np.cumsum(sizes, axis=1) - sizes, sizes, True)
+
+
+def extents_fit(op: OpParam, rank: RankView | Rank[Any, Any]) -> bool:
+    """Whether every rank's input and output fit the CCL buffers as they are: HCCL's ZCopy."""
+    parts = exchange_of(op, rank.size)
+    sent = extents(parts.send_displs, parts.sends).max()
+    received = extents(parts.recv_displs, parts.receives).max()
+    return bool(max(sent, received) * op.unit <= rank.ccl_bytes)
+
+
+def aligned(size: int) -> int:
+    """Round down to the alignment of slices."""
+    return size // 128 * 128
+
+
+def _layout(op: OpParam, ranks: int, start: int, count: int) -> Layout:
+    parts = exchange_of(op, ranks)
+    sends = _user(Buffer.USER_IN, op, parts.send_displs, parts.sends, start, count)
+    receives = _user(Buffer.USER_OUT, op, parts.recv_displs, parts.receives, start, count)
+    return Layout(sends, receives)
+
+
+def _user(
+    buffer: Buffer, op: OpParam, displs: IntArray, counts: IntArray, start: int, count: int
+) -> Table:
+    sizes = np.clip(counts - start, 0, count) * op.unit
+    offsets = _with_empty_ones((displs + np.minimum(start, counts)) * op.unit, sizes)
+    is_gapless = bool((offsets[:, 1:] == offsets[:, :-1] + sizes[:, :-1]).all())
+    return Table(buffer, offsets, sizes, is_gapless)
+
+
+def _with_empty_ones(offsets: IntArray, sizes: IntArray) -> IntArray:
+    """Let empty parts begin where the part before them ends: callers may say anything of them."""
+    filled = sizes > 0
+    before = np.maximum.accumulate(np.where(filled, np.arange(sizes.shape[1]), -1), axis=1)
+    first = np.take_along_axis(offsets, filled.argmax(axis=1)[:, None], 1)
+    ends = np.take_along_axis(offsets + sizes, np.maximum(before, 0), 1)
+    first = np.where(filled.any(axis=1, keepdims=True), first, 0)
+    return np.where(filled, offsets, np.where(before >= 0, ends, first))

@@ -1,0 +1,90 @@
+"""All-to-all over servers and inside them: which parts meet where on their way.
+
+With S servers of n ranks, rank (s, d) is device d of server s. Its part for (t, e) goes to (s, e)
+first, inside the server, and from there to server t. There are two kinds of places in between:
+
+    regrouped[(s, e)]   what (s, e) hands on: for server t, one block of the parts of (s, 0..n-1)
+    landed[(t, e)]      what (t, e) gets: from server s, one block of the parts of (s, 0..n-1)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from hccl_executors.all_to_all.layout import Layout, Table
+from hccl_executors.templates.pairwise import Received, Sent
+from hccl_py.executor import OpParam, Rank, RankView, Topology, Unsuitable, require
+from hccl_py.orchestration import Stream
+from hccl_py.values import IntArray, RankInt
+
+__all__ = ["Blocks", "Shape", "even", "regrouped", "shape_of", "wire_of"]
+
+
+class Shape(NamedTuple):
+    """Servers, devices of each, and this rank's place: server s, device d, and the rank itself."""
+
+    servers: int
+    devices: int
+    s: RankInt
+    d: RankInt
+    me: RankInt
+
+    def rank(self, server: RankInt, device: RankInt) -> RankInt:
+        """Return a rank by its place."""
+        found: RankInt = server * self.devices + device
+        return found
+
+
+def even(op: OpParam, topology: Topology) -> bool | Unsuitable:
+    """Demand servers of equal sizes, with ranks numbered server by server."""
+    return require((topology.is_even, "needs servers and superpods of equal sizes"))
+
+
+def wire_of(rank: RankView | Rank[Any, Any]) -> str:
+    """Return the plane between the servers, of all superpods."""
+    return "level12" if int(rank.level2.size) > 1 else "level1"
+
+
+def shape_of(rank: RankView | Rank[Any, Any]) -> Shape:
+    """Return servers and devices as a rank sees them."""
+    wire = rank.plane(wire_of(rank))
+    return Shape(int(wire.size), int(rank.level0.size), wire.id, rank.level0.id, rank.id)
+
+
+def regrouped(sizes: IntArray, servers: int) -> IntArray:
+    """Return the sizes [(s, e), (t, d)] of what (s, e) hands on: of (s, d) for (t, e)."""
+    n = len(sizes) // servers
+    table = sizes.reshape(servers, n, servers, n).transpose(0, 3, 2, 1)
+    return table.reshape(len(sizes), len(sizes))
+
+
+class Blocks:
+    """Parts between servers: one block to each, one from each."""
+
+    def __init__(self, shape: Shape, regrouped: Table, landed: Table, user: Layout) -> None:
+        self._shape = shape
+        self._regrouped = regrouped
+        self._landed = landed
+        self._out = user.receives
+
+    def sent(self, to: RankInt) -> Sent:
+        """Return the block for a server, which lands in one piece where there is room for it."""
+        shape, n, merge = self._shape, self._shape.devices, self._landed.is_gapless
+        here = self._regrouped.run(shape.me, to * n, n, merge)
+        there = self._landed.run(shape.rank(to, shape.d), shape.s * n, n, merge)
+        return Sent(here, here, there)
+
+    def received(self, frm: RankInt) -> Received:
+        """Return the block from a server."""
+        shape, n, merge = self._shape, self._shape.devices, self._out.is_gapless
+        data = self._out.run(shape.me, frm * n, n, merge)
+        there = self._regrouped.run(shape.rank(frm, shape.d), shape.s * n, n, merge)
+        if self._landed.buffer == self._out.buffer:
+            return Received(there, data, data)
+        return Received(there, self._landed.run(shape.me, frm * n, n, merge), data)
+
+    def keep(self, stream: Stream) -> None:
+        """Copy the block of this rank's own server."""
+        shape, n, merge = self._shape, self._shape.devices, self._out.is_gapless
+        data = self._out.run(shape.me, shape.s * n, n, merge)
+        stream.copy(data, self._regrouped.run(shape.me, shape.s * n, n, merge))

@@ -1,0 +1,1 @@
+"""BatchSendRecv executors."""

@@ -1,0 +1,96 @@
+"""Executors on the flat plane: one algorithm over all ranks, whatever connects them.
+
+They run everywhere, on uneven servers too: HCCL's fallback for every op. One composition, and a row
+per executor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hccl_executors.levels import LEVELS, choices
+from hccl_executors.staging import ROOTED, delivered, request, staged
+from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
+
+__all__ = [
+    "AllGatherComm",
+    "AllReduceComm",
+    "BroadCastComm",
+    "GatherComm",
+    "ReduceComm",
+    "ReduceScatterComm",
+    "ScatterCommExecutor",
+]
+
+
+class Flat:
+    """Stage the input, run the template of `op.level1` over all ranks on one stream, deliver."""
+
+    op: str
+
+    def suits(self, op: OpParam, topology: Topology) -> bool:
+        """Runs everywhere, uneven servers included."""
+        return True
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """The template's links; a round fills the CCL buffer that it works in."""
+        links = LEVELS[self.op][op.level1].peers(rank.flat, op.root or 0)
+        return request(op, rank, ("flat", links))
+
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        """Stage, run, deliver."""
+        work = staged(op, rank)
+        root = (op.root,) if self.op in ROOTED else ()
+        LEVELS[self.op][op.level1].run(rank.main, rank.flat, work, *root)
+        delivered(op, rank, work)
+
+
+class AllReduceComm(Flat):
+    """AllReduce over all ranks: by default a ring, 2(p - 1) steps, every chunk reduced in ring
+    order, so that results do not depend on timing.
+    """
+
+    op = "all_reduce"
+    algorithm = f"level0:NA;level1:{choices('all_reduce')}"
+
+
+class AllGatherComm(Flat):
+    """AllGather over all ranks: by default a ring, p - 1 steps."""
+
+    op = "all_gather"
+    algorithm = f"level0:NA;level1:{choices('all_gather')}"
+
+
+class ReduceScatterComm(Flat):
+    """ReduceScatter over all ranks: by default a ring, p - 1 steps."""
+
+    op = "reduce_scatter"
+    algorithm = f"level0:NA;level1:{choices('reduce_scatter')}"
+
+
+class BroadCastComm(Flat):
+    """Broadcast from the root over all ranks: by default halving and doubling."""
+
+    op = "broadcast"
+    algorithm = f"level0:NA;level1:{choices('broadcast')}"
+
+
+class ReduceComm(Flat):
+    """Reduce to the root over all ranks: by default halving and doubling."""
+
+    op = "reduce"
+    algorithm = f"level0:NA;level1:{choices('reduce')}"
+
+
+class ScatterCommExecutor(Flat):
+    """Scatter from the root over all ranks: by default along a ring."""
+
+    op = "scatter"
+    algorithm = f"level0:NA;level1:{choices('scatter')}"
+
+
+class GatherComm(Flat):
+    """Gather at the root over all ranks: by default along a ring; HCCL has no executor for it."""
+
+    op = "gather"
+    algorithm = f"level0:NA;level1:{choices('gather')}"

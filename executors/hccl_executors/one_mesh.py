@@ -1,0 +1,52 @@
+"""What executors inside one server share, where all devices reach each other."""
+
+from hccl_py.enums import Buffer
+from hccl_py.executor import (
+    Mode,
+    OpParam,
+    PlaneRequest,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
+
+__all__ = ["in_one_mesh", "in_one_mesh_in_op_base_mode", "mesh_request"]
+
+
+def in_one_mesh(topology: Topology) -> bool | Unsuitable:
+    """Demand one server whose ranks form a full mesh of SDMA links."""
+    return require(
+        (topology.has_mesh, "needs every device linked to every other one"),
+        (topology.is_single_server, f"needs one server, there are {len(topology.servers)}"),
+        (not topology.has_rdma, "needs SDMA between all devices, some are linked by RoCE"),
+    )
+
+
+def in_one_mesh_in_op_base_mode(op: OpParam, topology: Topology) -> bool | Unsuitable:
+    """Demand the same, and CCL buffers."""
+    return in_one_mesh(topology) and require(
+        (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only")
+    )
+
+
+def mesh_request(
+    op: OpParam,
+    rank: RankView,
+    *,
+    max_bytes: int,
+    scratch_bytes: int = 0,
+    memories: tuple[Buffer | None, Buffer | None] = (None, None),
+) -> ResourceRequest:
+    """Ask for a link to every peer and a stream for each: subs, and main for the last in graph
+    mode. `scratch_bytes` and `memories` are those of graph mode.
+    """
+    is_graph = op.mode is Mode.GRAPH
+    pair = memories if is_graph else (None, None)
+    return ResourceRequest(
+        planes=(PlaneRequest("level0", "mesh", *pair),),
+        sub_streams=max(int(rank.level0.size) - (2 if is_graph else 1), 0),
+        scratch_bytes=scratch_bytes if is_graph else 0,
+        max_count=max_bytes // op.unit,
+    )

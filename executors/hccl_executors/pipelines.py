@@ -1,0 +1,149 @@
+"""Pipelines of Atlas A2: while a block is shared inside the servers, the one before goes between.
+
+One template, `templates/pipeline.py`, does both levels at once, so there is no order of levels and
+no choice between servers: a ring. Blocks lie in the CCL buffers:
+
+    all_gather       two, one in each buffer
+    reduce_scatter   three in CCL_In, so that the own part of the next one is copied meanwhile
+    all_reduce       two, one in each buffer; the data has a slot per rank
+
+Rounds take what HCCL's do, which keeps 16 KiB of a buffer free. Where the CCL buffer is so small
+that nothing would be left for three blocks (below 96 KiB), blocks are cut without (ours).
+
+Source: HCCL's public documents.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hccl_executors.rings.inside import has_equal_servers, is_sdma_inside
+from hccl_executors.templates.pipeline import (
+    pipeline_all_gather,
+    pipeline_all_reduce,
+    pipeline_reduce_scatter,
+)
+from hccl_py.executor import (
+    Mode,
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.orchestration.region import SLICE_ALIGN
+
+__all__ = [
+    "AllGatherMeshOpbasePipelineExecutor",
+    "AllReduceMeshOpbasePipelineExecutor",
+    "ReduceScatterMeshOpbasePipelineExecutor",
+]
+
+FREE = 16384
+"""Bytes of a buffer that HCCL leaves free, and to multiples of which it cuts three blocks."""
+
+DEPTH = 3
+"""Blocks of a reduce-scatter: HCCL's PIPELINE_DEPTH."""
+
+
+class Pipeline:
+    """A mesh inside the servers and a ring between them, in op-base mode.
+
+    There is a sub stream for every device of a server: its peers and the ring. With one server
+    nothing goes between, so the ring's is not requested.
+    """
+
+    op: str
+    algorithm = "level0:mesh;level1:pipeline"
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs meshes of as many devices in every server, CCL buffers, and links that reduce."""
+        inline = op.reduce is None or topology.reduces_inline(op.dtype, op.reduce)
+        return require(
+            (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"),
+            (topology.has_mesh, "needs every device linked to every other one"),
+            (is_sdma_inside(topology), "needs SDMA between all devices of a server"),
+            (has_equal_servers(topology), "needs servers alike, and ranks numbered by server"),
+            (inline, "needs links that reduce this data type on their way"),
+        )
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """Links inside and between, a sub stream for each, and the bytes of a block."""
+        devices, servers = int(rank.level0.size), int(rank.level12.size)
+        return ResourceRequest(
+            planes=(PlaneRequest("level0", "mesh"), PlaneRequest(_between(rank), "ring")),
+            sub_streams=devices if servers > 1 else devices - 1,
+            max_count=self.block_bytes(rank) // op.unit,
+        )
+
+    def block_bytes(self, rank: RankView | Rank[Any, Any]) -> int:
+        """Return the bytes of a round: of one block, where ops have a slot per rank."""
+        return rank.ccl_bytes - FREE
+
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        """Record both levels."""
+        raise NotImplementedError
+
+
+def _between(rank: RankView | Rank[Any, Any]) -> str:
+    return "level1" if rank.level1.size == rank.level12.size else "level12"
+
+
+def _two_blocks(rank: Rank[Any, Any], slots: Chunks) -> tuple[Region, Region]:
+    return rank.ccl_in.head(slots.largest), rank.ccl_out.head(slots.largest)
+
+
+class AllGatherMeshOpbasePipelineExecutor(Pipeline):
+    """AllGather straight into the user's output."""
+
+    op = "all_gather"
+
+    def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
+        """Stage the own slot, then hand blocks round."""
+        blocks = _two_blocks(rank, rank.user_out)
+        rank.main.copy(blocks[0].head(rank.user_in.size), rank.user_in)
+        ring = rank.plane(_between(rank))
+        pipeline_all_gather(rank, rank.level0, ring, rank.user_out, blocks)
+
+
+class ReduceScatterMeshOpbasePipelineExecutor(Pipeline):
+    """ReduceScatter straight from the user's input."""
+
+    op = "reduce_scatter"
+    order = "arrival"
+
+    def block_bytes(self, rank: RankView | Rank[Any, Any]) -> int:
+        """Return a third of CCL_In."""
+        each = rank.ccl_bytes // (DEPTH * FREE) * FREE - FREE
+        return each if each > 0 else rank.ccl_bytes // DEPTH // SLICE_ALIGN * SLICE_ALIGN
+
+    def orchestrate(self, op: OpParam, rank: Rank[Chunks, Region]) -> None:
+        """Hand partial sums round, then copy the own one."""
+        each = rank.ccl_bytes // DEPTH // SLICE_ALIGN * SLICE_ALIGN
+        size = rank.user_in.largest
+        blocks = [rank.ccl_in[k * each : k * each + size] for k in range(DEPTH)]
+        ring = rank.plane(_between(rank))
+        done = pipeline_reduce_scatter(rank, rank.level0, ring, rank.user_in, blocks)
+        rank.main.copy(rank.user_out, done)
+
+
+class AllReduceMeshOpbasePipelineExecutor(Pipeline):
+    """AllReduce: the reduce-scatter of a slot per rank, then the all-gather backwards."""
+
+    op = "all_reduce"
+    order = "arrival"
+
+    def block_bytes(self, rank: RankView | Rank[Any, Any]) -> int:
+        """Return the bytes of all slots."""
+        return (rank.ccl_bytes - FREE) * rank.size
+
+    def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
+        """Hand partial sums round, then results."""
+        inputs, outputs = rank.user_in.split(rank.size), rank.user_out.split(rank.size)
+        blocks = _two_blocks(rank, inputs)
+        ring = rank.plane(_between(rank))
+        pipeline_all_reduce(rank, rank.level0, ring, inputs, outputs, blocks)

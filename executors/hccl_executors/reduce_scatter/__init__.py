@@ -1,0 +1,1 @@
+"""Executors of ReduceScatter, one per file."""

@@ -1,0 +1,1 @@
+"""Executors of ReduceScatterV, one per file."""

@@ -1,0 +1,184 @@
+"""Half of the data goes round inside the servers while the other half goes between them: A3.
+
+Links inside and between servers both work all the time, because each half takes its own way:
+
+                     first half (ring 0, on the sub stream)      second half (ring 1, on main)
+    all_gather       between superpods, servers, then inside     inside, then between all servers
+    reduce_scatter   inside, between servers, then superpods     between all servers, then inside
+    all_reduce       reduce-scatter inside, all-reduce between,  reduce-scatter between, all-reduce
+                     all-gather inside                           inside, all-gather between
+
+The first half is on planes level1 and level2, the second on level12, which has transports of its
+own, so that the two never meet. With one server this is two rings that do not wait for each other.
+
+HCCL's executors of these names use SDMA and RDMA inside of a server at once. Servers here have
+links of one kind, so the two kinds are those inside and between servers: this form is ours. It
+takes one sub stream in both modes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from hccl_executors.levels import choices
+from hccl_executors.rings.places import sets
+from hccl_executors.rings.wires import Wire, all_reduce, links, words
+from hccl_executors.staging import SLOTTED, delivered, request, staged
+from hccl_executors.templates.ring import ring_all_gather, ring_all_reduce, ring_reduce_scatter
+from hccl_py.executor import (
+    OpParam,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
+from hccl_py.orchestration import Chunks, Region, Stream
+
+__all__ = [
+    "AllGatherDoubleRingConcurrentExecutor",
+    "AllReduceDoubleRingConcurrentExecutor",
+    "ReduceScatterDoubleRingConcurrentExecutor",
+]
+
+
+class Halves:
+    """A rank's streams, rings and planes, for either half of the data."""
+
+    def __init__(self, op: OpParam, rank: Rank[Any, Any], sub: Stream) -> None:
+        self.sub, self.main = sub, rank.main
+        self.rings = rank.rings
+        self.planes = (rank.level0, rank.level1, rank.level2)
+        self.wide = (rank.level0, rank.level12)
+        self.wires = [
+            (at, Wire(sub, self.planes[at], word))
+            for at, word in ((1, op.level1), (2, op.level2))
+            if self.planes[at].size > 1
+        ]
+        self.wire = Wire(rank.main, rank.level12, op.level1)
+
+    def ring0(self, slots: Chunks) -> Chunks:
+        """Return slots as the members of the first ring are numbered."""
+        return slots.renumbered(self.rings[0].order)
+
+    def ring1(self, slots: Chunks) -> Chunks:
+        """Return slots as the members of the second ring are numbered."""
+        return slots.renumbered(self.rings[1].order)
+
+
+def _all_gather(halves: Halves, slots: Chunks) -> None:
+    first, second = slots.parts(2)
+    for at, wire in reversed(halves.wires):
+        wire.run("all_gather", sets(first, halves.planes, at))
+    ring_all_gather(halves.sub, halves.rings[0], halves.ring0(sets(first, halves.planes, 0)))
+    inside, between = (sets(second, halves.wide, at, inside=True) for at in (0, 1))
+    ring_all_gather(halves.main, halves.rings[1], halves.ring1(inside))
+    halves.wire.run("all_gather", between)
+
+
+def _reduce_scatter(halves: Halves, slots: Chunks) -> None:
+    first, second = slots.parts(2)
+    inside = sets(first, halves.planes, 0)
+    ring_reduce_scatter(halves.sub, halves.rings[0], halves.ring0(inside))
+    for at, wire in halves.wires:
+        wire.run("reduce_scatter", sets(first, halves.planes, at))
+    inside, between = (sets(second, halves.wide, at, inside=True) for at in (0, 1))
+    halves.wire.run("reduce_scatter", between)
+    ring_reduce_scatter(halves.main, halves.rings[1], halves.ring1(inside))
+
+
+def _all_reduce(halves: Halves, work: Region) -> None:
+    first, second = work.split(2)
+    slots = first.split(halves.planes[0].size)
+    ring_reduce_scatter(halves.sub, halves.rings[0], halves.ring0(slots))
+    all_reduce([wire for _, wire in halves.wires], slots[halves.planes[0].id])
+    ring_all_gather(halves.sub, halves.rings[0], halves.ring0(slots))
+    parts = second.split(halves.wide[1].size)
+    halves.wire.run("reduce_scatter", parts)
+    ring_all_reduce(halves.main, halves.rings[1], parts[halves.wide[1].id])
+    halves.wire.run("all_gather", parts)
+
+
+_ORDERS: dict[str, Callable[[Halves, Any], None]] = {
+    "all_gather": _all_gather,
+    "reduce_scatter": _reduce_scatter,
+    "all_reduce": _all_reduce,
+}
+
+_WIDE = {"all_reduce": ("reduce_scatter", "all_gather")}
+"""What an op is on the plane of all servers."""
+
+
+class ConcurrentRings:
+    """Stage the input, send each half its way, deliver."""
+
+    op: str
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs servers and superpods alike, and two rings in a server."""
+        return require(
+            (topology.is_even, "needs servers alike, and superpods alike"),
+            (
+                topology.level0 == "double_ring",
+                f"needs two rings in a server, not {topology.level0}",
+            ),
+        )
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """Links on all planes, and one sub stream for the second ring."""
+        between = [
+            (plane, word)
+            for plane, word in ((rank.level1, op.level1), (rank.level2, op.level2))
+            if plane.size > 1
+        ]
+        wide = [
+            link
+            for step in _WIDE.get(op.name, (op.name,))
+            for link in links(step, [(rank.level12, op.level1)], 0)
+        ]
+        asked = request(
+            op,
+            rank,
+            *((ring.name, "ring") for ring in rank.rings),
+            *links(op.name, between, 0),
+            *wide,
+            sub_streams=1,
+        )
+        parts = rank.size if op.name in SLOTTED else 1
+        return replace(asked, max_count=rank.ccl_bytes // (parts * op.unit))
+
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        """Stage, run both halves, deliver."""
+        work = staged(op, rank)
+        with rank.fork() as (sub,):
+            _ORDERS[op.name](Halves(op, rank, sub), work)
+        delivered(op, rank, work)
+
+
+def _levels(op: str, *others: str, without: tuple[str, ...] = ()) -> str:
+    level1, level2 = words(op, *others, without=without), choices(op, "AHC", "AHC_BROKE")
+    return f"level0:double_ring;level1:{level1};level2:{level2}"
+
+
+class AllReduceDoubleRingConcurrentExecutor(ConcurrentRings):
+    """AllReduce, half of it reduced inside first, half between servers first."""
+
+    op = "all_reduce"
+    algorithm = _levels("all_reduce", "reduce_scatter", "all_gather")
+
+
+class AllGatherDoubleRingConcurrentExecutor(ConcurrentRings):
+    """AllGather, half of every slot between servers first, half inside first."""
+
+    op = "all_gather"
+    algorithm = _levels("all_gather", without=("H-D_R",))
+
+
+class ReduceScatterDoubleRingConcurrentExecutor(ConcurrentRings):
+    """ReduceScatter, half of every slot inside first, half between servers first."""
+
+    op = "reduce_scatter"
+    algorithm = _levels("reduce_scatter", without=("H-D_R",))

@@ -1,0 +1,114 @@
+"""The planes between servers and between superpods: one algorithm on each, and one after the other.
+
+What devices of the same index hold goes through all planes outside of the server, from inside to
+outside and back:
+
+    all_reduce   reduce-scatter on all planes but the last, all-reduce there, all-gather
+    broadcast    scatter from the root, broadcast on the last plane, all-gather
+    reduce       reduce-scatter, reduce on the last plane, gather at the root
+
+So all ranks share what crosses the last plane, the slowest. With one plane it is the op itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hccl_executors.levels import LEVELS
+from hccl_executors.staging import ROOTED
+from hccl_py.orchestration import Chunks, Plane, Region, Stream
+from hccl_py.orchestration.plane import PlaneView
+from hccl_py.resources import Pattern
+
+__all__ = ["STEPS", "Wire", "all_reduce", "broadcast", "holds_root", "links", "reduce", "words"]
+
+STEPS = {
+    "all_reduce": ("reduce_scatter", "all_gather"),
+    "broadcast": ("scatter", "all_gather"),
+    "reduce": ("reduce_scatter", "gather"),
+}
+"""What an op is on the planes before the last; other ops are themselves everywhere."""
+
+
+class Wire(NamedTuple):
+    """A plane, the stream that works on it, and the algorithm there in HCCL_ALGO's words."""
+
+    stream: Stream
+    plane: Plane
+    word: str
+
+    def run(self, op: str, work: Region | Chunks, root: int = 0) -> None:
+        """Run an op on the plane; `root` is a rank."""
+        index = (self.plane.index_of(root),) if op in ROOTED else ()
+        LEVELS[op][self.word].run(self.stream, self.plane, work, *index)
+
+
+def all_reduce(wires: Sequence[Wire], work: Region) -> None:
+    """Leave in `work` the reduction of all ranks' on all planes."""
+    if len(wires) < 2:
+        for wire in wires:
+            wire.run("all_reduce", work)
+        return
+    first, *others = wires
+    chunks = work.split(first.plane.size)
+    first.run("reduce_scatter", chunks)
+    all_reduce(others, chunks[first.plane.id])
+    first.run("all_gather", chunks)
+
+
+def broadcast(wires: Sequence[Wire], work: Region, root: int) -> None:
+    """Leave in `work` what the rank has there that shares all planes with this one and is in the
+    root's server.
+    """
+    if len(wires) < 2:
+        for wire in wires:
+            wire.run("broadcast", work, root)
+        return
+    first, *others = wires
+    chunks = work.split(first.plane.size)
+    if holds_root([wire.plane for wire in others], root):
+        first.run("scatter", chunks, root)
+    broadcast(others, chunks[first.plane.id], root)
+    first.run("all_gather", chunks)
+
+
+def reduce(wires: Sequence[Wire], work: Region, root: int) -> None:
+    """Leave the reduction of all ranks' `work` on all planes in that of the root's server."""
+    if len(wires) < 2:
+        for wire in wires:
+            wire.run("reduce", work, root)
+        return
+    first, *others = wires
+    chunks = work.split(first.plane.size)
+    first.run("reduce_scatter", chunks)
+    reduce(others, chunks[first.plane.id], root)
+    if holds_root([wire.plane for wire in others], root):
+        first.run("gather", chunks, root)
+
+
+def holds_root(planes: Sequence[Plane], root: int) -> bool:
+    """Whether a rank has the root's index on all of these planes."""
+    return all(bool(plane.id == plane.index_of(root)) for plane in planes)
+
+
+def links(op: str, planes: Sequence[tuple[PlaneView, str]], root: int) -> list[tuple[str, Pattern]]:
+    """Return plane and pattern of all links that an op needs, given (plane, word) from inside to
+    outside.
+    """
+    found: list[tuple[str, Pattern]] = []
+    for number, (plane, word) in enumerate(planes):
+        steps = STEPS.get(op, (op,)) if number < len(planes) - 1 else (op,)
+        for step in steps:
+            peers = LEVELS[step][word].peers(plane, plane.index_of(root))
+            if (plane.name, peers) not in found:
+                found.append((plane.name, peers))
+    return found
+
+
+def words(*ops: str, without: Sequence[str] = ()) -> str:
+    """Return the algorithms that all of these ops have, as executors spell them."""
+    first, *others = (LEVELS[op] for op in ops)
+    return "|".join(
+        word for word in first if word not in without and all(word in table for table in others)
+    )

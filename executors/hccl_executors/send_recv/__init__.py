@@ -1,0 +1,1 @@
+"""SendRecv executors."""

@@ -1,0 +1,83 @@
+"""Stars over all ranks: the root talks to everybody.
+
+HCCL has this algorithm for communicators with CPU ranks only; as executors these are ours, to
+compare with: the least steps, all of the load at one rank. AllReduceStar is the parameter server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hccl_executors.staging import ROOTED, delivered, request, staged
+from hccl_executors.templates.star import (
+    star_all_reduce,
+    star_broadcast,
+    star_gather,
+    star_pattern,
+    star_reduce,
+    star_scatter,
+)
+from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
+
+__all__ = ["AllReduceStar", "BroadCastStar", "GatherStar", "ReduceStar", "ScatterStar"]
+
+_TEMPLATES: dict[str, Callable[..., None]] = {
+    "all_reduce": star_all_reduce,
+    "broadcast": star_broadcast,
+    "reduce": star_reduce,
+    "scatter": star_scatter,
+    "gather": star_gather,
+}
+
+
+class Star:
+    """Stage the input, run the template over all ranks on one stream, deliver."""
+
+    op: str
+    algorithm = "level0:star"
+
+    def suits(self, op: OpParam, topology: Topology) -> bool:
+        """Runs everywhere, uneven servers included."""
+        return True
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """Links between the root and everybody else."""
+        return request(op, rank, ("flat", star_pattern(op.root or 0)))
+
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        """Stage, run, deliver."""
+        work = staged(op, rank)
+        root = (op.root,) if op.name in ROOTED else ()
+        _TEMPLATES[op.name](rank.main, rank.flat, work, *root)
+        delivered(op, rank, work)
+
+
+class AllReduceStar(Star):
+    """AllReduce as a reduce to rank 0, in rank order, and a broadcast from it."""
+
+    op = "all_reduce"
+
+
+class BroadCastStar(Star):
+    """Broadcast: the root offers everybody the data at once."""
+
+    op = "broadcast"
+
+
+class ReduceStar(Star):
+    """Reduce: the root takes one rank's data after the other, in rank order."""
+
+    op = "reduce"
+
+
+class ScatterStar(Star):
+    """Scatter: the root offers everybody their slot at once."""
+
+    op = "scatter"
+
+
+class GatherStar(Star):
+    """Gather: the root takes everybody's slot."""
+
+    op = "gather"

@@ -1,0 +1,63 @@
+"""Reduce-scatter over a mesh, in place, in two ways.
+
+As data arrives: all peers' chunk r comes at once and is added to the own one atomically, in an open
+order, so that sums of floats may differ in the last bit from run to run. Needs inline reduce.
+
+    one step, α + n/p·(β + γ)
+
+In turn: every chunk is cut into p - 1 parts. In round k, stream j takes part j from the peer
+((j + k) mod (p - 1)) + 1 ahead, so all links are busy, no two streams add to the same part, and
+every part is reduced in an order of its own that is always the same. Needs no inline reduce: what
+arrives lands beside, each part at its own place.
+
+    p = 4, rank 0, from whom:   round 0   round 1   round 2
+        part 0 (stream 0)          1         2         3
+        part 1 (stream 1)          2         3         1
+        part 2 (main)              3         1         2
+
+    p - 1 steps, (p-1)α + n/p·(β + γ)
+
+Rounds are joined: the next one uses every link from another stream. Streams reduce side by side;
+HCCL's own formula counts (p-1)/p·nγ, one after the other. Sources: HCCL's public
+documents of mesh; the second is HCCL's ReduceScatterMesh, for all products but Atlas A2, and there
+where sums must not depend on timing.
+"""
+
+from typing import Any
+
+from hccl_executors.templates.mesh_in_place import mesh_lanes, mesh_streams
+from hccl_py.orchestration import Chunks, Plane, Rank, exchange
+
+__all__ = ["mesh_reduce_scatter_atomic", "mesh_reduce_scatter_in_turn"]
+
+
+def mesh_reduce_scatter_atomic(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) -> None:
+    """Leave in chunk r of rank r the reduction of all ranks' chunk r, added as they arrive; other
+    chunks keep what they had.
+    """
+    mine = chunks[plane.id]
+    with rank.main.phase("reduce-scatter"), mesh_lanes(rank, plane) as lanes:
+        for stream, peer, link in lanes:
+            exchange(stream, link, link, send=chunks[peer], recv=mine, reduce=True)
+
+
+def mesh_reduce_scatter_in_turn(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) -> None:
+    """Leave in chunk r of rank r the reduction of all ranks' chunk r, in a fixed order; other
+    chunks keep what they had.
+    """
+    lanes = int(plane.size) - 1
+    parts = chunks.parts(lanes) if lanes else []
+    for turn in rank.main.steps("reduce-scatter", lanes):
+        with mesh_streams(rank, plane) as streams:
+            for lane, stream in enumerate(streams):
+                ahead = (lane + turn) % lanes + 1
+                peer = (plane.id + ahead) % plane.size
+                their_lane = (lanes - ahead - turn) % lanes  # from the peer, I am lanes + 1 - ahead
+                exchange(
+                    stream,
+                    plane[peer],
+                    plane[peer],
+                    send=parts[their_lane][peer],
+                    recv=parts[lane][plane.id],
+                    reduce=True,
+                )

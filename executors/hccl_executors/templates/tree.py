@@ -1,0 +1,58 @@
+"""Trees: the whole buffer goes from a root to everybody, or from everybody to a root, in
+L = ceil(log2 p) steps.
+
+d is a rank's distance to the right of the root. In a step of width w, a rank that has the buffer
+hands it to the rank w to its right, if there is one:
+
+    wide first, w = 2^(L-1), .., 2, 1   who has the buffer: multiples of 2w     (HCCL's NHR)
+    narrow first, w = 1, 2, .., 2^(L-1) who has the buffer: the first w ranks   (HCCL's NB)
+
+A reduction goes the way of the first tree backwards, so that every rank reduces what comes from its
+right in the order of distance.
+
+Cost for p ranks and n bytes: broadcast L(α+nβ), reduce L(α+nβ+nγ): for small data, because one
+transfer pays for all of n. Source: HCCL's public documents (NHR, NB).
+"""
+
+from hccl_py.orchestration import Plane, Region, Stream, exchange
+
+__all__ = ["narrow_tree_broadcast", "tree_broadcast", "tree_reduce"]
+
+
+def tree_broadcast(stream: Stream, plane: Plane, work: Region, root: int) -> None:
+    """Leave in `work` of every rank what the root has there; the widest step comes first."""
+    p = int(plane.size)
+    distance = (plane.id - root) % p
+    steps = (p - 1).bit_length()
+    for step in stream.steps("broadcast", steps):
+        width = 1 << (steps - 1 - step)
+        if distance % (2 * width) == width:
+            exchange(stream, frm=plane[(plane.id - width) % p], recv=work)
+        elif distance % (2 * width) == 0 and distance + width < p:
+            exchange(stream, to=plane[(plane.id + width) % p], send=work)
+
+
+def narrow_tree_broadcast(stream: Stream, plane: Plane, work: Region, root: int) -> None:
+    """Leave in `work` of every rank what the root has there; neighbours come first."""
+    p = int(plane.size)
+    distance = (plane.id - root) % p
+    for step in stream.steps("broadcast", (p - 1).bit_length()):
+        width = 1 << step
+        if distance // width == 1:
+            exchange(stream, frm=plane[(plane.id - width) % p], recv=work)
+        elif distance < width and distance + width < p:
+            exchange(stream, to=plane[(plane.id + width) % p], send=work)
+
+
+def tree_reduce(stream: Stream, plane: Plane, work: Region, root: int) -> None:
+    """Leave in `work` of the root the reduction of all ranks' `work`; others hold partial
+    results.
+    """
+    p = int(plane.size)
+    distance = (plane.id - root) % p
+    for step in stream.steps("reduce", (p - 1).bit_length()):
+        width = 1 << step
+        if distance % (2 * width) == width:
+            exchange(stream, to=plane[(plane.id - width) % p], send=work, reduce=True)
+        elif distance % (2 * width) == 0 and distance + width < p:
+            exchange(stream, frm=plane[(plane.id + width) % p], recv=work, reduce=True)

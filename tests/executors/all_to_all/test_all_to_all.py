@@ -1,0 +1,160 @@
+"""The all_to_all family: right for any amounts, and moved the way that each executor promises."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hccl_executors.all_to_all.direct_full_mesh import RunAlltoAllDirectFullmesh
+from hccl_executors.all_to_all.for_310p import RunAlltoAllVFor310PExecutor
+from hccl_executors.all_to_all.full_mesh import RunAlltoAllVFullMesh
+from hccl_executors.all_to_all.staged import RunAlltoAllVStaged
+from hccl_executors.all_to_all.two_level_pipeline import RunAlltoAllVTwoLevelPipeline
+from hccl_py.enums import Buffer, DataType, Mode, TaskKind
+from hccl_py.op_param import OpParam
+from hccl_py.operators import make_operator
+from hccl_py.orchestration.record import record
+from hccl_py.program.program import Program
+from hccl_py.simulate import CostModel, simulate_tasks
+from hccl_py.topology import Topology, topology_of
+from tests.executors.parts import EVEN, UNEVEN, exchanges, judged
+
+SMALL_CCL = 16 << 10
+EVERYWHERE = (RunAlltoAllVFullMesh, RunAlltoAllVFor310PExecutor, RunAlltoAllDirectFullmesh)
+HIERARCHICAL = (RunAlltoAllVStaged, RunAlltoAllVTwoLevelPipeline)
+OP = OpParam("all_to_all", 1000, DataType.FP32)
+
+
+def program_of(executor: Any, topology: Topology, op: OpParam = OP) -> Program:
+    return record(executor, op, topology, make_operator(op.name), 200 << 20)
+
+
+def crossing(program: Program, topology: Topology) -> npt.NDArray[Any]:
+    """Return how many data tasks of each rank go to or come from another server."""
+    tasks = program.tasks
+    moves = (tasks.end >= 0) & tasks.table.moves_data[tasks.instruction]
+    peers = program.transports.peer[tasks.end[moves]]
+    ranks = tasks.rank[moves]
+    away = topology.server[ranks] != topology.server[peers]
+    return np.bincount(ranks[away], minlength=program.ranks)
+
+
+@pytest.mark.parametrize("executor", [*EVERYWHERE, *HIERARCHICAL])
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_any_amounts(executor: type[Any], data: st.DataObject) -> None:
+    uneven = () if executor in HIERARCHICAL else UNEVEN
+    topology = data.draw(st.sampled_from([*EVEN, *uneven]))
+    modes = [Mode.OP_BASE] if executor is RunAlltoAllDirectFullmesh else list(Mode)
+    op = data.draw(exchanges(topology.size, modes=modes))
+    judged(executor(), op, topology, data.draw(st.sampled_from([1 << 20, SMALL_CCL])))
+
+
+@pytest.mark.parametrize("executor", HIERARCHICAL)
+def test_hierarchies_refuse_uneven_servers(executor: type[Any]) -> None:
+    verdict = executor().suits(OP, UNEVEN[0])
+    assert "equal sizes" in repr(verdict)
+
+
+def test_direct_full_mesh_works_through_ccl_buffers() -> None:
+    op = OpParam("all_to_all", 4, DataType.FP32, mode=Mode.GRAPH)
+    assert "op-base mode only" in repr(RunAlltoAllDirectFullmesh().suits(op, topology_of(4)))
+
+
+def test_hierarchies_send_one_message_to_each_server() -> None:
+    topology = topology_of(servers=4, devices=8)
+    assert set(crossing(program_of(RunAlltoAllVFullMesh(), topology), topology)) == {24}
+    for executor in HIERARCHICAL:
+        assert set(crossing(program_of(executor(), topology), topology)) == {3}
+
+
+def test_data_that_fits_is_staged_at_once_and_read_in_place() -> None:
+    program = program_of(RunAlltoAllVFullMesh(), topology_of(6, preset="mesh"))
+    kinds = program.tasks.table.kind[program.tasks.instruction]
+    assert program.rounds == 1
+    assert (kinds == TaskKind.COPY).sum() == 6 * 2
+    assert (kinds == TaskKind.READ).sum() == 6 * 5
+
+
+def test_data_that_does_not_fit_takes_rounds() -> None:
+    topology, operator = topology_of(4, preset="mesh"), make_operator("all_to_all")
+    op = OpParam("all_to_all", 9000, DataType.FP32)
+    chosen: tuple[Any, ...] = (
+        RunAlltoAllVFullMesh,
+        RunAlltoAllVStaged,
+        RunAlltoAllDirectFullmesh,
+    )
+    rounds = [record(executor(), op, topology, operator, SMALL_CCL).rounds for executor in chosen]
+    assert rounds == [3, 9, 36]
+
+
+def test_a_small_superpod_exchanges_with_everyone_at_once() -> None:
+    program = program_of(RunAlltoAllVFullMesh(), topology_of(32, preset="atlas-900-a3"))
+    assert program.declared.sub_streams.tolist() == [31] * 32
+    larger = program_of(RunAlltoAllVFullMesh(), topology_of(48, preset="atlas-900-a3"))
+    assert not larger.declared.sub_streams.any()
+
+
+def test_direct_full_mesh_reads_from_eight_peers_at_a_time() -> None:
+    program = program_of(RunAlltoAllDirectFullmesh(), topology_of(16, preset="atlas-900-a3"))
+    tasks = program.tasks
+    reads = tasks.table.kind[tasks.instruction] == TaskKind.READ
+    mine = reads & (tasks.rank == 0)
+    peers = program.transports.peer[tasks.end[mine]]
+    streams = tasks.table.stream[tasks.instruction][mine]
+    by_stream = {int(s): peers[streams == s].tolist() for s in np.unique(streams)}
+    assert by_stream == {
+        2: [1, 5], 4: [2, 6], 6: [3, 7], 8: [4, 8],
+        10: [15, 11], 12: [14, 10], 14: [13, 9], 16: [12],
+    }  # fmt: skip
+
+
+def test_direct_full_mesh_sends_to_other_pods_on_streams_of_their_own() -> None:
+    topology = topology_of(superpods=3, servers=1, devices=4, preset="atlas-900-a3")
+    program = program_of(RunAlltoAllDirectFullmesh(), topology)
+    tasks = program.tasks
+    kinds, streams = (c[tasks.instruction] for c in (tasks.table.kind, tasks.table.stream))
+    writes = kinds == TaskKind.RDMA_WRITE
+    assert writes.sum() == 12 * 8
+    assert set(streams[writes]) == {10}
+    assert len(program.batches) == 1
+
+
+def test_the_pipeline_hides_the_exchange_inside_servers() -> None:
+    topology = topology_of(servers=4, devices=8)
+    op = OpParam("all_to_all", 1 << 18, DataType.FP32)
+    times = {
+        executor: simulate_tasks(
+            program_of(executor(), topology, op), CostModel.of("atlas-800t-a2")
+        ).total_us
+        for executor in HIERARCHICAL
+    }
+    assert times[RunAlltoAllVTwoLevelPipeline] < times[RunAlltoAllVStaged]
+
+
+@pytest.mark.parametrize(
+    ("executor", "batches"),
+    [
+        (RunAlltoAllVFullMesh, 8),
+        (RunAlltoAllVStaged, 1),
+        (RunAlltoAllVTwoLevelPipeline, 1),
+        (RunAlltoAllDirectFullmesh, 1),
+    ],
+)
+def test_many_ranks_record_together(executor: type[Any], batches: int) -> None:
+    topology = topology_of(64)
+    for name in ("all_to_all", "all_to_all_v"):
+        op = make_operator(name).variants()[0](OpParam(name, 50, DataType.FP32), 64)
+        assert len(program_of(executor(), topology, op).batches) == batches
+
+
+def test_graph_mode_needs_no_ccl_memory() -> None:
+    topology = topology_of(servers=2, devices=3)
+    op = OpParam("all_to_all", 100, DataType.FP32, mode=Mode.GRAPH)
+    for executor in (RunAlltoAllVFullMesh, RunAlltoAllVFor310PExecutor, *HIERARCHICAL):
+        table = program_of(executor(), topology, op).tasks.table
+        buffers = {*table.src_buffer.tolist(), *table.dst_buffer.tolist()}
+        assert not buffers & {Buffer.CCL_IN, Buffer.CCL_OUT}

@@ -1,0 +1,89 @@
+"""AHC over groups of different sizes: right, clean, with the cards of HCCL's example."""
+
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+from hccl_executors.templates.ahc import ahc_all_reduce, ahc_broke_all_reduce, ahc_peers
+from hccl_py.enums import Mode, ReduceOp, TaskKind
+from hccl_py.errors import OrchestrationError, ParameterError
+from hccl_py.topology import PRESETS, Topology
+from hccl_py.verify.numeric import schedules_of
+from tests.executors.flat import FlatExecutor, flat_executor, flat_op, record_flat, run_flat
+
+GROUPS = [
+    *((5,), (1, 1), (2, 3), (3, 2), (4, 4), (1, 4), (8, 7), (2, 1, 3), (3, 5, 2)),
+    *((2, 2, 2, 2), (1, 2, 3, 4), (3, 3, 2, 1, 1)),
+]
+
+LARGE = [(512, 512), (500, 524), (100, 200, 300, 424), (8,) * 128]
+
+
+def ahc(groups: tuple[int, ...], broke: bool = False) -> FlatExecutor:
+    template = ahc_broke_all_reduce if broke else ahc_all_reduce
+    return flat_executor("all_reduce", partial(template, groups=groups), ahc_peers(groups, broke))
+
+
+@pytest.mark.parametrize("broke", [False, True])
+@pytest.mark.parametrize("groups", GROUPS, ids=str)
+def test_is_clean_and_right(groups: tuple[int, ...], broke: bool) -> None:
+    executor, schedules = ahc(groups, broke), schedules_of(1)
+    for layout in (sum(groups), Topology(PRESETS["mesh"], groups)):
+        run_flat(executor, layout, schedules=schedules)
+        run_flat(executor, layout, count=5, reduce=ReduceOp.MAX, schedules=schedules)
+        run_flat(executor, layout, dtype="int64", mode=Mode.GRAPH, schedules=schedules)
+
+
+def test_one_rank_has_nobody_to_talk_to() -> None:
+    assert not np.any(run_flat(ahc((1,)), 1).tasks.kind == TaskKind.NOTIFY_POST)
+
+
+def test_groups_of_2_and_3_have_the_cards_of_the_example() -> None:
+    """Of six parts, members 0 and 2 share two, 0 and 3 one, 1 and 3 one, 1 and 4 two."""
+    tasks = record_flat(ahc((2, 3)), 5, flat_op(ahc((2, 3)), 6 * 64)).tasks
+    moves = tasks.kind == TaskKind.READ  # all-gather of the ring between: half of each card
+    group = np.array([0, 0, 1, 1, 1])
+    across = moves & (group[tasks.rank] != group[tasks.peer])
+    cards = {
+        (int(r), int(p)): int(s)
+        for r, p, s in zip(tasks.rank[across], tasks.peer[across], tasks.size[across], strict=True)
+    }
+    assert {pair for pair in cards if pair[0] < pair[1]} == {(0, 2), (0, 3), (1, 3), (1, 4)}
+    assert cards[0, 2] + cards[2, 0] == 2 * (cards[0, 3] + cards[3, 0]) == 2 * 256
+
+
+def test_broke_leaves_all_but_the_first_members_inside() -> None:
+    groups = (2, 4)
+    tasks = record_flat(ahc(groups, broke=True), 6, flat_op(ahc(groups))).tasks
+    side = np.array([0, 0, 1, 1, 1, 1])
+    moves = np.isin(tasks.kind, (TaskKind.READ, TaskKind.READ_REDUCE))
+    across = moves & (side[tasks.rank] != side[tasks.peer])
+    pairs = set(zip(tasks.rank[across].tolist(), tasks.peer[across].tolist(), strict=True))
+    assert pairs == {(0, 2), (2, 0), (1, 3), (3, 1)}
+
+
+def test_links_are_those_inside_and_of_the_cards() -> None:
+    assert [list(ahc_peers((2, 3))(i, 5)) for i in range(5)] == [
+        [1, 2, 3], [0, 3, 4], [0, 3, 4], [0, 1, 2, 4], [1, 2, 3],
+    ]  # fmt: skip
+    assert list(ahc_peers((2, 3), broke=True)(4, 5)) == [2, 3]
+
+
+@pytest.mark.parametrize("broke", [False, True])
+@pytest.mark.parametrize("groups", LARGE, ids=lambda groups: str(groups[:4]))
+def test_a_thousand_ranks_are_recorded_in_few_batches(groups: tuple[int, ...], broke: bool) -> None:
+    executor, begin = ahc(groups, broke), perf_counter()
+    program = record_flat(executor, 1024, flat_op(executor, 200000))
+    assert len(program.batches) <= 10
+    assert perf_counter() - begin < 10  # it takes less than half a second
+
+
+@pytest.mark.parametrize("groups", [(2, 2), (), (5, 0), (6, -1)], ids=str)
+def test_groups_must_make_up_the_plane(groups: tuple[int, ...]) -> None:
+    with pytest.raises(ParameterError, match="do not make up a plane of 5") as caught:
+        ahc_peers(groups)(0, 5)
+    assert "consecutive members" in caught.value.hint
+    with pytest.raises(OrchestrationError, match="do not make up a plane of 5"):
+        record_flat(ahc(groups), 5, flat_op(ahc(groups)))

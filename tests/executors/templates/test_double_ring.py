@@ -1,0 +1,256 @@
+"""Rings over the same ranks, the two ways round and through two meshes: right, clean, balanced."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hccl_executors.templates.double_ring import (
+    aligned_all_gather,
+    aligned_all_reduce,
+    aligned_reduce_scatter,
+    rings_all_gather,
+    rings_all_reduce,
+    rings_reduce_scatter,
+)
+from hccl_py.enums import Buffer, DataType, Mode, ReduceOp, TaskKind
+from hccl_py.executor import (
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
+from hccl_py.operators import make_operator
+from hccl_py.orchestration import Chunks, Plane
+from hccl_py.orchestration.record import record
+from hccl_py.program.program import Program
+from hccl_py.testing import check_executor
+from hccl_py.topology import PRESETS
+from hccl_py.verify.numeric import run_numeric, schedules_of
+from hccl_py.verify.subject import Options
+from hccl_py.verify.sweeps.cases import Cases
+from hccl_py.verify.verifier import verify_program
+
+OPS = ("all_gather", "reduce_scatter", "all_reduce")
+
+
+class Rings:
+    """Inside one server, as the product's rings go."""
+
+    op: str | tuple[str, ...] = "all_gather"
+    is_aligned = False
+    algorithm = "level0:double_ring"
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        return require((topology.is_single_server, "needs one server"))
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        k, graph = len(rank.rings), op.mode is Mode.GRAPH
+        share = rank.ccl_bytes // (1 if op.name == "all_reduce" else rank.size)
+        memories: tuple[Buffer | None, Buffer | None] = (None, None)
+        scratch = 0
+        if graph and op.name != "all_gather":
+            memories = (Buffer.USER_OUT, Buffer.SCRATCH)
+            if op.name == "reduce_scatter":
+                scratch = op.size * rank.size * (1 if rank.inline_reduce else 2)
+            elif not rank.inline_reduce and rank.size > 1:
+                scratch = op.size
+        helpers = k if self.is_aligned and not graph and self._helped(op, rank.size) else 0
+        return ResourceRequest(
+            planes=tuple(
+                PlaneRequest(ring.name, "ring", *memories) for ring in rank.rings if rank.size > 1
+            ),
+            sub_streams=k - 1 + helpers if rank.size > 1 else k - 1,
+            scratch_bytes=scratch,
+            max_count=share // 128 * 128 // op.unit,
+        )
+
+    def _helped(self, op: OpParam, size: int) -> bool:
+        return op.name != "reduce_scatter" or size > 2
+
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        helped = self.is_aligned and op.mode is Mode.OP_BASE
+        rings = rank.rings
+        if op.name == "all_gather":
+            slots = rank.stage_out()
+            rank.main.copy(slots[rank.id], rank.user_in)
+            if helped:
+                aligned_all_gather(rank, rings, slots, rank.user_out)
+                return
+            (aligned_all_gather if self.is_aligned else _plain_all_gather)(
+                rank, rings, slots, slots
+            )
+            rank.deliver(slots)
+        elif op.name == "reduce_scatter":
+            self._reduce_scatter(rank, rings, helped)
+        elif helped:
+            work = rank.ccl_in.head(rank.user_in.size)
+            aligned_all_reduce(rank, rings, rank.user_in, work, rank.user_out)
+        else:
+            work = rank.stage_in()
+            if self.is_aligned:
+                aligned_all_reduce(rank, rings, work, work, work)
+            else:
+                rings_all_reduce(rank, rings, work)
+            rank.deliver(work)
+
+    def _reduce_scatter(self, rank: Rank[Any, Any], rings: tuple[Plane, ...], helped: bool) -> None:
+        slots = rank.slots(rank.user_out.size)
+        if helped:
+            aligned_reduce_scatter(rank, rings, rank.user_in, slots, rank.user_out)
+            return
+        rank.main.copy(slots, rank.user_in)
+        if self.is_aligned:
+            aligned_reduce_scatter(rank, rings, slots, slots)
+        else:
+            rings_reduce_scatter(rank, rings, slots)
+        rank.deliver(slots[rank.id])
+
+
+def _plain_all_gather(
+    rank: Rank[Any, Any], rings: tuple[Plane, ...], slots: Chunks, _: Chunks
+) -> None:
+    rings_all_gather(rank, rings, slots)
+
+
+class RingsAllGather(Rings):
+    op = "all_gather"
+
+
+class RingsReduceScatter(Rings):
+    op = "reduce_scatter"
+
+
+class RingsAllReduce(Rings):
+    op = "all_reduce"
+
+
+class AlignedAllGather(Rings):
+    op = "all_gather"
+    is_aligned = True
+
+
+class AlignedReduceScatter(Rings):
+    op = "reduce_scatter"
+    is_aligned = True
+
+
+class AlignedAllReduce(Rings):
+    op = "all_reduce"
+    is_aligned = True
+
+
+EXECUTORS = (
+    *(RingsAllGather, RingsReduceScatter, RingsAllReduce),
+    *(AlignedAllGather, AlignedReduceScatter, AlignedAllReduce),
+)
+
+BY_KIND: dict[tuple[object, bool], type[Rings]] = {
+    (executor.op, executor.is_aligned): executor for executor in EXECUTORS
+}
+
+CASES = Cases(
+    topology="atlas-900-a3",
+    servers=1,
+    devices=4,
+    dtypes=(DataType.FP32, DataType.INT64),
+    reduce_ops=(ReduceOp.SUM,),
+)
+
+
+def recorded(
+    op_name: str,
+    aligned: bool,
+    preset: str,
+    devices: int,
+    count: int = 300,
+    dtype: str = "int32",
+    mode: Mode = Mode.OP_BASE,
+) -> Program:
+    reduce = None if op_name == "all_gather" else ReduceOp.SUM
+    op = OpParam(op_name, count, DataType(dtype), reduce, mode=mode)
+    topology = Topology(PRESETS[preset], (devices,))
+    return record(BY_KIND[op_name, aligned](), op, topology, make_operator(op_name), 1 << 20)
+
+
+def assert_clean(program: Program, preset: str) -> None:
+    report = verify_program(program, Options(product=PRESETS[preset]))
+    wrong = [f for f in report if f.name != "UNALIGNED"]
+    assert not wrong, wrong[:3]
+    assert run_numeric(program, schedules_of(1)).ok
+
+
+LAYOUTS = [
+    *(("atlas-900-a3", n) for n in (1, 2, 4, 6, 8, 16)),
+    *(("atlas-800t-a2", n) for n in (1, 2, 3, 5, 7)),
+    *(("atlas-800-9000", n) for n in (2, 4, 8)),
+]
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize(("preset", "devices"), LAYOUTS)
+def test_is_clean_and_right(preset: str, devices: int, op: str, aligned: bool, mode: Mode) -> None:
+    for dtype, count in (("fp32", 300), ("int64", 37)):
+        assert_clean(recorded(op, aligned, preset, devices, count, dtype, mode), preset)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_holds_what_every_executor_must(executor: type[Rings]) -> None:
+    check_executor(executor, cases=CASES)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize(("preset", "rings"), [("atlas-900-a3", 2), ("atlas-800-9000", 4)])
+def test_every_ring_moves_the_same(preset: str, rings: int, op: str) -> None:
+    """Per ring p - 1 steps of 1/k of a slot; all-reduce goes round twice."""
+    slot, p = 128 * rings, 8
+    count = slot // 4 * (p if op == "all_reduce" else 1)
+    tasks = recorded(op, False, preset, p, count).tasks
+    read = np.isin(tasks.kind, (TaskKind.READ, TaskKind.READ_REDUCE)) | (
+        np.isin(tasks.kind, (TaskKind.WRITE, TaskKind.WRITE_REDUCE))
+    )
+    rounds = (2 if op == "all_reduce" else 1) * (p - 1)
+    for stream in range(rings):
+        mine = read & (tasks.stream == stream) & (tasks.rank == 3)
+        assert tasks.size[mine].tolist() == [128] * rounds
+
+
+def test_the_two_rings_of_a3_read_from_both_sides() -> None:
+    tasks = recorded("all_gather", True, "atlas-900-a3", 8).tasks
+    read = (tasks.kind == TaskKind.READ) & (tasks.rank == 3)
+    peers = {stream: set(tasks.peer[read & (tasks.stream == stream)]) for stream in (0, 1)}
+    assert peers == {0: {4}, 1: {2}}  # main runs ring 1: 0, 7, 6, ...
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_aligned_rings_work_on_user_memory_in_op_base_mode(op: str) -> None:
+    """2k - 1 sub streams, k - 1 in graph mode; the last step ends in the output itself."""
+    program = recorded(op, True, "atlas-900-a3", 8)
+    graph = recorded(op, True, "atlas-900-a3", 8, mode=Mode.GRAPH)
+    assert (program.streams - 1, graph.streams - 1) == (3, 1)
+    (batch,) = program.batches
+    into = {i.kind for i in batch.instructions if i.dst_buffer == Buffer.USER_OUT}
+    assert (TaskKind.READ_REDUCE if op == "reduce_scatter" else TaskKind.READ) in into
+
+
+def test_aligned_rings_begin_every_read_together() -> None:
+    """No stream can read before both have their Acks: ring 0's read waits for main."""
+    program = recorded("all_gather", True, "atlas-900-a3", 4, mode=Mode.GRAPH)
+    tasks = program.tasks
+    mine = [
+        TaskKind(kind)
+        for kind, stream, rank in zip(tasks.kind, tasks.stream, tasks.rank, strict=True)
+        if rank == 0 and stream == 1 and kind != TaskKind.COPY
+    ]
+    step = [
+        *(TaskKind.NOTIFY_POST, TaskKind.NOTIFY_WAIT),  # Ack to the right, from the left
+        *(TaskKind.NOTIFY_POST, TaskKind.NOTIFY_WAIT),  # meet main
+        *(TaskKind.READ, TaskKind.NOTIFY_POST, TaskKind.NOTIFY_WAIT),
+    ]
+    assert mine == [TaskKind.NOTIFY_WAIT, *3 * step, TaskKind.NOTIFY_POST]

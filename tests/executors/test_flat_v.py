@@ -1,0 +1,79 @@
+"""V-ops: all algorithms with blocks that differ, on every layout."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
+from hccl_executors.all_gather_v.mesh_opbase import AllGatherVMeshOpbaseExecutor
+from hccl_executors.flat_v import AllGatherVComm, ReduceScatterVComm
+from hccl_executors.reduce_scatter_v.deter import ReduceScatterVDeterExecutor
+from hccl_executors.reduce_scatter_v.mesh import ReduceScatterVMeshExecutor
+from hccl_executors.reduce_scatter_v.mesh_opbase import ReduceScatterVMeshOpbaseExecutor
+from hccl_py.enums import DataType, Mode, ReduceOp
+from hccl_py.executor import OpParam, Unsuitable, choices_of
+from hccl_py.platforms import Adversary, Schedule
+from hccl_py.topology import Topology, topology_of
+from hccl_py.verify import verify
+from hccl_py.verify.numeric import run_numeric
+from tests.recording import op_of, recorded
+
+EVERYWHERE: list[Any] = [AllGatherVComm, ReduceScatterVComm, ReduceScatterVDeterExecutor]
+ONE_MESH: list[Any] = [
+    AllGatherVMeshExecutor,
+    AllGatherVMeshOpbaseExecutor,
+    ReduceScatterVMeshExecutor,
+    ReduceScatterVMeshOpbaseExecutor,
+]
+
+
+@given(
+    executor=st.sampled_from(EVERYWHERE + ONE_MESH),
+    servers=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    dtype=st.sampled_from([DataType.FP32, DataType.INT8, DataType.FP64]),
+    mode=st.sampled_from(Mode),
+    adversary=st.sampled_from(Adversary),
+    data=st.data(),
+)
+def test_all_blocks_arrive(
+    executor: Any,
+    servers: list[int],
+    dtype: DataType,
+    mode: Mode,
+    adversary: Adversary,
+    data: st.DataObject,
+) -> None:
+    topology = Topology(topology_of(preset="mesh").product, tuple(servers))
+    sizes = st.lists(st.integers(0, 200), min_size=topology.size, max_size=topology.size)
+    counts = data.draw(sizes, "counts")
+    gaps = data.draw(sizes, "gaps")
+    displs = tuple(sum(counts[:r]) + sum(gaps[: r + 1]) for r in range(topology.size))
+    reduce = ReduceOp.SUM if executor.op == "reduce_scatter_v" else None
+    level1 = data.draw(st.sampled_from(choices_of(executor()).get("level1", ("",))), "level1")
+    op = OpParam(
+        executor.op, 0, dtype, reduce, mode=mode, counts=tuple(counts), displs=displs, level1=level1
+    )
+    if not executor().suits(op, topology):
+        return
+    program = recorded(executor, op, topology, (1 << 12) + (1 << 14))
+    report = verify(program, product=topology.product)
+    assert report.ok, [finding.message for finding in report.errors]
+    assert run_numeric(program, [Schedule(7, adversary)]).wrong is None
+
+
+@pytest.mark.parametrize(
+    ("executor", "mode", "servers", "reason"),
+    [
+        (AllGatherVMeshExecutor, Mode.OP_BASE, 1, "graph mode only"),
+        (AllGatherVMeshOpbaseExecutor, Mode.GRAPH, 1, "op-base mode only"),
+        (ReduceScatterVMeshExecutor, Mode.OP_BASE, 1, "graph mode only"),
+        (ReduceScatterVMeshOpbaseExecutor, Mode.OP_BASE, 2, "needs one server, there are 2"),
+    ],
+)
+def test_refusals(executor: Any, mode: Mode, servers: int, reason: str) -> None:
+    topology = topology_of(servers=servers, devices=2)
+    refusal = executor().suits(op_of(executor.op, mode=mode), topology)
+    assert isinstance(refusal, Unsuitable)
+    assert reason in refusal.reason

@@ -1,0 +1,105 @@
+"""The resources of the all_to_all family and of messages: those of HCCL's own, row by row.
+
+HCCL lists two planes for BatchSendRecv and names no most elements of a round for all_to_all.
+"""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from hccl_executors.all_to_all.direct_full_mesh import RunAlltoAllDirectFullmesh
+from hccl_executors.all_to_all.for_310p import RunAlltoAllVFor310PExecutor
+from hccl_executors.all_to_all.full_mesh import RunAlltoAllVFullMesh
+from hccl_executors.all_to_all.staged import RunAlltoAllVStaged
+from hccl_executors.all_to_all.two_level_pipeline import RunAlltoAllVTwoLevelPipeline
+from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
+from hccl_executors.send_recv.send import SendExecutor
+from hccl_py.enums import Buffer, DataType, Mode
+from hccl_py.executor import OpParam, RankView
+from hccl_py.topology import Topology, topology_of
+from tests.recording import filled
+
+CCL = 1 << 20
+UNIT = 4
+SMALL, LARGE = 100, 100_000
+"""Elements for each rank: all of them fit the CCL buffers, or do not."""
+
+A2 = topology_of(servers=2, devices=8)
+A3 = topology_of(servers=2, devices=16, preset="atlas-900-a3")
+PODS = topology_of(superpods=2, servers=1, devices=4, preset="atlas-900-a3")
+BIG_POD = topology_of(servers=3, devices=16, preset="atlas-900-a3")
+SCRATCH = 16 * SMALL * UNIT
+
+
+class Row(NamedTuple):
+    """What one rank asks for."""
+
+    executor: type[Any]
+    op: str
+    topology: Topology
+    mode: Mode
+    amount: int
+    planes: tuple[str, ...]
+    subs: int
+    scratch: int
+    most: int | None
+
+
+OP_BASE, GRAPH = Mode.OP_BASE, Mode.GRAPH
+FAMILY = "all_to_all"
+FLAT, LEVELS, WIDE = ("flat",), ("level0", "level1"), ("level0", "level12")
+ROUND = CCL // 16 // 128 * 128 // UNIT
+FULL, STAGED = RunAlltoAllVFullMesh, RunAlltoAllVStaged
+PIPELINE, DIRECT = RunAlltoAllVTwoLevelPipeline, RunAlltoAllDirectFullmesh
+
+TABLE = (
+    Row(FULL, FAMILY, A2, OP_BASE, SMALL, FLAT, 0, 0, None),
+    Row(FULL, FAMILY, A2, OP_BASE, LARGE, FLAT, 0, 0, CCL // UNIT),
+    Row(FULL, FAMILY, A3, OP_BASE, LARGE, FLAT, 31, 0, CCL // 32 // UNIT),
+    Row(FULL, FAMILY, BIG_POD, OP_BASE, LARGE, FLAT, 0, 0, CCL // UNIT),
+    Row(FULL, FAMILY, PODS, OP_BASE, LARGE, FLAT, 0, 0, CCL // UNIT),
+    Row(STAGED, FAMILY, A2, OP_BASE, SMALL, LEVELS, 6, SCRATCH, None),
+    Row(STAGED, FAMILY, A2, GRAPH, SMALL, LEVELS, 6, SCRATCH, None),
+    Row(STAGED, FAMILY, A2, OP_BASE, LARGE, LEVELS, 0, 16 * ROUND * UNIT, ROUND),
+    Row(STAGED, FAMILY, PODS, OP_BASE, SMALL, WIDE, 3, SCRATCH // 2, None),
+    Row(PIPELINE, FAMILY, A2, OP_BASE, SMALL, LEVELS, 8, 0, ROUND),
+    Row(PIPELINE, FAMILY, A2, GRAPH, SMALL, LEVELS, 8, SCRATCH, ROUND),
+    Row(DIRECT, FAMILY, A3, OP_BASE, SMALL, FLAT, 16, 0, ROUND),
+    Row(DIRECT, FAMILY, PODS, OP_BASE, SMALL, FLAT, 8 + 2, 0, ROUND),
+    Row(DIRECT, FAMILY, topology_of(8), OP_BASE, SMALL, FLAT, 16, 0, ROUND),
+    Row(RunAlltoAllVFor310PExecutor, FAMILY, topology_of(4, preset="300i-duo"), OP_BASE, SMALL,
+        FLAT, 3, 0, CCL // 4 // UNIT),
+    Row(SendExecutor, "send_recv", A2, OP_BASE, SMALL, FLAT, 0, 0, CCL // UNIT),
+    Row(BatchSendRecv, "batch_send_recv", A2, OP_BASE, SMALL, ("flat", "back"), 1, 0, CCL // UNIT),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.executor.__name__}-{row.subs}")
+def test_resources(row: Row) -> None:
+    op = replace(OpParam(row.op, row.amount, DataType.FP32), mode=row.mode)
+    op = filled(op, row.topology.size)
+    for rank in (0, row.topology.size - 1):
+        view = RankView(np.array([rank]), op, row.topology, CCL)
+        asked = row.executor().resources(op, view)
+        assert tuple(plane.level for plane in asked.planes) == row.planes
+        assert (asked.sub_streams, asked.notify_count) == (row.subs, 2 * row.subs)
+        assert (asked.scratch_bytes, asked.max_count) == (row.scratch, row.most)
+
+
+@pytest.mark.parametrize(
+    ("executor", "mode", "first", "last"),
+    [
+        (STAGED, OP_BASE, (Buffer.CCL_IN, Buffer.SCRATCH), (Buffer.SCRATCH, Buffer.CCL_OUT)),
+        (STAGED, GRAPH, (Buffer.USER_IN, Buffer.SCRATCH), (Buffer.SCRATCH, Buffer.USER_OUT)),
+        (PIPELINE, OP_BASE, (Buffer.CCL_IN, Buffer.CCL_OUT), (Buffer.CCL_IN, Buffer.CCL_OUT)),
+        (PIPELINE, GRAPH, (Buffer.SCRATCH, Buffer.USER_OUT), (Buffer.SCRATCH, Buffer.USER_OUT)),
+    ],
+)
+def test_memories(
+    executor: type[Any], mode: Mode, first: tuple[Buffer, ...], last: tuple[Buffer, ...]
+) -> None:
+    op = OpParam(FAMILY, SMALL, DataType.FP32, mode=mode)
+    planes = executor().resources(op, RankView(np.array([0]), op, A2, CCL)).planes
+    assert [(plane.input_mem, plane.output_mem) for plane in planes] == [first, last]
