@@ -1,15 +1,27 @@
 """Settings from the environment, and what is refused."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hccl_py.config import Config
 from hccl_py.errors import ConfigError, HcclResult
+from hccl_py.topology import PRESETS, Product
+
+A2, A3 = PRESETS["atlas-800t-a2"], PRESETS["atlas-900-a3"]
+A910, DUO = PRESETS["atlas-800-9000"], PRESETS["300i-duo"]
+
+MODE, TIMEOUT = "HCCL_OP_EXPANSION_MODE", "HCCL_EXEC_TIMEOUT"
+PCIE, ROCE = "HCCL_INTRA_PCIE_ENABLE", "HCCL_INTRA_ROCE_ENABLE"
 
 
 def test_defaults_are_hccl_s() -> None:
     config = Config.load({})
     assert config.ccl_bytes == 200 << 20
     assert (config.deterministic, config.algo) == ("false", "")
+    assert not config.intra_roce_enable
+    assert not config.inter_hccs_disable
+    assert not config.strict
 
 
 def test_the_environment_is_read_and_overridden() -> None:
@@ -19,14 +31,51 @@ def test_the_environment_is_read_and_overridden() -> None:
     assert Config.load(environment, buffsize_mb=9, deterministic=None).buffsize_mb == 9
 
 
+def test_every_variable_is_read() -> None:
+    config = Config.load(
+        {
+            "HCCL_ALGO": "level0:NA;level1:ring",
+            "HCCL_DETERMINISTIC": "strict",
+            MODE: "AIV",
+            TIMEOUT: "100",
+            PCIE: "0",
+            ROCE: "1",
+            "HCCL_INTER_HCCS_DISABLE": "TRUE",
+        }
+    )
+    assert (config.algo, config.deterministic) == ("level0:NA;level1:ring", "strict")
+    assert (config.op_expansion_mode, config.exec_timeout) == ("AIV", 100)
+    assert (config.intra_pcie_enable, config.intra_roce_enable) == (False, True)
+    assert config.inter_hccs_disable
+
+
+def test_roce_alone_replaces_pcie() -> None:
+    assert Config.load({ROCE: "1"}).intra_roce_enable
+    assert Config.load({PCIE: "1", ROCE: "0"}).intra_pcie_enable
+    assert not Config.load({PCIE: "1"}, intra_roce_enable=False).intra_roce_enable
+
+
 @pytest.mark.parametrize(
     ("environment", "words"),
     [
         ({"HCCL_BUFFSIZE": "abc"}, "HCCL_BUFFSIZE has the illegal value 'abc'"),
         ({"HCCL_BUFFSIZE": "0"}, "whole number of MB, 1 to 1048576"),
         ({"HCCL_BUFFSIZE": "1.5"}, "HCCL_BUFFSIZE"),
+        ({"HCCL_BUFFSIZE": "-1"}, "HCCL_BUFFSIZE has the illegal value '-1'"),
         ({"HCCL_BUFFSIZE": "9" * 30}, "HCCL_BUFFSIZE"),
         ({"HCCL_DETERMINISTIC": "yes"}, "false, true or strict"),
+        ({"HCCL_ALGO": "level1:rnig"}, "Did you mean ring"),
+        ({"HCCL_ALGO": "level0:ring"}, "level0 cannot be set to ring"),
+        ({MODE: "HOSTS"}, "HCCL_OP_EXPANSION_MODE has the illegal value 'HOSTS'"),
+        ({MODE: ""}, "HOST, HOST_TS, AI_CPU"),
+        ({TIMEOUT: "-1"}, "HCCL_EXEC_TIMEOUT has the illegal value '-1'"),
+        ({TIMEOUT: "1e3"}, "whole number of seconds, 0 to 2147483647"),
+        ({TIMEOUT: "2147483648"}, "HCCL_EXEC_TIMEOUT"),
+        ({PCIE: "2"}, "HCCL_INTRA_PCIE_ENABLE has the illegal value '2'"),
+        ({PCIE: "true"}, "0 or 1"),
+        ({ROCE: "yes"}, "HCCL_INTRA_ROCE_ENABLE has the illegal value 'yes'"),
+        ({PCIE: "1", ROCE: "1"}, "HCCL_INTRA_PCIE_ENABLE and HCCL_INTRA_ROCE_ENABLE are both 1"),
+        ({"HCCL_INTER_HCCS_DISABLE": "1"}, "TRUE or FALSE"),
     ],
 )
 def test_illegal_values_name_variable_value_and_range(
@@ -35,10 +84,92 @@ def test_illegal_values_name_variable_value_and_range(
     with pytest.raises(ConfigError, match=words) as caught:
         Config.load(environment)
     assert caught.value.result is HcclResult.E_PARA
+    assert "EI0001" in caught.value.hint
 
 
 def test_illegal_arguments_name_the_setting() -> None:
     with pytest.raises(ConfigError, match="Setting buffsize_mb has the illegal value 0"):
         Config.load({"HCCL_BUFFSIZE": "4"}, buffsize_mb=0)
+    with pytest.raises(ConfigError, match="Setting buffsize_mb has the illegal value True"):
+        Config.load({}, buffsize_mb=True)
     with pytest.raises(ConfigError, match="Setting mode"):
         Config.load({}, mode="eager")
+    with pytest.raises(ConfigError, match="Known settings: buffsize_mb, algo"):
+        Config.load({}, colour="red")
+
+
+@pytest.mark.parametrize(
+    ("product", "modes"),
+    [
+        (A2, ("HOST", "HOST_TS", "AI_CPU", "AIV")),
+        (A3, ("AI_CPU", "AIV", "AICPU_CacheDisable")),
+        (A910, ("HOST",)),
+        (DUO, ("HOST",)),
+    ],
+)
+def test_expansion_modes_by_product(product: Product, modes: tuple[str, ...]) -> None:
+    assert Config.load({}).expansion(product, "all_gather") == modes[0]
+    known = ("HOST", "HOST_TS", "AI_CPU", "AIV", "AICPU_CacheDisable", "AICPU_TS", "CCU_MS")
+    for mode in known:
+        config = Config.load({MODE: mode})
+        if mode in modes:
+            config.check(product)
+            assert config.expansion(product, "all_gather") == mode
+            continue
+        with pytest.raises(ConfigError, match=f"{MODE} has the illegal value '{mode}'") as caught:
+            config.check(product)
+        assert product.title in caught.value.message
+        assert " or ".join(modes) in caught.value.hint
+
+
+def test_a2_makes_tasks_on_the_device_for_few_ops() -> None:
+    config = Config.load({MODE: "AI_CPU"})
+    assert config.expansion(A2, "all_gather") == config.expansion(A2, "all_to_all_v") == "AI_CPU"
+    assert config.expansion(A2, "all_reduce") == "HOST"
+    assert config.expansion(A3, "all_reduce") == "AI_CPU"
+
+
+@pytest.mark.parametrize(
+    ("product", "text", "seconds"),
+    [
+        (A910, None, 1836),
+        (A910, "1", 68),
+        (A910, "68", 68),
+        (A910, "135", 68),
+        (DUO, "136", 136),
+        (A910, "17340", 17340),
+        (A2, None, 1836),
+        (A2, "135", 135),
+        (A3, "0", None),
+        (A2, "2147483647", 2147483647),
+    ],
+)
+def test_how_long_a_wait_may_take(product: Product, text: str | None, seconds: int | None) -> None:
+    config = Config.load({} if text is None else {TIMEOUT: text})
+    config.check(product)
+    assert config.wait_seconds(product) == seconds
+
+
+@given(st.integers(1, 17340))
+def test_old_timers_tick_in_68_seconds(seconds: int) -> None:
+    found = Config.load({}, exec_timeout=seconds).wait_seconds(A910)
+    assert found is not None
+    assert found % 68 == 0
+    assert found == 68 or found <= seconds < found + 68
+
+
+@pytest.mark.parametrize(
+    ("product", "mode", "text", "words"),
+    [
+        (A910, "HOST", "0", "1 to 17340 seconds"),
+        (DUO, "HOST", "17341", "1 to 17340 seconds"),
+        (A2, "AIV", "1092", "0 to 1091 seconds"),
+        (A3, "AIV", "1836", "0 to 1091 seconds"),
+    ],
+)
+def test_time_outs_by_product(product: Product, mode: str, text: str, words: str) -> None:
+    config = Config.load({TIMEOUT: text, MODE: mode})
+    with pytest.raises(ConfigError, match=f"{TIMEOUT} has the illegal value {text} for") as caught:
+        config.check(product)
+    assert words in caught.value.hint
+    Config.load({MODE: mode}).check(product)

@@ -1,7 +1,7 @@
 """HCCL_ALGO: which algorithm on which level, for all ops or op by op.
 
 level0:NA;level1:ring
-allreduce=level0:NA;level1:NHR/allgather=level0:NA;level1:ring
+allreduce=level0:NA;level1:NHR/others=level0:NA;level1:ring
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from hccl_py.errors import ConfigError, did_you_mean
 
-__all__ = ["ALGORITHMS", "parse_algo"]
+__all__ = ["ALGORITHMS", "check_algo", "parse_algo"]
 
 LEVELS = ("level0", "level1", "level2", "level3")
 
@@ -29,8 +29,10 @@ ALGORITHMS = (
     "NA",
 )
 
+_OTHERS = "others"
+
 _OPS = {
-    "allreduce": ("all_reduce",),
+    "allreduce": ("all_reduce", "barrier"),
     "allgather": ("all_gather", "all_gather_v"),
     "reducescatter": ("reduce_scatter", "reduce_scatter_v"),
     "broadcast": ("broadcast",),
@@ -40,9 +42,14 @@ _OPS = {
     "alltoall": ("all_to_all", "all_to_all_v", "all_to_all_vc"),
     "send": ("send_recv",),
     "receive": ("send_recv",),
-    "sendrecv": ("send_recv",),
-    "others": (),
+    "sendrecv": ("send_recv", "batch_send_recv"),
+    _OTHERS: (),
 }
+
+
+def check_algo(text: str) -> None:
+    """Raise ConfigError for a setting that HCCL refuses, whatever the op."""
+    parse_algo(text, "")
 
 
 def parse_algo(text: str, op: str) -> Mapping[str, str]:
@@ -50,36 +57,46 @@ def parse_algo(text: str, op: str) -> Mapping[str, str]:
     nothing.
 
     Raises ConfigError for what HCCL refuses: unknown or repeated levels, unknown values, empty
-    segments, both syntaxes mixed, `level0` other than NA (null globally).
+    segments, both syntaxes mixed, several settings for all ops, `level0` other than NA (or null for
+    all ops at once).
     """
     text = text.strip()
     if not text:
         return {}
     if "=" not in text:
+        if "/" in text:
+            raise _error(
+                text, "there is more than one setting for all ops", "Write op=levels for each op."
+            )
         return _levels(text, text, per_op=False)
     chosen: Mapping[str, str] = {}
     others: Mapping[str, str] = {}
     seen: set[str] = set()
     for part in text.split("/"):
-        name, equals, levels = part.partition("=")
-        name = name.strip()
-        if not equals:
-            raise _error(
-                text,
-                f"{part!r} names no op while other parts do",
-                "Write op=level0:NA;level1:... for each.",
-            )
-        if name not in _OPS:
-            raise _error(text, f"op {name!r} is unknown", did_you_mean(name, _OPS))
-        if name in seen:
-            raise _error(text, f"op {name!r} appears twice", "Give each op once.")
-        seen.add(name)
-        found = _levels(levels, text, per_op=True)
+        name, found = _op_setting(part, text, seen)
         if op in _OPS[name]:
             chosen = found
-        elif name == "others":
+        elif name == _OTHERS:
             others = found
     return chosen or others
+
+
+def _op_setting(part: str, text: str, seen: set[str]) -> tuple[str, Mapping[str, str]]:
+    """Return the op that a part names and its levels."""
+    name, equals, levels = part.partition("=")
+    name = name.strip()
+    if not equals:
+        raise _error(
+            text,
+            f"{part!r} names no op while other parts do",
+            "Write op=level0:NA;level1:... for each.",
+        )
+    if name not in _OPS:
+        raise _error(text, f"op {name!r} is unknown", did_you_mean(name, _OPS))
+    if name in seen:
+        raise _error(text, f"op {name!r} appears twice", "Give each op once.")
+    seen.add(name)
+    return name, _levels(levels, text, per_op=True)
 
 
 def _levels(part: str, text: str, *, per_op: bool) -> dict[str, str]:
@@ -109,4 +126,4 @@ def _levels(part: str, text: str, *, per_op: bool) -> dict[str, str]:
 
 
 def _error(text: str, what: str, hint: str) -> ConfigError:
-    return ConfigError(f"HCCL_ALGO {text!r}: {what}.", hint)
+    return ConfigError(f"HCCL_ALGO {text!r}: {what}.", f"{hint} (EI0001)")

@@ -1,123 +1,258 @@
-"""What the decision tables look at, and HCCL's choice of the algorithm between servers."""
+"""What the decision tables look at."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from hccl_py.config import Config
-from hccl_py.enums import Mode
+from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.op_param import OpParam
+from hccl_py.operators.parts import exchange_of
 from hccl_py.selection.algo import parse_algo
+from hccl_py.selection.levels import Levels, choose_levels
+from hccl_py.selection.shape import Shape
 from hccl_py.topology.topology import Topology
 
-__all__ = ["Facts", "gather_facts"]
+__all__ = ["ALL_TO_ALL", "Facts", "gather_facts", "served"]
 
-KIB, MIB = 1 << 10, 1 << 20
+ALL_TO_ALL = ("all_to_all", "all_to_all_v", "all_to_all_vc")
 
-STEP_SECONDS = 60e-6
-"""HCCL's latency of one step between servers."""
+BARRIER_COUNT = 8
+"""HCCL's barrier is an all-reduce of so many fp32 elements, with its tables and resources."""
 
-BANDWIDTH = 20.0 * 2**30
-"""Bytes per second between servers of 910B: RDMA of 25 GB/s at 80 %."""
+AIV_BUFFER_MIN = AIV_ACROSS_MOST = 16 << 20
+"""The CCL buffers that AIV kernels over several servers need, and the most that they reduce."""
 
-HOST_BANDWIDTH = 54.4 * 2**30
-"""The same where two modules share one host: PCIe 5 at 85 %."""
+_AIV_REDUCE_TYPES = ("fp32", "fp16", "int8", "int16", "int32", "bf16")
+_AIV_REDUCE_OPS = ("sum", "max", "min")
 
-PIPELINE_MIN = {"all_gather": 32 * KIB, "all_reduce": MIB}
-"""Bytes from which the pipeline pays (with RDMA-lite): all_gather per rank, all_reduce per slice.
-"""
 
-FFTS_CONTEXTS = 65535
+def served(op: OpParam) -> OpParam:
+    """Return the call whose tables and tag HCCL uses: for a barrier, its all-reduce."""
+    if op.name != "barrier":
+        return op
+    return replace(
+        op, name="all_reduce", count=BARRIER_COUNT, dtype=DataType.FP32, reduce=ReduceOp.SUM
+    )
 
 
 @dataclass(frozen=True)
 class Facts:
-    """One value per column of the decision tables; sizes in bytes, `bytes` per rank."""
+    """One value per column of the decision tables; sizes in bytes, `bytes` per rank.
 
-    ranks: int
-    servers: int
-    devices: int
-    level0: str
-    level1: str
-    mode: str
-    bytes: int
+    `inline` and `rdma_inline`: SDMA and RDMA can do the reduction while they copy. `deterministic`:
+    sums may not depend on the interleaving; `strict`: they are added in rank order. `expansion` is
+    where tasks come from: HOST, AI_CPU, AIV. `hccs`: SDMA reaches all ranks of a superpod.
+    """
+
+    shape: Shape
+    levels: Levels
+    op: OpParam
+    given: tuple[tuple[str, str], ...]
+    ccl_bytes: int
     inline: bool
+    rdma_inline: bool
     deterministic: bool
+    strict: bool
+    expansion: str
+    aiv: bool
+    hccs: bool
+    hccs_ports: int
+    duo: bool
 
     def get(self, name: str) -> Any:
         """Return a fact by name."""
         return getattr(self, name)
 
+    @property
+    def ranks(self) -> int:
+        """N."""
+        return self.shape.ranks
+
+    @property
+    def servers(self) -> int:
+        """Servers of all superpods."""
+        return self.shape.servers
+
+    @property
+    def superpods(self) -> int:
+        """Superpods; 1 where there are none."""
+        return self.shape.superpods
+
+    @property
+    def devices(self) -> int:
+        """Devices of a server."""
+        return self.shape.devices
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether servers have as many devices, and superpods as many servers."""
+        return self.shape.symmetric
+
+    @property
+    def level0(self) -> str:
+        """The links inside a server."""
+        return self.levels.level0
+
+    @property
+    def level1(self) -> str:
+        """The algorithm between servers."""
+        return self.levels.level1
+
+    @property
+    def mode(self) -> str:
+        """op_base or graph."""
+        mode: str = self.op.mode.value
+        return mode
+
+    @property
+    def dtype(self) -> str:
+        """The data type."""
+        dtype: str = self.op.dtype.value
+        return dtype
+
+    @property
+    def reduce(self) -> str:
+        """The reduce op, empty where there is none."""
+        return "" if self.op.reduce is None else self.op.reduce.spelling
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the op's count; of the largest part, where parts differ."""
+        return self.op.extent * self.op.unit
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all ranks' parts."""
+        return self.bytes * self.ranks
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes per device of a server."""
+        return self.bytes // self.devices
+
+    @property
+    def direct(self) -> bool:
+        """Whether the op runs at once: op-base mode, or tasks that the device makes."""
+        return self.op.mode is Mode.OP_BASE or self.unfolded
+
+    @property
+    def unfolded(self) -> bool:
+        """Whether the device makes the tasks: HCCL's aicpuUnfoldMode."""
+        return self.expansion.startswith(("AI_CPU", "AICPU"))
+
+    @property
+    def ranks_are_power(self) -> bool:
+        """Whether N is a power of two."""
+        return _is_power(self.ranks)
+
+    @property
+    def servers_are_power(self) -> bool:
+        """Whether the number of servers is a power of two."""
+        return _is_power(self.servers)
+
+    @property
+    def devices_in_fours(self) -> bool:
+        """Whether the devices of a server come in fours."""
+        return self.devices % 4 == 0
+
+    @property
+    def gathered_limit(self) -> int:
+        """Bytes of all ranks that AllGatherSmallCount's loop takes; graph mode has no loop."""
+        if self.op.mode is Mode.GRAPH:
+            return self.total_bytes
+        factor = next(factor for factor in (4, 2, 1) if self.ranks % factor == 0)
+        return self.ccl_bytes * factor
+
+    @property
+    def aiv_reduces(self) -> bool:
+        """Whether the vector cores can do the reduction."""
+        return self.dtype in _AIV_REDUCE_TYPES and self.reduce in _AIV_REDUCE_OPS
+
+    @property
+    def two_cards(self) -> bool:
+        """Whether the ranks are two PCIe cards of one host."""
+        return self.shape.cards and self.ranks == 2
+
+    @property
+    def one_plane(self) -> bool:
+        """Whether all ranks lie in one server, or one in each."""
+        return self.servers == 1 or self.devices == 1
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether HCCL_ALGO says level0:NA;level1:pairwise."""
+        given = dict(self.given)
+        return (given.get("level0"), given.get("level1")) == ("NA", "pairwise")
+
+    @property
+    def meshed(self) -> bool:
+        """Whether the devices of a server are linked in pairs, whatever HCCL_ALGO says."""
+        return self.shape.level0 == "mesh"
+
+    @cached_property
+    def exchanged_bytes(self) -> int:
+        """The most that a rank of an all-to-all sends or receives, with the gaps before it."""
+        if not (self.op.matrix or self.op.counts):
+            return self.total_bytes
+        found = exchange_of(self.op, self.ranks)
+        ends = [
+            (found.send_displs + found.sends).max(initial=0),
+            (found.recv_displs + found.receives).max(initial=0),
+        ]
+        return int(max(ends)) * self.op.unit
+
+    @property
+    def fits_ccl(self) -> bool:
+        """Whether what a rank of an all-to-all sends and what it receives fit the CCL buffers."""
+        return self.exchanged_bytes <= self.ccl_bytes
+
+
+def _fits_aiv(op: OpParam, config: Config) -> bool:
+    """Whether vector cores take an all-reduce of several servers, so that it is no pipeline."""
+    fits = op.extent * op.unit <= AIV_ACROSS_MOST and config.ccl_bytes >= AIV_BUFFER_MIN
+    return op.name == "all_reduce" and fits
+
+
+def _is_power(number: int) -> bool:
+    return number & (number - 1) == 0
+
 
 def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
     """Collect the facts for one call."""
-    level0 = topology.product.level0 if topology.is_even else "whole_ring"
-    inline = topology.product.reduces_inline(op.dtype, op.reduce)
-    deterministic = config.deterministic != "false"
+    product, shape = topology.product, Shape.of(topology)
     given = parse_algo(config.algo, op.name)
-    if given.get("level0") == "null":
-        level0 = "whole_ring"
-    configured = given.get("level1", "NA")
-    auto = configured in ("NA", "null", "fullmesh", "pairwise")
-    level1 = _choose_level1(op, topology, config, inline, deterministic) if auto else configured
-    if level0 == "whole_ring" and auto:
-        level1 = "ring"
-    return Facts(
-        ranks=topology.size,
-        servers=len(topology.servers),
-        devices=topology.servers[0],
-        level0=level0,
-        level1=level1,
-        mode=op.mode.value,
-        bytes=op.size,
-        inline=inline,
-        deterministic=deterministic,
+    expansion = config.expansion(product, op.name)
+    aiv = expansion == "AIV" and op.name != "barrier"
+    op = served(op)
+    deterministic = config.deterministic != "false"
+    inline = product.reduces_inline(op.dtype, op.reduce)
+    rdma_inline = product.reduces_over_rdma(op.dtype, op.reduce)
+    levels = choose_levels(
+        op,
+        shape,
+        given,
+        config.ccl_bytes,
+        pipelines=inline
+        and rdma_inline
+        and not deterministic
+        and not (aiv and _fits_aiv(op, config)),
     )
-
-
-def _choose_level1(
-    op: OpParam, topology: Topology, config: Config, inline: bool, deterministic: bool
-) -> str:
-    """Default by the number of servers; in op-base mode by the cost of each algorithm, pipeline
-    first.
-    """
-    servers, devices = len(topology.servers), topology.servers[0]
-    if op.mode is Mode.GRAPH or servers == 1:
-        power = servers > 1 and servers & (servers - 1) == 0
-        return "H-D_R" if servers >= 8 or power else "ring"
-    if _pipelines(
-        op, servers, devices, topology.product.level0 == "mesh", inline and not deterministic
-    ):
-        return "pipeline"
-    return _cheapest(op, servers, devices, topology.size, config.ccl_bytes)
-
-
-def _pipelines(op: OpParam, servers: int, devices: int, mesh: bool, reduces_freely: bool) -> bool:
-    contexts = servers * (5 * (devices - 1) + 8) + 5
-    slice_bytes = op.size / (servers * devices) if op.name == "all_reduce" else op.size
-    if op.name == "all_reduce":
-        contexts *= 2
-    allowed = op.name == "all_gather" or reduces_freely
-    enough = slice_bytes >= PIPELINE_MIN.get(op.name, math.inf)
-    return mesh and devices > 1 and contexts <= FFTS_CONTEXTS and allowed and enough
-
-
-def _cheapest(op: OpParam, servers: int, devices: int, ranks: int, ccl_bytes: int) -> str:
-    """Compare seconds; ties go to ring, then NHR, then H-D."""
-    bandwidth = HOST_BANDWIDTH if ranks == 2 * devices else BANDWIDTH
-    if op.name == "all_reduce":
-        data, twice = min(op.size, ccl_bytes) / devices, 2
-    else:
-        data, twice = min(op.size, ccl_bytes // ranks) * ranks, 1
-    log = math.ceil(math.log2(servers))
-    share = (servers - 1) / servers * data / bandwidth
-    power = servers & (servers - 1) == 0
-    seconds = {
-        "ring": (servers - 1) * STEP_SECONDS + share,
-        "NHR": log * STEP_SECONDS + share,
-        "H-D_R": log * STEP_SECONDS
-        + (share if power else (2 * servers - 1) / servers * data / bandwidth),
-    }
-    return min(seconds, key=lambda name: twice * seconds[name])
+    return Facts(
+        shape=shape,
+        levels=levels,
+        op=op,
+        given=tuple(given.items()),
+        ccl_bytes=config.ccl_bytes,
+        inline=inline,
+        rdma_inline=rdma_inline,
+        deterministic=deterministic,
+        strict=config.deterministic == "strict",
+        expansion=expansion,
+        aiv=aiv,
+        hccs=shape.servers == 1 or not config.inter_hccs_disable,
+        hccs_ports=product.hccs_ports,
+        duo="duo" in product.name,
+    )

@@ -1,21 +1,20 @@
-"""HCCL's decision tables, row by row; the first row whose conditions all hold names the executor.
+"""What a decision table is made of: rows of conditions; the first row that holds decides.
 
-A condition is (fact, relation, value). Rows name HCCL's executors, whether they are offered here or
-not.
+Rows name HCCL's executors, whether they are offered here or not, or say that HCCL refuses the call.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from hccl_py.selection.facts import KIB, MIB, Facts
+from hccl_py.errors import HcclResult
+from hccl_py.selection.facts import Facts
 
-__all__ = ["RULES", "RULESET", "Condition", "Rule"]
-
-RULESET = "classic-910B/1"
+__all__ = ["Condition", "Rule", "Table", "Times", "refuse", "rule"]
 
 _RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -23,9 +22,33 @@ _RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
     ">": operator.gt,
+    "in": lambda value, choices: value in choices,
+    "not in": lambda value, choices: value not in choices,
 }
 
-_WORDS = {"==": "is", "!=": "is not", "<=": "is at most", ">=": "is at least", ">": "is more than"}
+_BOUNDS = {
+    "!=": "is not",
+    "<=": "is at most",
+    ">=": "is at least",
+    ">": "is more than",
+    "not in": "is none of",
+}
+
+
+@dataclass(frozen=True)
+class Times:
+    """A bound that is a multiple of another fact, such as 256 KB x ranks."""
+
+    factor: int | Fraction
+    fact: str
+
+    def of(self, facts: Facts) -> int | Fraction:
+        """Return the bound for a call."""
+        product: int | Fraction = self.factor * facts.get(self.fact)
+        return product
+
+    def __str__(self) -> str:
+        return f"{self.factor} x {self.fact}"
 
 
 @dataclass(frozen=True)
@@ -38,139 +61,62 @@ class Condition:
 
     def holds(self, facts: Facts) -> bool:
         """Whether the facts satisfy it."""
-        return _RELATIONS[self.relation](facts.get(self.fact), self.value)
+        value = self.value.of(facts) if isinstance(self.value, Times) else self.value
+        return _RELATIONS[self.relation](facts.get(self.fact), value)
 
     def spell(self, facts: Facts) -> str:
         """Return why it holds, or what it would need."""
-        actual = facts.get(self.fact)
-        if self.holds(facts):
-            bound = f" ({_WORDS[self.relation]} {self.value})" if self.relation != "==" else ""
-            return f"{self.fact} is {_spell(actual)}{bound}"
-        return f"needs {self.fact} {self.relation} {_spell(self.value)}, it is {_spell(actual)}"
+        actual = _spell(facts.get(self.fact))
+        if not self.holds(facts):
+            return f"needs {self.fact} {self.relation} {self._bound(facts)}, it is {actual}"
+        if self.relation not in _BOUNDS:
+            return f"{self.fact} is {actual}"
+        return f"{self.fact} is {actual} ({_BOUNDS[self.relation]} {self._bound(facts)})"
+
+    def _bound(self, facts: Facts) -> str:
+        if isinstance(self.value, Times):
+            return f"{self.value} = {int(self.value.of(facts))}"
+        return _spell(self.value)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One row: an executor and when it is taken."""
+    """One row: an executor and when it is taken. `level1` is what the row forces between servers.
 
-    executor: str
+    Without an executor HCCL refuses such calls with `result`, for the reason `refusal`.
+    """
+
+    executor: str | None
     when: tuple[Condition, ...]
+    level1: str = ""
+    refusal: str = ""
+    result: HcclResult | None = None
 
     def missing(self, facts: Facts) -> str:
         """Return the first condition that does not hold, in words; empty when all do."""
         return next((c.spell(facts) for c in self.when if not c.holds(facts)), "")
 
 
+@dataclass(frozen=True)
+class Table:
+    """The rows of a device by op; `ruleset` names their version."""
+
+    ruleset: str
+    rows: Mapping[str, tuple[Rule, ...]]
+
+
+def rule(executor: str, *when: tuple[str, str, Any], level1: str = "") -> Rule:
+    """Return a row that takes an executor."""
+    return Rule(executor, tuple(Condition(*condition) for condition in when), level1)
+
+
+def refuse(refusal: str, *when: tuple[str, str, Any]) -> Rule:
+    """Return a row for what HCCL does not support."""
+    conditions = tuple(Condition(*condition) for condition in when)
+    return Rule(None, conditions, refusal=refusal, result=HcclResult.E_NOT_SUPPORT)
+
+
 def _spell(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _rule(executor: str, *when: tuple[str, str, Any]) -> Rule:
-    return Rule(executor, tuple(Condition(*condition) for condition in when))
-
-
-_SINGLE = ("ranks", "==", 1)
-_MESH = ("level0", "==", "mesh")
-_OP_BASE = ("mode", "==", "op_base")
-_GRAPH = ("mode", "==", "graph")
-_ONE_SERVER = ("servers", "==", 1)
-_MORE_SERVERS = ("servers", ">", 1)
-_PIPELINE = ("level1", "==", "pipeline")
-_FREE_ORDER = ("deterministic", "==", False)
-_FIXED_ORDER = ("deterministic", "==", True)
-_INLINE = ("inline", "==", True)
-_PAIR = ("devices", "<=", 2)
-_MANY = ("devices", ">", 2)
-
-RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
-    ("910B", "all_gather"): (
-        _rule("AllGatherSingleExecutor", _SINGLE),
-        _rule("AllGatherMeshOpbaseExecutor", _MESH, _OP_BASE, _ONE_SERVER),
-        _rule("AllGatherMeshOpbasePipelineExecutor", _MESH, _OP_BASE, _MORE_SERVERS, _PIPELINE),
-        _rule("AllGatherMeshGraphExecutor", _MESH, _GRAPH, ("bytes", "<=", MIB)),
-        _rule("AllGatherMeshExecutor", _MESH),
-        _rule("AllGatherRingExecutor", ("level0", "==", "ring")),
-        _rule("AllGatherComm"),
-    ),
-    ("910B", "all_reduce"): (
-        _rule("AllReduceSingleExecutor", _SINGLE),
-        _rule(
-            "AllReduceMeshOpbasePipelineExecutor",
-            _MESH,
-            _MORE_SERVERS,
-            _PIPELINE,
-            _OP_BASE,
-            _FREE_ORDER,
-            _INLINE,
-        ),
-        _rule(
-            "AllReduceMeshSmallCountExecutor",
-            _PAIR,
-            _MESH,
-            _ONE_SERVER,
-            _INLINE,
-            _OP_BASE,
-            ("bytes", "<=", 256 * KIB),
-        ),
-        _rule("AllReduceMeshOpbaseLoopExecutor", _PAIR, _MESH, _ONE_SERVER, _INLINE, _OP_BASE),
-        _rule(
-            "AllReduceMeshSmallCountExecutor",
-            _PAIR,
-            _MESH,
-            _ONE_SERVER,
-            _GRAPH,
-            ("bytes", "<=", 64 * KIB),
-        ),
-        _rule(
-            "AllReduceMeshSmallCountExecutor",
-            _MANY,
-            _MESH,
-            _ONE_SERVER,
-            _FREE_ORDER,
-            _OP_BASE,
-            ("bytes", "<=", 256 * KIB),
-        ),
-        _rule("AllReduceMeshOpbaseLoopExecutor", _MANY, _MESH, _ONE_SERVER, _FREE_ORDER, _OP_BASE),
-        _rule(
-            "AllReduceMeshSmallCountExecutor",
-            _MANY,
-            _MESH,
-            _ONE_SERVER,
-            _FIXED_ORDER,
-            _GRAPH,
-            ("bytes", "<=", 64 * KIB),
-        ),
-        _rule(
-            "AllReduceMeshSmallCountExecutor",
-            _MANY,
-            _MESH,
-            _ONE_SERVER,
-            _FIXED_ORDER,
-            _OP_BASE,
-            ("bytes", "<=", 128 * KIB),
-        ),
-        _rule(
-            "AllReduceMeshMidCountLoopExecutor",
-            _MANY,
-            _MESH,
-            _ONE_SERVER,
-            _FIXED_ORDER,
-            _GRAPH,
-            ("devices", "==", 8),
-            ("bytes", "<=", 4 * MIB),
-        ),
-        _rule(
-            "AllReduceMeshMidCountLoopExecutor",
-            _MANY,
-            _MESH,
-            _ONE_SERVER,
-            _FIXED_ORDER,
-            _OP_BASE,
-            ("devices", "==", 8),
-        ),
-        _rule("AllReduceMeshOneshotLoopExecutor", _MANY, _MESH, _ONE_SERVER, _FIXED_ORDER),
-        _rule("AllReduceMeshExecutor", _MESH),
-        _rule("AllReduceRingExecutor", ("level0", "==", "ring")),
-        _rule("AllReduceComm"),
-    ),
-}
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry
-from hccl_py.enums import Mode
-from hccl_py.errors import NotSupportedError
-from hccl_py.executor import Unsuitable
+from hccl_py.errors import HcclResult, NotSupportedError, ParameterError
+from hccl_py.executor import Unsuitable, choices_of, with_levels
 from hccl_py.op_param import OpParam
 from hccl_py.orchestration.author_errors import told_of
+from hccl_py.selection.advice import advice
 from hccl_py.selection.facts import Facts, gather_facts
-from hccl_py.selection.rules import RULES, RULESET, Rule
+from hccl_py.selection.order import breaks_order
+from hccl_py.selection.rules import Rule, Table, refuse
+from hccl_py.selection.tables import TABLES
+from hccl_py.selection.tags import GROUP_NAME, tag_of
 from hccl_py.topology.topology import Topology
 
 __all__ = ["Rejected", "Selection", "select"]
-
-GROUP_NAME = "hccl_world_group"
-
-_LEVEL1_NAMES = {"H-D_R": "H-D"}
 
 
 @dataclass(frozen=True)
@@ -37,143 +36,251 @@ class Rejected:
 class Selection:
     """What runs, what HCCL would run, and why.
 
-    `algorithm` is by level; `tag` is the key under which resources are reused. `hccl_executor`
-    differs from `executor` only where HCCL's is not offered here or the user named another one.
+    `algorithm` is what runs on each level, `hccl_algorithm` what HCCL would run; `levels` has the
+    words for `OpParam.level1` and `level2`. `tag` is the key under which resources are reused.
+    `hccl_executor` differs from `executor` only where HCCL's is not offered here or the user named
+    another one, and is None where HCCL refuses the call: with `result`, because of `refusal`.
     """
 
     op: str
     executor: str
-    hccl_executor: str
+    hccl_executor: str | None
     algorithm: Mapping[str, str]
     tag: str
     reasons: tuple[str, ...]
     rejected: tuple[Rejected, ...]
-    ruleset: str = RULESET
+    ruleset: str
+    hccl_algorithm: Mapping[str, str] = field(default_factory=dict)
+    levels: Mapping[str, str] = field(default_factory=dict)
+    result: str = ""
+    refusal: str = ""
 
 
 def select(
-    op: OpParam, topology: Topology, config: Config, registry: Registry, executor: str | None = None
+    op: OpParam,
+    topology: Topology,
+    config: Config,
+    registry: Registry,
+    executor: str | None = None,
+    *,
+    strict: bool = False,
+    group: str = GROUP_NAME,
 ) -> tuple[Selection, Registered]:
     """Choose by the tables, or take `executor`; raise where nothing suits.
 
-    Raises ParameterError for an unknown executor and NotSupportedError for one that does not suit,
-    with its reason.
+    `strict`, or the setting of this name, demands what HCCL does: it raises where HCCL refuses, and
+    where HCCL's executor is not offered here. Raises ParameterError for an unknown executor and
+    NotSupportedError for one that does not suit, with its reason.
     """
-    facts = gather_facts(op, topology, config)
-    table = RULES[topology.product.device, op.name]
-    row = next(rule for rule in table if not rule.missing(facts))
-    if executor is not None:
-        chosen = registry.find(executor, op.name)
-        against = _unsuitable(chosen, op, topology)
-        if against:
-            suiting = [r.name for r in registry.for_op(op.name) if not _unsuitable(r, op, topology)]
+    config.check(topology.product)
+    choice = _Choice(op, topology, config, registry)
+    chosen, reasons = choice.named(executor) if executor is not None else choice.by_table()
+    if strict or config.strict:
+        choice.insist(chosen, named=executor is not None)
+    return choice.selection(chosen, reasons, group), chosen
+
+
+class _Choice:
+    """One call, the row of the table that fits it, and the executors that there are."""
+
+    def __init__(self, op: OpParam, topology: Topology, config: Config, registry: Registry) -> None:
+        self.op, self.topology, self.registry = op, topology, registry
+        self.facts = gather_facts(op, topology, config)
+        self.table, self.rows = _rows(self.facts)
+        self.row = next(row for row in self.rows if not row.missing(self.facts))
+        self.known = registry.for_op(self.facts.op.name)
+        if self.facts.op.name != op.name:
+            self.known += [r for r in registry.for_op(op.name) if r not in self.known]
+        self._against: dict[str, str] = {}
+
+    def named(self, name: str) -> tuple[Registered, list[str]]:
+        """Return the executor that the caller names, if it suits."""
+        chosen = next((r for r in self.known if r.name == name), None)
+        chosen = chosen or self.registry.find(name, self.facts.op.name)
+        if self.against(chosen):
+            suiting = [r.name for r in self.known if not self.against(r)]
             raise NotSupportedError(
-                f"{executor} does not suit this call: {against}.",
+                f"{name} does not suit this call: {self.against(chosen)}.",
                 f"These do: {', '.join(suiting) or 'none'}.",
             )
-        reasons = ["named by the caller"]
-    else:
-        chosen, reasons = _by_table(table, row, facts, op, topology, registry)
-    selection = Selection(
-        op=op.name,
-        executor=chosen.name,
-        hccl_executor=row.executor,
-        algorithm=_levels(chosen.executor.algorithm),
-        tag=_tag(op, facts, chosen.name),
-        reasons=tuple(reasons),
-        rejected=tuple(_rejected(chosen.name, row, table, facts, op, topology, registry)),
+        return chosen, ["named by the caller", *self._refusal(), *self._broken(chosen)]
+
+    def by_table(self) -> tuple[Registered, list[str]]:
+        """Take the row's executor, or the next one of the table that is offered and suits, or any
+        that suits.
+        """
+        reasons = [condition.spell(self.facts) for condition in self.row.when]
+        reasons = reasons or ["no other row of the table matches"]
+        if self.row.level1:
+            reasons.append(f"this row takes {self.row.level1} on level1")
+        reasons += [*self.facts.levels.notes, *advice(self.facts), *self._refusal()]
+        fitting = [r for r in self._candidates() if not self.against(r)]
+        chosen = next((r for r in fitting if not breaks_order(r.executor, self.facts)), None)
+        chosen = chosen or next(iter(fitting), None)
+        if chosen is None:
+            raise NotSupportedError(
+                f"No executor suits {self.op.name} on {self.topology.description}.",
+                "See `hccl-py list`.",
+            )
+        if chosen.name != self.row.executor:
+            reasons.append(self._substitution(chosen))
+            return chosen, reasons
+        return chosen, [*reasons, *self._broken(chosen)]
+
+    def insist(self, chosen: Registered, *, named: bool) -> None:
+        """Raise where HCCL would refuse the call or take what is not offered."""
+        refusal, result = self._hccl_refuses()
+        if refusal:
+            kind = ParameterError if result is HcclResult.E_PARA else NotSupportedError
+            raise kind(
+                f"HCCL refuses {self.op.name} on {self.topology.description} "
+                f"with HCCL_{result.name}: {refusal}.",
+                f"Without --strict-hccl {chosen.name} runs.",
+            )
+        if not named and chosen.name != self.row.executor:
+            raise NotSupportedError(
+                f"HCCL would take {self.row.executor}, which {self._why_not()}.",
+                f"Without --strict-hccl {chosen.name} runs.",
+            )
+
+    def selection(self, chosen: Registered, reasons: list[str], group: str) -> Selection:
+        """Return what explains the choice."""
+        refusal, result = self._hccl_refuses()
+        levels, notes = self._levels(chosen)
+        choices = choices_of(chosen.executor)
+        algorithm = {
+            level: levels.get(level, words[0])
+            for level, words in choices.items()
+            if level != "level2" or self.facts.superpods > 1
+        }
+        level1 = self._hccl_levels["level1"]
+        return Selection(
+            op=self.op.name,
+            executor=chosen.name,
+            hccl_executor=None if refusal else self.row.executor,
+            algorithm=algorithm,
+            tag=tag_of(self.facts, chosen.name, levels.get("level1", level1), group),
+            reasons=(*reasons, *notes),
+            rejected=tuple(self._rejected(chosen)),
+            ruleset=self.table.ruleset,
+            hccl_algorithm=self._hccl_levels,
+            levels=levels,
+            result=f"HCCL_{result.name}" if refusal else "",
+            refusal=refusal,
+        )
+
+    @property
+    def _hccl_levels(self) -> dict[str, str]:
+        """What HCCL runs on each level; rows may force level1."""
+        found = self.facts.levels
+        levels = {"level0": found.level0, "level1": self.row.level1 or found.level1}
+        return levels | ({"level2": found.level2} if found.level2 else {})
+
+    def _hccl_refuses(self) -> tuple[str, HcclResult]:
+        if self.facts.levels.refusal:
+            return self.facts.levels.refusal, HcclResult.E_PARA
+        return self.row.refusal, self.row.result or HcclResult.SUCCESS
+
+    def _refusal(self) -> list[str]:
+        refusal, result = self._hccl_refuses()
+        return [f"HCCL refuses this call with HCCL_{result.name}: {refusal}"] if refusal else []
+
+    def _candidates(self) -> list[Registered]:
+        """Return executors in the order in which they are tried, the row's first."""
+        later = self.rows[self.rows.index(self.row) :]
+        holding = [row for row in later if not row.missing(self.facts)]
+        names = [row.executor for row in (*holding, *later)]
+        offered = {r.name: r for r in self.known}
+        found = [offered[name] for name in names if name in offered]
+        return list(dict.fromkeys([*found, *self.known]))
+
+    def _substitution(self, chosen: Registered) -> str:
+        broken = breaks_order(chosen.executor, self.facts)
+        caveat = f", though it {broken}" if broken else ""
+        if self.row.executor is None:
+            return f"{chosen.name} runs instead{caveat}"
+        return (
+            f"HCCL would take {self.row.executor}, which {self._why_not()}; "
+            f"{chosen.name} is the next that suits{caveat}"
+        )
+
+    def _why_not(self) -> str:
+        wanted = next((r for r in self.known if r.name == self.row.executor), None)
+        if wanted is None:
+            return "is not offered here"
+        if self.against(wanted):
+            return f"does not suit here: {self.against(wanted)}"
+        return breaks_order(wanted.executor, self.facts)
+
+    def _broken(self, chosen: Registered) -> list[str]:
+        """Return what HCCL_DETERMINISTIC asks and an executor does not do."""
+        broken = breaks_order(chosen.executor, self.facts)
+        return [f"{chosen.name} {broken}, which HCCL_DETERMINISTIC asks to avoid"] if broken else []
+
+    def _levels(self, chosen: Registered) -> tuple[dict[str, str], list[str]]:
+        """Return HCCL's algorithms where the executor leaves a choice, else its defaults."""
+        levels, notes = {}, []
+        for level in ("level1", "level2"):
+            words = choices_of(chosen.executor).get(level, ())
+            wanted = self._hccl_levels.get(level, "")
+            if len(words) < 2 or not wanted:
+                continue
+            levels[level] = wanted if wanted in words else words[0]
+            if wanted not in words:
+                notes.append(
+                    f"{chosen.name} does not do {wanted} on {level}, but {', '.join(words)}: "
+                    f"{words[0]} runs"
+                )
+        return levels, notes
+
+    def _rejected(self, chosen: Registered) -> Iterator[Rejected]:
+        for other in self.known:
+            if other.name != chosen.name:
+                yield Rejected(other.name, self._reason_against(other))
+
+    def _reason_against(self, other: Registered) -> str:
+        ruleset = self.table.ruleset
+        rows = [row for row in self.rows if row.executor == other.name]
+        if self.against(other):
+            return self.against(other)
+        if not rows:
+            return f"suits, but no row of {ruleset} names it"
+        if all(row.missing(self.facts) for row in rows):
+            return rows[-1].missing(self.facts)
+        if other.name == self.row.executor:
+            return "the tables' choice, but the caller named another one"
+        if self.row.executor is None:
+            return f"suits, but {ruleset} refuses the call before"
+        return f"suits, but {self.row.executor} comes first in {ruleset}"
+
+    def against(self, registered: Registered) -> str:
+        """Return why an executor cannot run this call; empty where it can."""
+        if registered.name not in self._against:
+            self._against[registered.name] = self._ask(registered)
+        return self._against[registered.name]
+
+    def _ask(self, registered: Registered) -> str:
+        levels, _ = self._levels(registered)
+        levelled = replace(
+            self.op, level1=levels.get("level1", ""), level2=levels.get("level2", "")
+        )
+        op = with_levels(registered.executor, levelled)
+        try:
+            verdict: object = registered.executor.suits(op, self.topology)
+        except (Exception, SystemExit) as error:
+            told = told_of(error)
+            return f"its suits() raised {told.text} ({told.line})"
+        if isinstance(verdict, Unsuitable):
+            return verdict.reason
+        if not isinstance(verdict, (bool, np.bool_)):
+            return f"its suits() returned a {type(verdict).__name__} instead of True or False"
+        return "" if verdict else "its suits() says no"
+
+
+def _rows(facts: Facts) -> tuple[Table, tuple[Rule, ...]]:
+    """Return the table of the device and its rows for the op."""
+    device = facts.shape.device
+    table = TABLES.get(device, Table(f"none for {device}", {}))
+    return table, table.rows.get(
+        facts.op.name, (refuse(f"its selection has no {facts.op.name} on {device}"),)
     )
-    return selection, chosen
-
-
-def _by_table(
-    table: tuple[Rule, ...],
-    row: Rule,
-    facts: Facts,
-    op: OpParam,
-    topology: Topology,
-    registry: Registry,
-) -> tuple[Registered, list[str]]:
-    """Take the row's executor, or the next one of the table that is offered and suits, or any that
-    suits.
-    """
-    reasons = [condition.spell(facts) for condition in row.when] or [
-        "no other row of the table matches"
-    ]
-    later = [rule.executor for rule in table[table.index(row) :]]
-    candidates = [registry.executors[name] for name in later if name in registry.executors]
-    candidates += [r for r in registry.for_op(op.name) if r not in candidates]
-    fitting = next((r for r in candidates if not _unsuitable(r, op, topology)), None)
-    if fitting is None:
-        raise NotSupportedError(
-            f"No executor suits {op.name} on {topology.description}.", "See `hccl-py list`."
-        )
-    if fitting.name != row.executor:
-        offered = row.executor in registry.executors
-        why = (
-            f"does not suit: {_unsuitable(registry.executors[row.executor], op, topology)}"
-            if offered
-            else "is not offered"
-        )
-        reasons.append(
-            f"HCCL would take {row.executor}, which {why} here; "
-            f"{fitting.name} is the next that suits"
-        )
-    return fitting, reasons
-
-
-def _rejected(
-    chosen: str,
-    row: Rule,
-    table: tuple[Rule, ...],
-    facts: Facts,
-    op: OpParam,
-    topology: Topology,
-    registry: Registry,
-) -> list[Rejected]:
-    found = []
-    for other in registry.for_op(op.name):
-        if other.name == chosen:
-            continue
-        against = _unsuitable(other, op, topology)
-        rows = [rule for rule in table if rule.executor == other.name]
-        if against:
-            reason = against
-        elif not rows:
-            reason = f"suits, but no row of {RULESET} names it"
-        elif all(rule.missing(facts) for rule in rows):
-            reason = rows[-1].missing(facts)
-        elif other.name == row.executor:
-            reason = "the tables' choice, but the caller named another one"
-        else:
-            reason = f"suits, but {row.executor} comes first in {RULESET}"
-        found.append(Rejected(other.name, reason))
-    return found
-
-
-def _unsuitable(registered: Registered, op: OpParam, topology: Topology) -> str:
-    """Return why an executor cannot run this call; empty where it can."""
-    try:
-        verdict: object = registered.executor.suits(op, topology)
-    except (Exception, SystemExit) as error:
-        told = told_of(error)
-        return f"its suits() raised {told.text} ({told.line})"
-    if isinstance(verdict, Unsuitable):
-        return verdict.reason
-    if not isinstance(verdict, (bool, np.bool_)):
-        return f"its suits() returned a {type(verdict).__name__} instead of True or False"
-    return "" if verdict else "its suits() says no"
-
-
-def _levels(algorithm: str) -> dict[str, str]:
-    return dict(part.split(":", 1) for part in algorithm.split(";") if ":" in part)
-
-
-def _tag(op: OpParam, facts: Facts, executor: str) -> str:
-    """Return HCCL's newTag: ranks that run the same tag again reuse its resources."""
-    if facts.ranks == 1:
-        return ""
-    base = "".join(word.capitalize() for word in op.name.split("_")) + f"_{GROUP_NAME}"
-    if op.mode is Mode.GRAPH:
-        return f"{base}_host"
-    return f"{base}{_LEVEL1_NAMES.get(facts.level1, facts.level1)}{executor}_host"

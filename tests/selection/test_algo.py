@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.errors import ConfigError
-from hccl_py.selection.algo import ALGORITHMS, parse_algo
+from hccl_py.selection.algo import ALGORITHMS, check_algo, parse_algo
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,16 @@ from hccl_py.selection.algo import ALGORITHMS, parse_algo
         ("allreduce=level1:NB/others=level1:ring", "broadcast", {"level1": "ring"}),
         ("allreduce=level1:NB", "broadcast", {}),
         ("alltoall=level1:pairwise", "all_to_all_vc", {"level1": "pairwise"}),
+        (
+            "level1:AHC;level2:NHR;level3:NB",
+            "reduce",
+            {"level1": "AHC", "level2": "NHR", "level3": "NB"},
+        ),
+        ("allreduce=level1:NB", "barrier", {"level1": "NB"}),
+        ("sendrecv=level1:ring", "batch_send_recv", {"level1": "ring"}),
+        ("send=level1:ring/receive=level1:ring", "send_recv", {"level1": "ring"}),
+        ("reducescatter=level0:NA;level1:NB", "reduce_scatter_v", {"level0": "NA", "level1": "NB"}),
+        ("scatter=level1:NB/gather=level1:ring/reduce=level1:NB", "gather", {"level1": "ring"}),
     ],
 )
 def test_levels_by_op(text: str, op: str, levels: dict[str, str]) -> None:
@@ -39,6 +49,15 @@ def test_levels_by_op(text: str, op: str, levels: dict[str, str]) -> None:
         ("allreduce=level1:ring/allreduce=level1:NB", "'allreduce' appears twice"),
         ("alreduce=level1:ring", "Did you mean allreduce"),
         ("others=level1:ring/others=level1:NB", "appears twice"),
+        ("level1:ring/level1:NB", "more than one setting for all ops"),
+        ("level0:NA;level1:ring/allreduce=level1:NB", "names no op while other parts do"),
+        ("allreduce=", "segment '' is not"),
+        ("level0:NA;;level1:ring", "segment '' is not"),
+        ("level1:", "is not level:algorithm"),
+        (":ring", "is not level:algorithm"),
+        ("allreduce=level0:fullmesh", "level0 cannot be set to fullmesh"),
+        ("level1:Ring", "algorithm 'Ring' is unknown"),
+        ("=level1:ring", "op '' is unknown"),
     ],
 )
 def test_what_hccl_refuses(text: str, words: str) -> None:
@@ -58,3 +77,9 @@ def test_any_text_parses_or_is_refused_with_a_sentence(text: str) -> None:
     else:
         assert "HCCL_ALGO" in refusal.message
         assert refusal.hint
+
+
+def test_an_error_of_another_op_is_one_too() -> None:
+    with pytest.raises(ConfigError, match="algorithm 'rnig' is unknown") as caught:
+        check_algo("allreduce=level1:ring/allgather=level1:rnig")
+    assert "EI0001" in caught.value.hint

@@ -9,22 +9,17 @@ from hccl_executors import EXECUTORS
 from hccl_py.config import Config
 from hccl_py.discovery import Registry
 from hccl_py.enums import Mode, ReduceOp
-from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.errors import ConfigError, NotSupportedError, ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.selection import Selection, select
 from hccl_py.topology import Topology, topology_of
 from tests.recording import op_of
+from tests.selection.calls import Anything, call, registry
+from tests.selection.calls import chosen as take
 
 KIB, MIB = 1 << 10, 1 << 20
 CONFIG = Config.load({})
 DETERMINISTIC = Config.load({}, deterministic="true")
-
-
-def registry(*more: Any) -> Registry:
-    found = Registry()
-    for executor in (*EXECUTORS, *more):
-        found.add(executor, "test")
-    return found
 
 
 def chosen(
@@ -71,7 +66,7 @@ ROWS = [
     (sized("all_reduce", MIB), topo(16), CONFIG, AR_MESH + "Executor"),
     (sized("all_reduce", 64 * MIB), topo(16), DETERMINISTIC, AR_MESH + "Executor"),
     (sized("all_reduce", MIB), topo(9), CONFIG, "AllReduceComm"),
-    (sized("all_reduce", MIB), topo(9, preset="ring"), CONFIG, "AllReduceRingExecutor"),
+    (sized("all_reduce", MIB), topo(9, preset="ring"), CONFIG, "AllReduceComm"),
 ]  # fmt: skip
 
 
@@ -83,8 +78,8 @@ def test_the_tables_rows(op: OpParam, topology: Topology, config: Config, execut
     if executor in offered:
         assert selection.executor == executor
     else:
-        assert executor in selection.reasons[-1]
-        assert "is not offered here" in selection.reasons[-1]
+        said = f"HCCL would take {executor}, which is not offered here"
+        assert any(reason.startswith(said) for reason in selection.reasons)
     assert {r.executor for r in selection.rejected} | {selection.executor} == {
         cls.__name__ for cls in EXECUTORS if cls.op == op.name
     }
@@ -104,7 +99,8 @@ def test_the_article_s_choice_explains_itself() -> None:
     assert selection.reasons == ("level0 is mesh", "mode is op_base", "servers is 1")
     assert selection.algorithm == {"level0": "mesh"}
     assert selection.tag == "AllGather_hccl_world_groupringAllGatherMeshOpbaseExecutor_host"
-    assert selection.rejected[0].reason == (
+    against = {r.executor: r.reason for r in selection.rejected}
+    assert against["AllGatherComm"] == (
         "suits, but AllGatherMeshOpbaseExecutor comes first in classic-910B/1"
     )
 
@@ -119,7 +115,8 @@ def test_a_named_executor_wins_or_says_why_not() -> None:
     selection = chosen(op, topology_of(4), executor="AllGatherComm")
     assert selection.executor == "AllGatherComm"
     assert selection.hccl_executor == "AllGatherMeshOpbaseExecutor"
-    assert "the tables' choice" in selection.rejected[0].reason
+    against = {r.executor: r.reason for r in selection.rejected}
+    assert "the tables' choice" in against["AllGatherMeshOpbaseExecutor"]
     with pytest.raises(NotSupportedError, match="one server, there are 2"):
         chosen(op, topology_of(16), executor="AllGatherMeshOpbaseExecutor")
     with pytest.raises(ParameterError, match="Did you mean AllGatherComm"):
@@ -156,7 +153,7 @@ def test_nothing_suits() -> None:
         select(op, topology_of(4), CONFIG, only)
     with pytest.raises(NotSupportedError, match=r"its suits\(\) says no"):
         select(op, topology_of(4), CONFIG, only, "Never")
-    rejected = select(op, topology_of(4), CONFIG, registry(Never))[0].rejected
+    rejected = select(op, topology_of(4), CONFIG, registry(*EXECUTORS, Never))[0].rejected
     assert ("Never", "its suits() says no") in [(r.executor, r.reason) for r in rejected]
 
 
@@ -173,7 +170,7 @@ def test_a_suits_that_raises_rejects_its_executor_only() -> None:
         def orchestrate(self, op: Any, rank: Any) -> None: ...
 
     op = of_size("all_gather", KIB)
-    selection = select(op, topology_of(4), CONFIG, registry(Raises))[0]
+    selection = select(op, topology_of(4), CONFIG, registry(*EXECUTORS, Raises))[0]
     assert selection.executor == "AllGatherMeshOpbaseExecutor"
     reasons = {r.executor: r.reason for r in selection.rejected}
     assert reasons["Raises"].startswith("its suits() raised KeyError: 'rank table' (selection/")
@@ -193,10 +190,205 @@ def test_a_suits_that_answers_neither_yes_nor_no(verdict: Any) -> None:
         def orchestrate(self, op: Any, rank: Any) -> None: ...
 
     op = of_size("all_gather", KIB)
-    reasons = select(op, topology_of(4), CONFIG, registry(Vague))[0].rejected
+    reasons = select(op, topology_of(4), CONFIG, registry(*EXECUTORS, Vague))[0].rejected
     assert any("instead of True or False" in r.reason for r in reasons if r.executor == "Vague")
 
 
 def test_reduce_op_matters_for_inline() -> None:
     op = OpParam("all_reduce", MIB, op_of("all_reduce").dtype, ReduceOp.PROD)
     assert chosen(op, topology_of(2)).hccl_executor == "AllReduceMeshExecutor"
+
+
+# ---- substitutes, strictness, determinism, levels ----
+
+
+def offered(name: str, **members: Any) -> Any:
+    """Return a class that takes every call of all ops, named like one of HCCL's executors."""
+    return type(name, (Anything,), members)
+
+
+COMM = offered("AllReduceComm", algorithm="level0:NA;level1:ring|NHR|NB", op="all_reduce")
+
+
+def test_a_substitute_is_the_next_row_that_holds() -> None:
+    """Neither vector-core kernels nor the pipeline, whose row does not hold, but the loop."""
+    names = (
+        "AllReduceComm",
+        "AllReduceMeshOpbasePipelineExecutor",
+        "AllReduceMeshOpbaseLoopExecutor",
+    )
+    selection = select_from(*names, op_expansion_mode="AIV")
+    assert selection.hccl_executor == "AllReduceMeshAivExecutor"
+    assert selection.executor == "AllReduceMeshOpbaseLoopExecutor"
+    assert selection.reasons[-1] == (
+        "HCCL would take AllReduceMeshAivExecutor, which is not offered here; "
+        "AllReduceMeshOpbaseLoopExecutor is the next that suits"
+    )
+
+
+def select_from(*names: str, size: int = MIB, ranks: int = 8, **settings: Any) -> Selection:
+    classes = [offered(name, op="all_reduce", algorithm="level0:mesh") for name in names]
+    return take(of_size("all_reduce", size), topology_of(ranks), *classes, **settings)
+
+
+def test_strict_refuses_substitutes() -> None:
+    with pytest.raises(NotSupportedError, match="AllReduceMeshAivExecutor, which is not offered"):
+        select_from("AllReduceComm", op_expansion_mode="AIV", strict=True)
+    assert select_from("AllReduceMeshOpbaseLoopExecutor", strict=True).executor
+
+
+def test_strict_as_an_argument() -> None:
+    found = registry()
+    op = of_size("all_reduce", MIB)
+    config = Config.load({}, deterministic="true")
+    with pytest.raises(NotSupportedError, match="AllReduceMeshMidCountLoopExecutor"):
+        select(op, topology_of(8), config, only(found, "AllReduceComm"), strict=True)
+
+
+def only(found: Registry, *names: str) -> Registry:
+    kept = Registry()
+    kept.executors = {name: found.executors[name] for name in names}
+    return kept
+
+
+def test_a_refused_call_runs_anyway_and_says_so() -> None:
+    op = call("all_gather_v", KIB, ranks=16)
+    selection = take(op, topology_of(16), Anything)
+    assert selection.executor == "Anything"
+    assert (selection.hccl_executor, selection.result) == (None, "HCCL_E_NOT_SUPPORT")
+    assert selection.reasons == (
+        "servers is 2 (is more than 1)",
+        "HCCL refuses this call with HCCL_E_NOT_SUPPORT: AllGatherV stays within one module",
+        "Anything runs instead",
+    )
+    with pytest.raises(NotSupportedError, match="HCCL refuses all_gather_v") as caught:
+        take(op, topology_of(16), Anything, strict=True)
+    assert "Without --strict-hccl Anything runs" in caught.value.hint
+    named = take(op, topology_of(16), Anything, executor="Anything")
+    assert named.reasons[0] == "named by the caller"
+    assert "HCCL refuses this call" in named.reasons[1]
+
+
+def test_others_than_the_substitute_of_a_refused_call() -> None:
+    op = call("all_gather_v", KIB, ranks=16)
+    mesh = offered("AllGatherVMeshOpbaseExecutor", op="all_gather_v")
+    selection = take(op, topology_of(16), Anything, mesh)
+    assert selection.executor == "AllGatherVMeshOpbaseExecutor"
+    assert [r.reason for r in selection.rejected] == [
+        "suits, but no row of classic-910B/1 names it"
+    ]
+    named = take(op, topology_of(16), Anything, mesh, executor="Anything")
+    assert [r.reason for r in named.rejected] == [
+        "suits, but classic-910B/1 refuses the call before"
+    ]
+
+
+def test_determinism_avoids_sums_in_order_of_arrival() -> None:
+    names = ("AllReduceMeshOpbaseLoopExecutor", "AllReduceComm")
+    assert select_from(*names).executor == names[0]
+    selection = select_from(*names, deterministic="true")
+    assert selection.hccl_executor == "AllReduceMeshMidCountLoopExecutor"
+    assert selection.executor == "AllReduceComm"
+    alone = select_from(names[0], deterministic="true")
+    assert "though it adds in the order in which data arrives" in alone.reasons[-1]
+    two = select_from(*names, deterministic="true", ranks=2)
+    assert two.executor == names[0]
+
+
+def test_strict_determinism_prefers_rank_order() -> None:
+    names = ("AllReduceMeshOneshotLoopExecutor", "AllReduceOrderPreservedExecutor")
+    chosen_ = select_from(*names, deterministic="strict")
+    assert chosen_.executor == chosen_.hccl_executor == names[1]
+    alone = select_from(names[0], deterministic="strict")
+    assert "though it does not add in rank order" in alone.reasons[-1]
+
+
+def test_an_executor_may_say_in_which_order_it_adds() -> None:
+    loop = "AllReduceMeshOpbaseLoopExecutor"
+    arrival = offered("Eager", op="all_reduce", order="arrival")
+    ranked = offered("Ranked", op="all_reduce", order="rank")
+    op = of_size("all_reduce", MIB)
+    eager = take(op, topology_of(8), arrival, ranked, deterministic="true")
+    assert eager.executor == "Ranked"
+    strict = take(op, topology_of(8), arrival, ranked, deterministic="strict")
+    assert strict.executor == "Ranked"
+    assert "though" not in strict.reasons[-1]
+    plain = take(op, topology_of(8), offered(loop, op="all_reduce", order="fixed"))
+    assert plain.executor == loop
+
+
+def test_levels_are_hccl_s_where_the_executor_has_them() -> None:
+    op = of_size("all_reduce", MIB)
+    ring = take(op, topology_of(9), COMM)
+    assert (ring.algorithm, ring.levels) == (
+        {"level0": "NA", "level1": "ring"},
+        {"level1": "ring"},
+    )
+    flat = take(op, topology_of(9), COMM, algo="level0:null;level1:NB")
+    assert flat.levels == {"level1": "NB"}
+    assert "world_groupNBAllReduceComm" in flat.tag
+    unknown = take(op, topology_of(32), COMM, algo="level0:NA;level1:NHR_V1")
+    assert unknown.levels == {"level1": "ring"}
+    assert unknown.reasons[-1] == (
+        "AllReduceComm does not do NHR_V1 on level1, but ring, NHR, NB: ring runs"
+    )
+
+
+def test_a_row_may_force_the_algorithm_between_servers() -> None:
+    where = topology_of(servers=2, devices=8, preset="atlas-900-a3")
+    selection = take(of_size("all_reduce", KIB), where, COMM, algo="level0:NA;level1:NB")
+    assert selection.hccl_executor == "AllReduceComm"
+    assert selection.levels == {"level1": "NHR"}
+    assert "this row takes NHR on level1" in selection.reasons
+
+
+def test_what_suits_sees_has_its_levels() -> None:
+    seen = []
+
+    def suits(self: Any, op: OpParam, topology: Topology) -> bool:
+        seen.append((op.level1, op.level2))
+        return True
+
+    spy = offered(
+        "Spy", op="all_reduce", algorithm="level0:NA;level1:ring|NHR;level2:NB", suits=suits
+    )
+    take(of_size("all_reduce", MIB), topology_of(32), spy)
+    assert set(seen) == {("NHR", "NB")}
+
+
+def test_a_barrier_takes_all_reduce_s_executors() -> None:
+    op = call("barrier", 32)
+    selection = take(op, topology_of(8), COMM)
+    assert (selection.op, selection.executor) == ("barrier", "AllReduceComm")
+    assert selection.hccl_executor == "AllReduceMeshSmallCountExecutor"
+    named = take(op, topology_of(8), COMM, executor="AllReduceComm")
+    assert named.executor == "AllReduceComm"
+    with pytest.raises(ParameterError, match="Did you mean AllReduceComm"):
+        take(op, topology_of(8), COMM, executor="AllReduceCom")
+
+
+def test_settings_that_the_product_does_not_take_are_refused() -> None:
+    with pytest.raises(ConfigError, match="HCCL_OP_EXPANSION_MODE has the illegal value 'HOST'"):
+        take(
+            of_size("all_reduce", MIB),
+            topology_of(8, preset="atlas-900-a3"),
+            COMM,
+            op_expansion_mode="HOST",
+        )
+
+
+def test_ruleset_and_group_are_named() -> None:
+    for preset, ruleset in [
+        ("atlas-800-9000", "classic-910A/1"),
+        ("atlas-800t-a2", "classic-910B/1"),
+        ("atlas-900-a3", "classic-910_93/1"),
+        ("300i-duo", "classic-310P3/1"),
+    ]:
+        assert take(of_size("all_reduce", KIB), topology_of(4, preset=preset), COMM).ruleset == (
+            ruleset
+        )
+    config = Config.load({})
+    found = select(
+        of_size("all_reduce", KIB), topology_of(4), config, registry(COMM), group="tp_0"
+    )[0]
+    assert found.tag.startswith("AllReduce_tp_0ring")

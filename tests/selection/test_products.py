@@ -1,0 +1,137 @@
+"""Rows of the decision tables for products that no preset has, and for limits of products."""
+
+import pytest
+
+from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.topology import Topology, topology_of
+from tests.selection.calls import Anything, call, chosen, product, topology
+
+K, M = 1 << 10, 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("ranks", "size", "dtype", "executor"),
+    [
+        (4, 256 * K, "fp32", "AllReduceDoubling"),
+        (4, 256 * K + 4, "fp32", "AllReduceRing"),
+        (6, K, "fp32", "AllReduceRing"),
+        (2, M, "fp32", "AllReduceRing"),
+        (4, K, "int32", "AllReduceRing"),
+    ],
+)
+def test_310p3_that_is_no_duo(ranks: int, size: int, dtype: str, executor: str) -> None:
+    where = Topology(product("300i-duo", name="300i-pro"), (ranks,))
+    assert chosen(call("all_reduce", size, dtype=dtype), where).hccl_executor == executor
+    selection = chosen(call("all_to_all", K, ranks=ranks), where)
+    assert selection.hccl_executor == "RunAlltoAllVFullMesh"
+
+
+def test_other_310p() -> None:
+    where = Topology(product("300i-duo", device="310P", name="310p"), (2,))
+    names = [
+        chosen(call(op, K, ranks=2), where).hccl_executor for op in ("all_reduce", "broadcast")
+    ]
+    assert names == ["AllReduceReducePlusBcast", "BroadcastPlusBroadcast"]
+    refused = chosen(call("all_gather", K, ranks=2), where)
+    assert (refused.hccl_executor, refused.result) == (None, "HCCL_E_NOT_SUPPORT")
+    assert refused.refusal == "its selection has no all_gather on 310P"
+
+
+def test_the_950_is_not_in_the_classic_tables() -> None:
+    where = Topology(product("atlas-800t-a2", device="950", name="950"), (8,))
+    selection = chosen(call("all_reduce", K), where)
+    assert (selection.hccl_executor, selection.result) == (None, "HCCL_E_NOT_SUPPORT")
+    assert selection.ruleset == "none for 950"
+    with pytest.raises(NotSupportedError, match="HCCL_E_NOT_SUPPORT"):
+        chosen(call("all_reduce", K), where, strict=True)
+
+
+def test_seven_hccs_ports_take_the_fast_double_ring() -> None:
+    where = Topology(product("atlas-900-a3", hccs_ports=7), (8,))
+    big = 64 * M
+    names = [chosen(call(op, big), where).hccl_executor for op in ("all_reduce", "reduce_scatter")]
+    assert names == [
+        "AllReduceFastDoubleRingFor91093Executor",
+        "ReduceScatterFastDoubleRingFor91093Executor",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "device", "mode", "dtype", "executor"),
+    [
+        (2, "910B", "op_base", "fp32", "AllReduceMeshOneshotLoopExecutor"),
+        (2, "910B", "op_base", "int64", "AllReduceRingExecutor"),
+        (2, "910B", "graph", "fp32", "AllReduceRingExecutor"),
+        (2, "910A", "op_base", "fp32", "AllReduceMeshExecutor"),
+        (5, "910A", "op_base", "fp32", "AllReduceRingExecutor"),
+        (9, "910A", "op_base", "fp32", "AllReduceComm"),
+    ],
+)
+def test_pcie_cards(ranks: int, device: str, mode: str, dtype: str, executor: str) -> None:
+    cards = product("atlas-800t-a2", shape="pcie", device=device, devices_per_server=16)
+    op = call("all_reduce", M, dtype=dtype, mode=mode)
+    assert chosen(op, Topology(cards, (ranks,))).hccl_executor == executor
+
+
+def test_reduce_scatter_v_needs_links_that_reduce() -> None:
+    where = Topology(product("atlas-800t-a2", inline=frozenset()), (8,))
+    selection = chosen(call("reduce_scatter_v", K), where)
+    assert selection.refusal == "ReduceScatterV needs links that can reduce"
+
+
+@pytest.mark.parametrize("op", ["all_gather", "reduce_scatter"])
+def test_300i_duo_gathers_up_to_32(op: str) -> None:
+    duo = product("300i-duo", devices_per_server=64)
+    assert chosen(call(op, K, ranks=32), Topology(duo, (32,))).hccl_executor is not None
+    refused = chosen(call(op, K, ranks=33), Topology(duo, (33,)))
+    assert (refused.hccl_executor, refused.result) == (None, "HCCL_E_NOT_SUPPORT")
+    assert "at most 32 NPUs on 300I Duo" in refused.refusal
+    assert any("HCCL refuses this call" in reason for reason in refused.reasons)
+
+
+def test_advice_of_hccl_s_documents() -> None:
+    def says(op: str, where: Topology) -> str:
+        return "; ".join(chosen(call(op, K, ranks=where.size), where).reasons)
+
+    assert "allow 1, 2, 4 or 8 devices" in says("all_reduce", topology(1, 6, "atlas-800-9000"))
+    assert "HCCL's documents" not in says("all_reduce", topology(1, 4, "atlas-800-9000"))
+    assert "advise servers with as many devices" in says("all_reduce", topology_of(11))
+    assert "at most 3 of these at once" in says("batch_send_recv", topology(63, 8))
+    assert "at once" not in says("batch_send_recv", topology(62, 8))
+
+
+def test_halving_doubling_needs_servers() -> None:
+    flat = {"algo": "level0:null;level1:H-D_R"}
+    selection = chosen(call("all_reduce", K, ranks=16), topology(2, 8), **flat)
+    assert (selection.hccl_executor, selection.result) == (None, "HCCL_E_PARA")
+    assert "all ranks are one ring" in selection.refusal
+    with pytest.raises(ParameterError, match="with HCCL_E_PARA: level1:H-D_R needs servers"):
+        chosen(call("all_reduce", K), topology(2, 8), Anything, strict=True, **flat)
+
+
+def test_a3_refuses_strict_on_uneven_servers_only_where_the_order_counts() -> None:
+    where = Topology(product("atlas-900-a3"), (4, 3))
+    ordered = chosen(call("all_reduce", K, ranks=7), where, deterministic="strict")
+    assert ordered.refusal == "adding in rank order needs servers with as many devices"
+    whole = chosen(call("all_reduce", K, ranks=7, dtype="int32"), where, deterministic="strict")
+    assert (whole.refusal, whole.hccl_executor) == ("", "AllReduceComm")
+
+
+@pytest.mark.parametrize("op", ["all_gather_v", "reduce_scatter_v"])
+def test_v_ops_look_at_the_links_and_not_at_hccl_algo(op: str) -> None:
+    flat = chosen(call(op, K), topology(1, 8), algo="level0:null;level1:ring")
+    assert flat.refusal == ""
+    assert "mesh" in chosen(call(op, K), topology(1, 8, "ring")).refusal
+
+
+@pytest.mark.parametrize(
+    ("algo", "executor"),
+    [
+        ("level0:NA;level1:pairwise", "RunAlltoAllVFullMesh"),
+        ("level1:pairwise", "RunAlltoAllVStaged"),
+        ("level0:null;level1:pairwise", "RunAlltoAllVStaged"),
+    ],
+)
+def test_pairwise_needs_both_levels(algo: str, executor: str) -> None:
+    op = call("all_to_all", K, ranks=32)
+    assert chosen(op, topology(4, 8), algo=algo).hccl_executor == executor

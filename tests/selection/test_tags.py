@@ -1,0 +1,90 @@
+"""HCCL's newTag, op by op."""
+
+import pytest
+
+from hccl_py.topology import topology_of
+from tests.selection.calls import call, chosen, topology
+
+K = 1 << 10
+G = "hccl_world_group"
+A2, A3, A910, DUO = "atlas-800t-a2", "atlas-900-a3", "atlas-800-9000", "300i-duo"
+
+TAGS = [
+    ("all_reduce", A2, {}, f"AllReduce_{G}ringAnything_host"),
+    ("barrier", A2, {}, f"AllReduce_{G}ringAnything_host"),
+    ("all_gather", A910, {}, f"AllGather_{G}H-DAnything_host"),
+    ("all_gather_v", A2, {}, f"AllGatherV_{G}ringAnything_host"),
+    ("all_reduce", A3, {}, f"AllReduce_{G}NHRAnything_device"),
+    ("all_reduce", A3, {"mode": "graph"}, f"AllReduce_{G}_device"),
+    ("all_reduce", A2, {"mode": "graph"}, f"AllReduce_{G}_host"),
+    ("reduce_scatter", A2, {}, f"ReduceScatter_{G}ringAnything_host"),
+    ("reduce_scatter", A2, {"dtype": "int64"}, f"ReduceScatter_{G}ringAnything_no_inline_host"),
+    ("reduce_scatter", A910, {}, f"ReduceScatter_{G}H-DAnything_no_inline_host"),
+    ("reduce_scatter_v", A2, {}, f"ReduceScatterV_{G}ringAnything_host"),
+    ("reduce_scatter_v", A910, {"dtype": "fp16"}, f"ReduceScatterV_{G}ringAnything_no_inline_host"),
+    ("all_reduce", A2, {"dtype": "int64"}, f"AllReduce_{G}ringAnything_host"),
+    ("broadcast", A2, {"root": 0}, f"Broadcast_{G}_1_host"),
+    ("broadcast", A2, {"root": 8}, f"Broadcast_{G}_1_host"),
+    ("broadcast", A3, {}, f"Broadcast_{G}NHRAnything_device"),
+    ("broadcast", A2, {"mode": "graph"}, f"Broadcast_{G}_host"),
+    ("reduce", A2, {"root": 15}, f"Reduce_{G}_1H-DAnything_host"),
+    ("reduce", A3, {}, f"Reduce_{G}ringAnything_device"),
+    ("scatter", A2, {}, f"Scatter_{G}Anything_host"),
+    ("all_to_all", A2, {}, f"AlltoAll_{G}AnythingZCopy_host"),
+    ("all_to_all_v", A2, {}, f"AlltoAllV_{G}AnythingZCopy_host"),
+    ("all_to_all_vc", A3, {}, f"AlltoAllVC_{G}AnythingZCopy_device"),
+    ("all_to_all", A2, {"mode": "graph"}, f"AlltoAll_{G}"),
+    ("send_recv", A2, {"pairs": ((3, 5),)}, f"worldCommSendRecv_3_5_{G}Anything_host"),
+    ("send_recv", A2, {"pairs": ((3, 5),), "mode": "graph"}, f"worldCommSendRecv_3_5_{G}_host"),
+    ("batch_send_recv", A2, {}, f"worldBatchSendRecv_{G}_host"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "preset", "more", "tag"), TAGS)
+def test_on_two_servers(op: str, preset: str, more: dict[str, object], tag: str) -> None:
+    where = topology(2, 8, preset)
+    assert chosen(call(op, K, ranks=16, **more), where).tag == tag  # type: ignore[arg-type]
+
+
+def test_300i_duo_names_no_algorithm() -> None:
+    where = topology_of(4, preset=DUO)
+    assert chosen(call("all_reduce", K), where).tag == f"AllReduce_{G}Anything_host"
+    assert chosen(call("broadcast", K), where).tag == f"Broadcast_{G}Anything_host"
+
+
+@pytest.mark.parametrize("op", ["all_reduce", "broadcast", "all_to_all", "send_recv"])
+def test_one_rank_needs_none(op: str) -> None:
+    assert chosen(call(op, K, ranks=1), topology_of(1)).tag == ""
+
+
+def test_the_root_s_server_decides_about_links_of_halving_doubling() -> None:
+    """Of 6 servers the first 4 are folded into 2: of those, even ones stay."""
+    where = topology(6, 2)
+    suffixes = [
+        chosen(call("broadcast", K, root=2 * server), where).tag.removesuffix("_host")[-1]
+        for server in range(6)
+    ]
+    assert suffixes == ["1", "0", "1", "0", "1", "1"]
+
+
+def test_all_to_all_s_copies_depend_on_what_fits_the_buffers() -> None:
+    where = topology(2, 8)
+    fits, more = call("all_to_all", 64 << 10), call("all_to_all", (64 << 10) + 4)
+    assert "ZCopy" in chosen(fits, where, buffsize_mb=1).tag
+    assert "BCopy" in chosen(more, where, buffsize_mb=1).tag
+    uneven = [[0] * 16 for _ in range(16)]
+    uneven[3][7] = (1 << 18) + 1
+    matrix = tuple(map(tuple, uneven))
+    op = call("all_to_all_vc", K, ranks=16, matrix=matrix)
+    assert "BCopy" in chosen(op, where, buffsize_mb=1).tag
+    assert "ZCopy" in chosen(op, where, buffsize_mb=2).tag
+
+
+def test_pairs_have_tags_of_their_own() -> None:
+    where = topology(1, 8)
+    ring = chosen(call("send_recv", K), where).tag
+    swap = chosen(call("send_recv", K, pairs=((0, 1), (1, 0))), where).tag
+    back = chosen(call("send_recv", K, pairs=((1, 0), (0, 1))), where).tag
+    assert len({ring, swap, back}) == 3
+    assert swap.startswith("worldCommSendRecv_2_pairs_")
+    assert len(chosen(call("send_recv", K), topology(512, 8)).tag) <= 255
