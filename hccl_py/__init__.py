@@ -13,10 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hccl_py.communicator import Communicator, Plan, Result
+    from hccl_py.communicator import Communicator, Result
     from hccl_py.enums import DataType, Mode, ReduceOp
     from hccl_py.errors import HcclError, HcclResult
+    from hccl_py.groups import ParallelGroups, parallel_groups
     from hccl_py.op_param import OpParam
+    from hccl_py.planning import Plan
     from hccl_py.platforms import Adversary, Schedule
     from hccl_py.program.program import Program
     from hccl_py.selection import Selection
@@ -33,13 +35,15 @@ _HOMES = {
     "HcclResult": "hccl_py.errors",
     "Mode": "hccl_py.enums",
     "OpParam": "hccl_py.op_param",
-    "Plan": "hccl_py.communicator",
+    "ParallelGroups": "hccl_py.groups",
+    "Plan": "hccl_py.planning",
     "Program": "hccl_py.program.program",
     "ReduceOp": "hccl_py.enums",
     "Result": "hccl_py.communicator",
     "Schedule": "hccl_py.platforms",
     "Selection": "hccl_py.selection",
     "Topology": "hccl_py.topology",
+    "parallel_groups": "hccl_py.groups",
     "topology_of": "hccl_py.topology",
 }
 
@@ -51,6 +55,7 @@ __all__ = [
     "HcclResult",
     "Mode",
     "OpParam",
+    "ParallelGroups",
     "Plan",
     "Program",
     "ReduceOp",
@@ -58,6 +63,7 @@ __all__ = [
     "Schedule",
     "Selection",
     "Topology",
+    "parallel_groups",
     "topology_of",
     "verify",
 ]

@@ -7,57 +7,48 @@ execution.
 from __future__ import annotations
 
 import threading
-import warnings
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
 import numpy.typing as npt
 
-from hccl_py.arrays import Arrays, prepare
+from hccl_py import collectives
+from hccl_py.arrays import Array, Arrays, Data, Output, place
+from hccl_py.collectives import Inputs, Ranks, averaged, check_average, index_of, reduction
 from hccl_py.config import Config
-from hccl_py.discovery import Registered, find_platform, installed_executors
+from hccl_py.discovery import Registered, Registry, find_platform, installed_executors
 from hccl_py.enums import Mode, ReduceOp
 from hccl_py.errors import ParameterError
 from hccl_py.executor import Executor
+from hccl_py.groups import check_name, members_of, members_of_colors
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
-from hccl_py.orchestration.record import record
-from hccl_py.platforms import Schedule, Session
+from hccl_py.planning import BatchingWarning, Plan, Planner, idle
+from hccl_py.planning import ExecutorChoice as Choice
+from hccl_py.platforms import Platform, Schedule, Session
 from hccl_py.program.program import Program
-from hccl_py.selection import Selection, select
+from hccl_py.selection import Selection
+from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import DEFAULT_PRESET
 
 __all__ = ["BatchingWarning", "Communicator", "Plan", "Result"]
 
-Array = npt.NDArray[Any]
-ExecutorChoice = str | Executor | type[Executor] | None
-
-CACHED_PLANS = 128
-"""Plans that a communicator keeps; the least recently used goes first."""
-
-
-class BatchingWarning(UserWarning):
-    """An executor's code makes ranks fall into very many batches, so that recording is slow."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a call will do: the selection and the recorded program."""
-
-    op: OpParam
-    selection: Selection
-    program: Program
+Outputs = Sequence[Array | None] | None
+Reduce = str | ReduceOp
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a call did; `outputs` has one array per local rank."""
+    """What a call did; `outputs` has one array per local rank, None where a rank has no output.
 
-    outputs: list[Array]
+    Where a count of 0 left nothing to do, the selection names no executor and the program has no
+    task.
+    """
+
+    outputs: list[Output]
     selection: Selection
     program: Program
 
@@ -66,12 +57,17 @@ class Communicator:
     """A communication domain of N ranks.
 
     `Communicator(ranks=4)` is one Atlas 800T A2 server with four of its NPUs, emulated on CPU. Give
-    `servers` and `devices` for larger ones, a preset's name or a `Topology` as `topology`. Settings
-    that are None come from HCCL's environment variables. `schedule` asks the emulated platform for
-    one interleaving of the asynchronous streams; without it the platform takes the fastest order.
-    `executors` adds classes that no installed package brings.
+    `servers`, `devices` and `superpods` for larger ones, a preset's name or a `Topology` as
+    `topology`. Settings that are None come from HCCL's environment variables. `strict` raises where
+    HCCL would refuse a call or take an executor that is not offered. `schedule` asks the emulated
+    platform for one interleaving of the asynchronous streams; without it the platform takes the
+    fastest order. `executors` adds classes that no installed package brings.
 
     The ops of a communicator share its buffers: calls from several threads run one after another.
+    Different communicators, also of the same ranks, have nothing in common.
+
+    Every collective takes `inputs`, one array per local rank, and gives one output per local rank:
+    new arrays, or those in `out`. `executor` names the executor that runs it, or is one.
     """
 
     def __init__(
@@ -80,17 +76,23 @@ class Communicator:
         *,
         servers: int | None = None,
         devices: int | None = None,
+        superpods: int | None = None,
         topology: str | Topology = DEFAULT_PRESET,
         platform: str = "emulated",
         mode: str | Mode | None = None,
         buffsize_mb: int | None = None,
         algo: str | None = None,
         deterministic: str | None = None,
+        strict: bool | None = None,
         schedule: Schedule | None = None,
         executors: Sequence[Executor | type[Executor]] = (),
     ) -> None:
-        self.config = Config.load(
-            mode=mode, buffsize_mb=buffsize_mb, algo=algo, deterministic=deterministic
+        config = Config.load(
+            mode=mode,
+            buffsize_mb=buffsize_mb,
+            algo=algo,
+            deterministic=deterministic,
+            strict=strict,
         )
         if schedule is not None and not isinstance(schedule, Schedule):
             raise ParameterError(
@@ -100,22 +102,43 @@ class Communicator:
             raise ParameterError(
                 f"topology is {topology!r}.", "Give a preset's name or a Topology."
             )
+        sizes = {"ranks": ranks, "servers": servers, "devices": devices, "superpods": superpods}
         if isinstance(topology, str):
-            topology = topology_of(ranks, servers=servers, devices=devices, preset=topology)
-        elif (ranks, servers, devices) != (None, None, None):
+            whole = {k: None if n is None else index_of(n, k) for k, n in sizes.items()}
+            topology = topology_of(**whole, preset=topology)
+        elif any(n is not None for n in sizes.values()):
             raise ParameterError(
                 "A Topology already says how many ranks there are.",
-                "Leave ranks, servers and devices out.",
+                "Leave ranks, servers, devices and superpods out.",
             )
-        self.topology = topology
-        self.registry = installed_executors().copy()
+        if not isinstance(platform, str):
+            raise ParameterError(f"platform is {platform!r}.", "Give the name of a platform.")
+        if not isinstance(executors, (list, tuple)):
+            raise ParameterError(
+                f"executors is {executors!r}.", "Give a list of executors, if only of one."
+            )
+        registry = installed_executors().copy()
         for executor in executors:
-            self.registry.add(executor, "this communicator")
-        self._platform = find_platform(platform)
-        self._schedule = schedule
+            registry.add(executor, "this communicator")
+        self._set_up(topology, config, registry, find_platform(platform), schedule, GROUP_NAME)
+
+    def _set_up(
+        self,
+        topology: Topology,
+        config: Config,
+        registry: Registry,
+        platform: Platform,
+        schedule: Schedule | None,
+        name: str,
+        ranks: Sequence[int] | None = None,
+    ) -> None:
+        self.topology, self.config, self.registry, self.name = topology, config, registry, name
+        self.ranks = tuple(range(topology.size)) if ranks is None else tuple(ranks)
+        self._platform, self._schedule = platform, schedule
+        self._planner = Planner(topology, config, registry, name)
         self._session: Session | None = None
-        self._plans: OrderedDict[tuple[object, ...], tuple[Plan, ExecutorChoice]] = OrderedDict()
         self._lock = threading.RLock()
+        self._groups = 0
         self._is_closed = False
 
     @property
@@ -134,78 +157,278 @@ class Communicator:
         """What this platform's run times are: `wall` or `model`."""
         return self._platform.clock
 
-    def all_gather(
-        self,
-        inputs: Sequence[npt.ArrayLike],
-        *,
-        out: Sequence[Array] | None = None,
-        executor: ExecutorChoice = None,
-    ) -> Result:
-        """Give every rank the inputs of all ranks, joined along the first axis in rank order.
-
-        `inputs` holds one array per local rank, all of one shape and data type; `out` takes the
-        results.
-        """
-        return self._call("all_gather", None, inputs, out, executor)
+    # ---- collectives ----
 
     def all_reduce(
         self,
-        inputs: Sequence[npt.ArrayLike],
-        op: str | ReduceOp = ReduceOp.SUM,
+        inputs: Inputs,
+        op: Reduce = ReduceOp.SUM,
         *,
-        out: Sequence[Array] | None = None,
-        executor: ExecutorChoice = None,
+        out: Outputs = None,
+        executor: Choice = None,
     ) -> Result:
-        """Give every rank the reduction of all inputs: `sum`, `prod`, `max` or `min`.
+        """Give every rank the reduction of all inputs: `sum`, `prod`, `max`, `min`, or `avg`.
 
-        `inputs` holds one array per local rank, all of one shape and data type; `out` takes the
-        results and may be the same arrays.
+        All inputs have one shape and data type. `out` may be the same arrays. `avg` is a sum,
+        divided by the number of ranks after it, of floats only; HCCL has none.
+        """
+        reduce, average = reduction(op)
+        data = collectives.same("all_reduce", inputs, self._members, reduce=reduce)
+        return self._run(data, out, executor, average)
+
+    def all_gather(self, inputs: Inputs, *, out: Outputs = None, executor: Choice = None) -> Result:
+        """Give every rank the inputs of all ranks, joined along the first axis in rank order.
+
+        All inputs have one shape and data type. They may lie at the beginning of their outputs, or
+        each in its rank's slot.
+        """
+        return self._run(collectives.same("all_gather", inputs, self._members), out, executor)
+
+    def all_gather_v(
+        self,
+        inputs: Inputs,
+        counts: npt.ArrayLike | None = None,
+        *,
+        displs: npt.ArrayLike | None = None,
+        out: Outputs = None,
+        executor: Choice = None,
+    ) -> Result:
+        """Give every rank all inputs, which may differ along the first axis and be None.
+
+        `counts` has the rows of each rank; without it the inputs tell. `displs` says in which row
+        of the outputs each begins, by default packed in rank order; rows between are 0, or stay as
+        they are in `out`.
+        """
+        data = collectives.blocks("all_gather_v", inputs, self._members, counts, displs, out=out)
+        return self._run(data, out, executor)
+
+    def reduce_scatter(
+        self,
+        inputs: Inputs,
+        op: Reduce = ReduceOp.SUM,
+        *,
+        out: Outputs = None,
+        executor: Choice = None,
+    ) -> Result:
+        """Give every rank its part of the reduction of all inputs, cut along the first axis.
+
+        The ops are those of `all_reduce`. An output may lie at the beginning of its input, or all
+        in their ranks' parts.
+        """
+        reduce, average = reduction(op)
+        data = collectives.same("reduce_scatter", inputs, self._members, reduce=reduce)
+        return self._run(data, out, executor, average)
+
+    def reduce_scatter_v(
+        self,
+        inputs: Inputs,
+        counts: npt.ArrayLike,
+        op: Reduce = ReduceOp.SUM,
+        *,
+        displs: npt.ArrayLike | None = None,
+        out: Outputs = None,
+        executor: Choice = None,
+    ) -> Result:
+        """Give rank r its `counts[r]` rows of the reduction of all inputs: `sum`, `max` or `min`.
+
+        They begin at row `displs[r]` of the inputs, by default packed in rank order.
         """
         reduce = op if isinstance(op, ReduceOp) else ReduceOp.parse(op)
-        return self._call("all_reduce", reduce, inputs, out, executor)
+        data = collectives.blocks(
+            "reduce_scatter_v", inputs, self._members, counts, displs, reduce=reduce
+        )
+        return self._run(data, out, executor)
 
-    def plan(self, op: OpParam, executor: ExecutorChoice = None) -> Plan:
+    def broadcast(
+        self, inputs: Inputs, root: int = 0, *, out: Outputs = None, executor: Choice = None
+    ) -> Result:
+        """Give every rank the root's input; the others' may be None.
+
+        HCCL broadcasts in place: give the same arrays as `inputs` and `out`.
+        """
+        data = collectives.from_root("broadcast", inputs, self._members, root, out)
+        return self._run(data, out, executor)
+
+    def reduce(
+        self,
+        inputs: Inputs,
+        root: int = 0,
+        op: Reduce = ReduceOp.SUM,
+        *,
+        out: Outputs = None,
+        executor: Choice = None,
+    ) -> Result:
+        """Give the root the reduction of all inputs; the ops are those of `all_reduce`.
+
+        The others' outputs are None. `out` may have None there too; what an array there holds
+        afterwards is open, as in HCCL.
+        """
+        reduce, average = reduction(op)
+        data = collectives.same("reduce", inputs, self._members, reduce=reduce, root=root)
+        return self._run(data, out, executor, average)
+
+    def scatter(
+        self, inputs: Inputs, root: int = 0, *, out: Outputs = None, executor: Choice = None
+    ) -> Result:
+        """Give every rank its part of the root's input, cut along the first axis.
+
+        The others' inputs may be None; they are not looked at.
+        """
+        data = collectives.from_root("scatter", inputs, self._members, root, out)
+        return self._run(data, out, executor)
+
+    def gather(
+        self, inputs: Inputs, root: int = 0, *, out: Outputs = None, executor: Choice = None
+    ) -> Result:
+        """Give the root all inputs, joined along the first axis in rank order.
+
+        The others' outputs are None, in `out` too.
+        """
+        data = collectives.same("gather", inputs, self._members, root=root)
+        return self._run(data, out, executor)
+
+    def all_to_all(self, inputs: Inputs, *, out: Outputs = None, executor: Choice = None) -> Result:
+        """Give rank r part r of every input, in rank order; inputs are cut along the first axis."""
+        return self._run(collectives.same("all_to_all", inputs, self._members), out, executor)
+
+    def all_to_all_v(
+        self,
+        inputs: Sequence[Any],
+        counts: npt.ArrayLike | None = None,
+        *,
+        send_displs: npt.ArrayLike | None = None,
+        recv_displs: npt.ArrayLike | None = None,
+        out: Outputs = None,
+        executor: Choice = None,
+    ) -> Result:
+        """Send `counts[i][j]` rows from every rank i to every rank j.
+
+        What a rank sends and what it receives is packed in rank order, or begins in the rows that
+        `send_displs[i][j]` and `recv_displs[j][i]` say. Without counts every input is a list of
+        arrays, one for each receiver.
+        """
+        data = collectives.exchange(
+            "all_to_all_v", inputs, self._members, counts, send_displs, recv_displs, out=out
+        )
+        return self._run(data, out, executor)
+
+    def all_to_all_vc(
+        self, inputs: Inputs, matrix: npt.ArrayLike, *, out: Outputs = None, executor: Choice = None
+    ) -> Result:
+        """Send `matrix[i][j]` rows from every rank i to every rank j, packed in rank order."""
+        data = collectives.exchange("all_to_all_vc", inputs, self._members, matrix, out=out)
+        return self._run(data, out, executor)
+
+    def send_recv(
+        self,
+        inputs: Inputs,
+        pairs: Sequence[Sequence[int]] | None = None,
+        *,
+        out: Outputs = None,
+        executor: Choice = None,
+    ) -> Result:
+        """Send the input of `src` to `dst` for all `pairs` (src, dst); by default every rank r
+        sends to (r + 1) mod N.
+
+        HCCL's Send at one rank, Recv at the other. All messages have one shape. Ranks that send
+        nothing have None as input, those that receive nothing as output.
+        """
+        data = collectives.ring(inputs, self._members, pairs, out)
+        return self._run(data, out, executor)
+
+    def batch_send_recv(
+        self,
+        inputs: Sequence[Any],
+        pairs: Sequence[Sequence[int]],
+        *,
+        out: Outputs = None,
+        executor: Choice = None,
+    ) -> Result:
+        """Send any messages at once, also several between two ranks, and to oneself.
+
+        With `pairs` (src, dst, rows), what a rank sends lies packed in its input, in the order of
+        the list; with (src, dst), its input is a list with one array for each message. What a rank
+        receives lies packed in its output, in the order of the list; None where that is nothing.
+        """
+        data = collectives.batch(inputs, self._members, pairs, out)
+        return self._run(data, out, executor)
+
+    def barrier(self, *, executor: Choice = None) -> Result:
+        """Let nobody go on before everybody has come; there are no outputs.
+
+        HCCL's all-reduce of 8 elements on internal memory, with all-reduce's executors and tag.
+        """
+        done = self._run(collectives.barrier(self._members), None, executor)
+        return Result([], done.selection, done.program)
+
+    # ---- groups ----
+
+    def create_group(
+        self,
+        ranks: Sequence[int],
+        *,
+        name: str | None = None,
+        buffsize_mb: int | None = None,
+        deterministic: str | None = None,
+    ) -> Communicator:
+        """Return a communicator of some of these ranks, numbered from 0 in the order given.
+
+        Its `ranks` has their numbers here. It is HCCL's sub-communicator: it has buffers, resources
+        and plans of its own, and lives on when this one is closed. `name` is what tags carry. What
+        is None is as here.
+        """
+        members = members_of(ranks, self.size)
+        with self._lock:
+            self._check_open()
+            self._groups += 1
+            name = f"{self.name}_{self._groups}" if name is None else check_name(name)
+        settings = {"buffsize_mb": buffsize_mb, "deterministic": deterministic}
+        given = {key: value for key, value in settings.items() if value is not None}
+        config = Config.load({}, **(self.config.model_dump() | given))
+        group = object.__new__(Communicator)
+        group._set_up(
+            self.topology.subset(members),
+            config,
+            self.registry,
+            self._platform,
+            self._schedule,
+            name,
+            members,
+        )
+        return group
+
+    def split(
+        self, colors: Sequence[Hashable], keys: Sequence[int] | None = None
+    ) -> dict[Hashable, Communicator]:
+        """Return one group for every colour, in the order of their first ranks.
+
+        `colors` and `keys` have an entry for each rank. The ranks of a colour are ordered by key,
+        then by number; those with the colour None are in no group.
+        """
+        found = members_of_colors(colors, keys, self.size)
+        return {color: self.create_group(ranks) for color, ranks in found.items()}
+
+    # ---- planning and running ----
+
+    def plan(self, op: OpParam, executor: Choice = None) -> Plan:
         """Select and record without running; plans are cached by tag and parameters."""
         with self._lock:
-            return self._plan(op, executor)
+            return self._planner.plan(op, executor)
 
-    def _plan(self, op: OpParam, executor: ExecutorChoice) -> Plan:
-        key = (op, executor if isinstance(executor, str) or executor is None else id(executor))
-        if key in self._plans:
-            self._plans.move_to_end(key)
-            return self._plans[key][0]
-        operator = make_operator(op.name)
-        selection, chosen = self.select(op, executor)
-        program = record(chosen.executor, op, self.topology, operator, self.config.ccl_bytes)
-        if program.batching_hint:
-            warnings.warn(program.batching_hint, BatchingWarning, stacklevel=4)
-        plan = Plan(op, selection, program)
-        self._plans[key] = (plan, executor)  # kept: the key is the executor's id
-        if len(self._plans) > CACHED_PLANS:
-            self._plans.popitem(last=False)
-        return plan
-
-    def select(self, op: OpParam, executor: ExecutorChoice = None) -> tuple[Selection, Registered]:
+    def select(self, op: OpParam, executor: Choice = None) -> tuple[Selection, Registered]:
         """Check the call's legality and choose its executor."""
-        make_operator(op.name).check(op, self.topology)
-        registry, name = self.registry, executor
-        if name is not None and not isinstance(name, str):
-            registry = registry.copy()
-            wanted = name.__name__ if isinstance(name, type) else type(name).__name__
-            registry.executors.pop(wanted, None)
-            name = registry.add(executor, "the caller").name
-        return select(op, self.topology, self.config, registry, name)
+        return self._planner.select(op, executor)
 
     def expect(self, plan: Plan, runs: int) -> None:
         """Announce how often a plan will run, so that its first run may prepare for that."""
-        if plan.op.count == 0:
+        if plan.op.extent == 0:
             return
         with self._lock:
             self._allocated(plan).expect(plan.selection.tag, plan.program, runs)
 
     def run_plan(self, plan: Plan, arrays: Arrays) -> None:
         """Run a plan on prepared arrays."""
-        if plan.op.count == 0:
+        if plan.op.extent == 0:
             return
         with self._lock:
             session = self._allocated(plan)
@@ -215,7 +438,7 @@ class Communicator:
         """Release everything that the communicator holds; it cannot run afterwards."""
         with self._lock:
             self._is_closed = True
-            self._plans.clear()
+            self._planner.clear()
             if self._session is not None:
                 self._session.close()
                 self._session = None
@@ -234,20 +457,31 @@ class Communicator:
     def __repr__(self) -> str:
         return f"Communicator({self.topology.description}, {self._platform.name})"
 
-    def _call(
-        self,
-        name: str,
-        reduce: ReduceOp | None,
-        inputs: Sequence[npt.ArrayLike],
-        out: Sequence[Array] | None,
-        executor: ExecutorChoice,
-    ) -> Result:
-        local = self.local_ranks
-        arrays = prepare(make_operator(name), inputs, out, local, self.size)
-        op = OpParam(name, arrays.count, arrays.dtype, reduce, mode=self.config.mode)
-        plan = self.plan(replace(op, in_place=arrays.in_place), executor)
+    @property
+    def _members(self) -> Ranks:
+        return Ranks(self.topology, self.local_ranks)
+
+    def _run(self, data: Data, out: Outputs, executor: Choice, average: bool = False) -> Result:
+        """Run a call that is laid out, unless it has no data: HCCL looks at nothing else first."""
+        operator, local = make_operator(data.op.name), self.local_ranks
+        op = replace(data.op, mode=self.config.mode)
+        if idle(op):
+            plan = self._planner.nothing(op)
+            arrays = place(operator, replace(data, op=plan.op), out, self.topology, local)
+            return Result(arrays.finish(), plan.selection, plan.program)
+        operator.check(op, self.topology)
+        if average:
+            check_average(op)
+        arrays = place(operator, replace(data, op=op), out, self.topology, local)
+        plan = self.plan(arrays.op, executor)
         self.run_plan(plan, arrays)
-        return Result(arrays.finish(), plan.selection, plan.program)
+        results = arrays.finish()
+        if average:
+            averaged(
+                [a for a, rank in zip(results, local, strict=True) if rank not in data.open],
+                self.size,
+            )
+        return Result(results, plan.selection, plan.program)
 
     def _allocated(self, plan: Plan) -> Session:
         """Return the session, holding what the plan's program declares."""
@@ -256,10 +490,13 @@ class Communicator:
         return session
 
     def _open_session(self) -> Session:
-        if self._is_closed:
-            raise ParameterError("The communicator is closed.", "Make a new one.")
+        self._check_open()
         if self._session is None:
             self._session = self._platform.open(
                 self.topology, self.config.ccl_bytes, self._schedule
             )
         return self._session
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ParameterError("The communicator is closed.", "Make a new one.")

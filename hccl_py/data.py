@@ -19,9 +19,17 @@ import numpy.typing as npt
 
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.op_param import OpParam
-from hccl_py.operators import Operator
+from hccl_py.operators import Operator, make_operator
 
-__all__ = ["Array", "WrongElement", "expected_outputs", "first_wrong", "inputs_of", "poison"]
+__all__ = [
+    "Array",
+    "WrongElement",
+    "expected_outputs",
+    "first_wrong",
+    "inputs_of",
+    "inputs_of_sizes",
+    "poison",
+]
 
 Array = npt.NDArray[Any]
 
@@ -49,15 +57,28 @@ class WrongElement:
 
 def inputs_of(op: OpParam, ranks: int) -> list[Array]:
     """Return one input per rank."""
+    sizes = make_operator(op.name).user_bytes(op, ranks)[0] // op.unit
+    return inputs_of_sizes(op, sizes.tolist())
+
+
+def inputs_of_sizes(op: OpParam, sizes: Sequence[int]) -> list[Array]:
+    """Return one input per rank, of so many elements each."""
+    ranks = len(sizes)
     make = _factors if op.reduce is ReduceOp.PROD else _summands
-    size = min(op.count, PERIOD)
-    values = [make(op, rank, ranks, size).astype(op.dtype.numpy) for rank in range(ranks)]
-    return [np.resize(array, op.count) for array in values]
+    values = [
+        make(op, rank, ranks, min(size, PERIOD)).astype(op.dtype.numpy)
+        for rank, size in enumerate(sizes)
+    ]
+    return [np.resize(array, size) for array, size in zip(values, sizes, strict=True)]
 
 
-def expected_outputs(operator: Operator, op: OpParam, inputs: Sequence[Array]) -> list[Array]:
-    """Return every rank's right output in the op's data type; ranks may share an array."""
-    known: dict[int, Array] = {}
+def expected_outputs(
+    operator: Operator, op: OpParam, inputs: Sequence[Array]
+) -> list[Array | None]:
+    """Return every rank's right output in the op's data type, None where it is open; ranks may
+    share an array.
+    """
+    known: dict[int, Array | None] = {id(None): None}
     right = operator.expected(op, inputs)
     for array in right:
         if id(array) not in known:
@@ -65,17 +86,20 @@ def expected_outputs(operator: Operator, op: OpParam, inputs: Sequence[Array]) -
     return [known[id(array)] for array in right]
 
 
-def poison(outputs: Sequence[Array], expected: Sequence[Array]) -> None:
+def poison(outputs: Sequence[Array], expected: Sequence[Array | None]) -> None:
     """Make every element wrong, so that what a run does not write is found."""
     for output, right in zip(outputs, expected, strict=True):
-        np.invert(right.view(np.uint8), out=output.view(np.uint8))
+        if right is not None:
+            np.invert(right.view(np.uint8), out=output.view(np.uint8))
 
 
 def first_wrong(
-    outputs: Sequence[Array], expected: Sequence[Array], ranks: Sequence[int]
+    outputs: Sequence[Array], expected: Sequence[Array | None], ranks: Sequence[int]
 ) -> WrongElement | None:
     """Compare bit for bit; None where everything is right."""
     for rank, output, right in zip(ranks, outputs, expected, strict=True):
+        if right is None:
+            continue
         differ = output.view(np.uint8) != right.view(np.uint8)
         if differ.any():
             index = int(differ.argmax()) // output.itemsize

@@ -5,14 +5,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hccl_py.arrays import Arrays, prepare
-from hccl_py.errors import HcclError, ParameterError
+from hccl_py.arrays import Arrays, MissingArrayError, flat_arrays, place
+from hccl_py.collectives import Ranks, same
+from hccl_py.enums import DataType, ReduceOp
+from hccl_py.errors import HcclError, HcclResult, ParameterError
+from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
+from hccl_py.topology import topology_of
 
 
-def prepared(name: str, inputs: Any, out: Any = None) -> Arrays:
-    ranks = range(len(inputs))
-    return prepare(make_operator(name), inputs, out, ranks, len(ranks))
+def prepared(name: str, inputs: Any, out: Any = None, ranks: int | None = None) -> Arrays:
+    """Bring arrays of an op whose ranks have the same amount into a platform's form."""
+    local = range(len(inputs)) if ranks is None else range(ranks)
+    topology = topology_of(len(local), preset="mesh")
+    data = same(name, inputs, Ranks(topology, local), reduce=ReduceOp.SUM)
+    return place(make_operator(name), data, out, topology, local)
 
 
 @pytest.mark.parametrize(
@@ -25,20 +32,23 @@ def prepared(name: str, inputs: Any, out: Any = None) -> Arrays:
         ("all_gather", (5,), (15,)),
         ("all_gather", (2, 3), (6, 3)),
         ("all_gather", (0,), (0,)),
+        ("reduce_scatter", (6, 2), (2, 2)),
+        ("all_to_all", (3, 4), (3, 4)),
     ],
 )
 def test_shapes_are_what_numpy_users_expect(name: str, shape: Any, wanted: Any) -> None:
     arrays = prepared(name, [np.zeros(shape, np.float32)] * 3)
-    assert [r.shape for r in arrays.results] == [wanted] * 3
+    assert [r.shape for r in arrays.results if r is not None] == [wanted] * 3
     assert all(a.ndim == 1 and a.flags.c_contiguous for a in arrays.inputs + arrays.outputs)
-    assert arrays.count == int(np.prod(shape))
+    parts = 3 if name in ("reduce_scatter", "all_to_all") else 1
+    assert arrays.op.count * parts == int(np.prod(shape))
 
 
 def test_lists_and_views_are_taken() -> None:
     wide = np.arange(12, dtype=np.int32).reshape(3, 4)
     arrays = prepared("all_reduce", [wide.T, wide.T])
     assert arrays.inputs[0].tolist() == wide.T.reshape(-1).tolist()
-    assert prepared("all_reduce", [[1, 2], [3, 4]]).count == 2
+    assert prepared("all_reduce", [[1, 2], [3, 4]]).op.count == 2
 
 
 def test_outputs_that_are_not_contiguous_are_written_at_the_end() -> None:
@@ -53,23 +63,45 @@ def test_outputs_that_are_not_contiguous_are_written_at_the_end() -> None:
 
 def test_in_place_is_recognised() -> None:
     data = [np.ones(4, np.float32) for _ in range(2)]
-    assert prepared("all_reduce", data, data).in_place
+    assert prepared("all_reduce", data, data).op.in_place
     apart = prepared("all_reduce", data, [np.ones(4, np.float32) for _ in range(2)])
-    assert not apart.in_place
+    assert not apart.op.in_place
     out = [np.ones(8, np.float32) for _ in range(2)]
     arrays = prepared("all_gather", [o[4 * r : 4 * r + 4] for r, o in enumerate(out)], out)
-    assert arrays.in_place
+    assert arrays.op.in_place
     assert np.shares_memory(arrays.inputs[1], out[1])
+
+
+def test_reduce_scatter_in_place_is_recognised() -> None:
+    data = [np.ones(8, np.float32) for _ in range(2)]
+    assert prepared("reduce_scatter", data, [d[:4] for d in data]).op.in_place
+    assert prepared("reduce_scatter", data, [data[0][:4], data[1][4:]]).op.in_place
+    swapped = prepared("reduce_scatter", data, [data[0][4:], data[1][:4]])
+    assert not swapped.op.in_place
+    assert not np.shares_memory(swapped.inputs[0], data[0])
+
+
+def test_another_rank_s_slot_is_not_in_place() -> None:
+    out = [np.arange(8, dtype=np.float32) for _ in range(2)]
+    arrays = prepared("all_gather", [out[0][4:], out[1][:4]], out)
+    assert not arrays.op.in_place
+    assert arrays.inputs[0].tolist() == [4, 5, 6, 7]
+
+
+def test_ops_that_cannot_work_in_place_refuse_shared_memory() -> None:
+    data = [np.ones(4, np.float32) for _ in range(2)]
+    with pytest.raises(ParameterError, match="all_to_all cannot work in place: rank 0's output"):
+        prepared("all_to_all", data, data)
 
 
 def test_awkward_overlaps_are_copied_first() -> None:
     out = [np.arange(8, dtype=np.float32) for _ in range(2)]
     arrays = prepared("all_gather", [o[1:5] for o in out], out)
-    assert not arrays.in_place
+    assert not arrays.op.in_place
     assert not np.shares_memory(arrays.inputs[0], out[0])
     assert arrays.inputs[0].tolist() == [1, 2, 3, 4]
     mixed = prepared("all_reduce", [out[0][:4], np.ones(4, np.float32)], [out[0][:4], out[1][:4]])
-    assert not mixed.in_place
+    assert not mixed.op.in_place
     assert not np.shares_memory(mixed.inputs[0], out[0])
 
 
@@ -118,6 +150,27 @@ def test_an_overlap_behind_a_longer_own_array_is_refused() -> None:
 
 def test_the_number_of_inputs() -> None:
     with pytest.raises(ParameterError, match="got 1 inputs for 2 ranks"):
-        prepare(make_operator("all_reduce"), [ONE], None, range(2), 2)
-    alone = prepare(make_operator("all_reduce"), ONE, [ONE.copy()], range(1), 1)  # type: ignore[arg-type]
-    assert alone.count == 4
+        prepared("all_reduce", [ONE], ranks=2)
+    assert prepared("all_reduce", ONE, [ONE.copy()], ranks=1).op.count == 4
+
+
+def test_a_rank_without_an_array_is_hccl_s_null_pointer() -> None:
+    with pytest.raises(MissingArrayError, match="Rank 1 has no input") as caught:
+        prepared("all_reduce", [ONE, None])
+    assert caught.value.result is HcclResult.E_PTR
+    with pytest.raises(MissingArrayError, match="Rank 0 has None as output"):
+        prepared("all_reduce", [ONE, ONE], [None, ONE.copy()])
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("name", ["all_gather", "reduce_scatter"])
+def test_flat_arrays_begin_at_the_same_address_in_place(name: str, in_place: bool) -> None:
+    op = OpParam(name, 4, DataType.FP32, ReduceOp.SUM, in_place=in_place)
+    operator = make_operator(name)
+    inputs = [np.arange(4 if name == "all_gather" else 8, dtype=np.float32) + r for r in range(2)]
+    arrays = flat_arrays(operator, op, inputs, 2, range(2))
+    for mine, i, o in zip(inputs, arrays.inputs, arrays.outputs, strict=True):
+        assert i.tolist() == mine.tolist()
+        assert np.shares_memory(i, o) == in_place
+        assert not in_place or i.ctypes.data == o.ctypes.data
+    assert [o.size for o in arrays.outputs] == [8 if name == "all_gather" else 4] * 2

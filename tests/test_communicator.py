@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hccl_py as hccl
-from hccl_py.communicator import CACHED_PLANS, BatchingWarning
 from hccl_py.errors import DeadlockError, HcclError, OrchestrationError, ParameterError
 from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.planning import CACHED_PLANS, BatchingWarning
 
 ANY: Any = hccl
 """The package without its types, for calls that break them."""
@@ -201,7 +201,7 @@ def test_branching_on_every_rank_warns_with_the_line() -> None:
     [
         (lambda c: c.all_reduce([np.ones(3)] * 4), "does not take fp64"),
         (lambda c: c.all_reduce([np.ones(3, np.float32)] * 3), "3 inputs for 4 ranks"),
-        (lambda c: c.all_reduce([np.ones(3, np.float32)] * 4, "avg"), "Reduce op 'avg'"),
+        (lambda c: c.all_reduce([np.ones(3, np.float32)] * 4, "mean"), "Reduce op 'mean'"),
         (lambda c: c.all_gather([np.ones(3)] * 4, executor="Mesh"), "Executor 'Mesh'"),
         (lambda c: c.all_gather([np.ones(3)] * 4, executor="AllReduceComm"), "not all_gather"),
         (lambda c: hccl.Communicator(ranks=0), "ranks is 0"),

@@ -8,6 +8,7 @@ from hccl_py.cli.check import check
 from hccl_py.cli.explain import explain
 from hccl_py.cli.listing import list_
 from hccl_py.cli.new import new
+from hccl_py.cli.options import CallCommand
 from hccl_py.cli.run import run
 from hccl_py.cli.trace import trace
 
@@ -38,9 +39,9 @@ def group(
         raise typer.Exit(2)
 
 
-app.command("run")(run)
-app.command("trace")(trace)
-app.command("explain")(explain)
+app.command("run", cls=CallCommand)(run)
+app.command("trace", cls=CallCommand)(trace)
+app.command("explain", cls=CallCommand)(explain)
 app.command("check")(check)
 app.command("list")(list_)
 app.add_typer(new, name="new")

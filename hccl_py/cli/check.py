@@ -87,7 +87,10 @@ def check(
         try:
             with redirect_stdout(sys.stderr):  # what an executor prints is none of our results
                 report = _verified(target, cases, options, SEEDS if numeric else 0)
-            shown.add(report)
+            if target.stands_for_op and not report.cases:
+                shown.skip(target.name)
+            else:
+                shown.add(report)
         except HcclError as error:  # the other targets are still verified
             failed.append(error)
     shown.end(len(failed))
@@ -106,31 +109,42 @@ class _Text:
         self._screen = Screen()
         self._pen = Pen(self._screen.console.width, self._screen.unicode, verbose)
         self._verdicts: list[bool] = []
+        self._skipped = 0
 
     @property
     def ok(self) -> bool:
-        """Whether no report has errors."""
-        return all(self._verdicts)
+        """Whether no report has errors; one of nothing at all has."""
+        return all(self._verdicts) and bool(self._verdicts)
+
+    def skip(self, name: str) -> None:
+        """Name an executor that suits none of the calls."""
+        self._gap()
+        self._skipped += 1
+        self._screen.show(f"{name}: suits no such call")
 
     def add(self, report: Report) -> None:
         """Print a report."""
         from hccl_py.program.files import spell_path
         from hccl_py.verify.terminal import draw_report
 
-        if self._verdicts:
-            self._screen.show()
+        self._gap()
         self._verdicts.append(report.ok)
         for line in draw_report(report.renamed(spell_path(report.target)), self._pen):
             self._screen.show(line.text, style=line.style)
 
+    def _gap(self) -> None:
+        if self._verdicts or self._skipped:
+            self._screen.show()
+
     def end(self, failed: int) -> None:
         """Print how the targets did, where there are several."""
-        total = len(self._verdicts) + failed
+        total = len(self._verdicts) + self._skipped + failed
         if total < 2:
             return
         wrong = self._verdicts.count(False)
         parts = [f"{self._verdicts.count(True)} ok"]
         parts += [f"{wrong} with errors"] if wrong else []
+        parts += [f"{self._skipped} suit no such call"] if self._skipped else []
         parts += [f"{failed} not verified"] if failed else []
         self._screen.show()
         self._screen.show(f"{total} targets: {', '.join(parts)}")
@@ -141,11 +155,16 @@ class _Document:
 
     def __init__(self) -> None:
         self._reports: list[Report] = []
+        self._skipped: list[str] = []
 
     @property
     def ok(self) -> bool:
-        """Whether no report has errors."""
-        return all(report.ok for report in self._reports)
+        """Whether no report has errors; one of nothing at all has."""
+        return all(report.ok for report in self._reports) and bool(self._reports)
+
+    def skip(self, name: str) -> None:
+        """Keep the name of an executor that suits none of the calls."""
+        self._skipped.append(name)
 
     def add(self, report: Report) -> None:
         """Keep a report."""
@@ -155,7 +174,8 @@ class _Document:
         """Print the document."""
         from hccl_py.cli.output import print_json
 
-        head = {"schema": "hccl-py.check/1", "ok": self.ok and not failed}
+        ok = self.ok and not failed
+        head = {"schema": "hccl-py.check/1", "ok": ok, "unsuited": self._skipped}
         print_json(head, reports=(report.document() for report in self._reports))
 
 

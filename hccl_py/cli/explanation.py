@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,10 +30,10 @@ MOST_SIZES = 1 << 16
 
 
 class Choice(NamedTuple):
-    """What runs, and what HCCL takes."""
+    """What runs, and what HCCL takes; None where it refuses."""
 
     executor: str
-    hccl_executor: str
+    hccl_executor: str | None
 
 
 class Span(NamedTuple):
@@ -79,13 +79,17 @@ class Explanation:
             "mode": op.mode.value,
             "executor": selection.executor,
             "hccl_executor": selection.hccl_executor,
+            "hccl_result": selection.result or None,
+            "refusal": selection.refusal or None,
             "algorithm": dict(selection.algorithm),
+            "hccl_algorithm": dict(selection.hccl_algorithm),
             "tag": selection.tag,
             "ruleset": selection.ruleset,
             "reasons": list(selection.reasons),
             "rejected": [{"executor": r.executor, "reason": r.reason} for r in selection.rejected],
             "resources": self._classes(),
             "ccl_buffer_bytes": self._ccl_bytes,
+            "memory_bytes": self._memory_bytes,
             "rounds": program.rounds,
             "tasks": program.task_count,
             "unused": self._unused(),
@@ -115,19 +119,27 @@ class Explanation:
 
     def _facts(self) -> Iterator[tuple[str, list[str]]]:
         selection, program = self.plan.selection, self.plan.program
-        same = selection.executor == selection.hccl_executor
-        yield "runs", [f"{selection.executor}, {spell_levels(selection.algorithm)}"]
-        yield "HCCL takes", ["the same" if same else selection.hccl_executor]
+        yield "runs", [_with_levels(selection.executor, selection.algorithm)]
+        yield "HCCL takes", [self._hccl_choice()]
         yield "because", list(selection.reasons)
         yield "not", [f"{r.executor}: {r.reason}" for r in selection.rejected] or ["no other"]
         yield "ruleset", [selection.ruleset]
         yield "tag", [selection.tag or "none: one rank needs no resources"]
         yield "resources", [_spell_class(found) for found in self._classes()]
         yield "CCL buffers", [f"2 x {spell_size(self._ccl_bytes)} bytes a rank"]
+        yield "memory", [f"{spell_size(self._memory_bytes)} bytes at the rank that needs most"]
         rounds = f"{program.rounds} round{'s' if program.rounds > 1 else ''}"
         yield "program", [f"{program.task_count} tasks in {rounds}"]
         if self._unused():
             yield "unused", self._unused()[:_SHOWN_UNUSED]
+
+    def _hccl_choice(self) -> str:
+        selection = self.plan.selection
+        if selection.hccl_executor is None:
+            return f"none, it refuses with {selection.result}: {selection.refusal}"
+        if selection.hccl_executor == selection.executor:
+            return "the same"
+        return _with_levels(selection.hccl_executor, selection.hccl_algorithm)
 
     def _span_table(self) -> RenderableType:
         from rich.table import Table
@@ -138,7 +150,7 @@ class Explanation:
         table.add_column("runs", overflow="fold")
         table.add_column("HCCL takes", overflow="fold")
         for span in self.spans:
-            hccl = span.choice.hccl_executor
+            hccl = span.choice.hccl_executor or "none: it refuses"
             same = hccl == span.choice.executor
             ends = (spell_size(span.first), spell_size(span.last))
             table.add_row(*ends, span.choice.executor, "the same" if same else hccl)
@@ -154,6 +166,12 @@ class Explanation:
         """Bytes of each CCL buffer that the call needs; graph mode works in user memory."""
         return self.request.comm.config.ccl_bytes if self.plan.op.mode is Mode.OP_BASE else 0
 
+    @property
+    def _memory_bytes(self) -> int:
+        """Bytes that a call costs beside the user's: CCL buffers, and the largest scratch."""
+        scratch = max((found["scratch_bytes"] for found in self._classes()), default=0)
+        return 2 * self._ccl_bytes + int(scratch)
+
     def _classes(self) -> list[dict[str, Any]]:
         """Group ranks that need the same."""
         classes: dict[tuple[int, ...], dict[str, Any]] = {}
@@ -162,6 +180,11 @@ class Explanation:
             found = classes.setdefault(tuple(needs.values()), {"ranks": [], **needs})
             found["ranks"].append(rank)
         return list(classes.values())
+
+
+def _with_levels(executor: str, algorithm: Mapping[str, str]) -> str:
+    levels = spell_levels(algorithm)
+    return f"{executor}, {levels}" if levels else executor
 
 
 def spans(points: list[int], choice: Callable[[int], Choice]) -> list[Span]:

@@ -32,9 +32,7 @@ def list_(
     from hccl_py.cli.output import print_json
     from hccl_py.operators import make_operator
 
-    if op is not None:
-        make_operator(op)
-    document = _document(op)
+    document = _document(None if op is None else make_operator(op).runs_as)
     if output.json:
         print_json(document)
     else:
@@ -43,6 +41,7 @@ def list_(
 
 def _document(op: str | None) -> Document:
     from hccl_py.discovery import installed_executors, installed_platforms
+    from hccl_py.executor import ops_of
     from hccl_py.topology import PRESETS
 
     registry = installed_executors()
@@ -52,13 +51,13 @@ def _document(op: str | None) -> Document:
         "executors": [
             {
                 "name": found.name,
-                "op": found.executor.op,
+                "op": ", ".join(ops_of(found.executor)),
                 "algorithm": found.executor.algorithm,
                 "package": found.package,
                 "summary": _summary(type(found.executor)),
             }
             for found in registry.executors.values()
-            if op in (None, found.executor.op)
+            if op is None or op in ops_of(found.executor)
         ],
         "platforms": [
             {"name": name, "package": package, "summary": _summary(platform)}
@@ -68,10 +67,10 @@ def _document(op: str | None) -> Document:
             {
                 "name": product.name,
                 "title": product.title,
-                "level0": product.level0,
+                "shape": product.shape,
                 "devices_per_server": product.devices_per_server,
                 "summary": f"{product.title}: servers of up to {product.devices_per_server} "
-                f"devices, linked as a {product.level0}",
+                f"devices, {_SHAPES[product.shape]}",
             }
             for product in PRESETS.values()
         ],
@@ -80,6 +79,15 @@ def _document(op: str | None) -> Document:
             for problem in registry.problems + platforms.problems
         ],
     }
+
+
+_SHAPES = {
+    "mesh": "linked as a full mesh",
+    "ring": "linked as a ring",
+    "dies": "two dies to a package, linked by a switch, servers joined to superpods",
+    "8p": "two full meshes of four",
+    "pcie": "linked by PCIe",
+}
 
 
 def _summary(thing: type) -> str:
@@ -95,23 +103,23 @@ def _print(document: Document) -> None:
     screen = Screen()
     for op in dict.fromkeys(row["op"] for row in document["executors"]):
         rows = [row for row in document["executors"] if row["op"] == op]
-        _section(screen, f"executors of {op}", rows, ("algorithm", "package"))
-    _section(screen, "platforms", document["platforms"], ("package",))
+        _section(screen, f"executors of {op}", rows, ("algorithm", "summary"))
+    _section(screen, "platforms", document["platforms"], ("summary",))
     _section(screen, "topologies", document["topologies"], ("summary",))
     for problem in document["problems"]:
         screen.show(f"broken: {problem['message']}", style="red")
         screen.show(f"  {problem['hint']}")
 
 
-def _section(screen: Screen, title: str, rows: list[Document], columns: tuple[str, ...]) -> None:
-    """Show things with their columns side by side, and what they do below."""
+def _section(screen: Screen, title: str, rows: list[Document], lines: tuple[str, ...]) -> None:
+    """Show things with their packages, and below them what is worth knowing."""
     from rich.padding import Padding
 
     screen.show(title, style="bold")
-    widths = {name: max(len(row[name]) for row in rows) for name in ("name", *columns)}
+    width = max(len(row["name"]) for row in rows)
     for row in rows:
-        cells = (f"{row[name]:<{width}}" for name, width in widths.items())
-        screen.show("  " + "  ".join(cells).rstrip(), style="green")
-        if "summary" not in columns:
-            screen.show(Padding(row["summary"], (0, 0, 0, 6)))
+        head = f"  {row['name']:<{width}}  {row.get('package', '')}"
+        screen.show(head.rstrip(), style="green")
+        for line in lines:
+            screen.show(Padding(row[line], (0, 0, 0, 6)))
     screen.show()

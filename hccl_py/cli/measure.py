@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hccl_py.arrays import Arrays, prepare
+import numpy as np
+
+from hccl_py.arrays import Arrays, flat_arrays
 from hccl_py.cli.call import Request, check_memory, check_tasks, data_size
 from hccl_py.cli.options import Call, Sizes
 from hccl_py.cli.progress import Bar
@@ -60,8 +62,8 @@ class Measurement:
         schedule: Schedule | None,
     ) -> None:
         self.request = Request(call, schedule)
-        self.sizes = row_sizes(call.minbytes, sizes)
-        self.maxbytes = last_size(call.minbytes, sizes)
+        self.request.check_sizes(sizes)
+        self.sizes, self.maxbytes = self._sizes(call, sizes)
         self.iters, self.warmup, self.check = iters, warmup, check
         self.schedule = schedule
         for size in (self.sizes[0], self.sizes[-1]):
@@ -72,6 +74,12 @@ class Measurement:
         for size in self.sizes:
             yield self._row(size)
 
+    def _sizes(self, call: Call, sizes: Sizes) -> tuple[Sequence[int], int]:
+        """Return the sizes of all rows, and the last one that was asked for."""
+        if self.request.is_fixed:
+            return [self.request.minbytes], self.request.minbytes
+        return row_sizes(call.minbytes, sizes), last_size(call.minbytes, sizes)
+
     def _row(self, size: int) -> Row:
         request = self.request
         op = request.op(size)
@@ -81,11 +89,11 @@ class Measurement:
         inputs = inputs_of(op, ranks)
         local = comm.local_ranks
         mine = [inputs[rank] for rank in local]
-        arrays = prepare(request.operator, mine, None, local, ranks)
+        arrays = flat_arrays(request.operator, op, mine, ranks, local)
         expected = expected_outputs(request.operator, op, inputs) if self.check else []
         right = [expected[rank] for rank in local] if self.check else []
-        seconds = self._time(plan, arrays, right)
-        wrong = first_wrong(arrays.finish(), right, local) if self.check else None
+        seconds = self._time(plan, arrays, mine, right)
+        wrong = first_wrong(arrays.outputs, right, local) if self.check else None
         verdict = ("failed" if wrong else "success") if self.check else "NULL"
         return Row(
             bytes=data_size(request, op),
@@ -98,8 +106,12 @@ class Measurement:
             first_wrong=wrong,
         )
 
-    def _time(self, plan: Plan, arrays: Arrays, right: list[Array]) -> float:
-        """Return seconds per timed iteration; outputs are made wrong before the last one."""
+    def _time(
+        self, plan: Plan, arrays: Arrays, inputs: list[Array], right: list[Array | None]
+    ) -> float:
+        """Return seconds per timed iteration; outputs are made wrong before the last one, and
+        inputs, which a run in place overwrites, right before every one.
+        """
         title = spell_size(data_size(self.request, plan.op))
         total = 0.0
         self.request.comm.expect(plan, self.warmup + self.iters)
@@ -107,6 +119,9 @@ class Measurement:
             for iteration in range(-self.warmup, self.iters):
                 if self.check and iteration == self.iters - 1:
                     poison(arrays.outputs, right)
+                if plan.op.in_place:
+                    for memory, values in zip(arrays.inputs, inputs, strict=True):
+                        memory[:] = values
                 start = time.perf_counter()
                 self.request.comm.run_plan(plan, arrays)
                 if iteration >= 0:
@@ -123,5 +138,5 @@ class Measurement:
         """Estimate inputs, outputs and touched CCL memory of all ranks, and the right result."""
         ranks = self.request.topology.size
         into, out_of = self.request.operator.user_bytes(op, ranks)
-        touched = min(2 * self.request.comm.config.ccl_bytes, into + out_of)
-        return ranks * (into + out_of + touched) + 2 * out_of
+        touched = np.minimum(2 * self.request.comm.config.ccl_bytes, into + out_of)
+        return int((into + out_of + touched).sum() + 2 * out_of.max())

@@ -32,6 +32,13 @@ class Narrowing:
     devices: Annotated[
         int | None, typer.Option("--devices", metavar="D", help="Devices of each server.")
     ] = None
+    superpods: Annotated[
+        int | None, typer.Option("--superpods", metavar="P", help="Superpods, of S servers each.")
+    ] = None
+    algo: Annotated[
+        str | None,
+        typer.Option("--algo", metavar="LEVELS", help="Only these of the levels that are open."),
+    ] = None
     topology: Annotated[
         str | None, typer.Option("--topology", metavar="PRESET", help="Only this preset.")
     ] = None
@@ -73,6 +80,8 @@ def cases_of(narrowing: Narrowing, *, in_place: bool) -> Cases:
         ranks=ranks,
         servers=narrowing.servers,
         devices=narrowing.devices,
+        superpods=narrowing.superpods,
+        algo=narrowing.algo or "",
         topology=narrowing.topology,
         counts=_numbers(narrowing.count, "--count", 0, MAX_COUNT),
         dtypes=_listed(narrowing.dtype, DataType.parse),
@@ -93,6 +102,7 @@ def _check_topologies(narrowing: Narrowing, ranks: tuple[int, ...]) -> None:
             size,
             servers=narrowing.servers,
             devices=narrowing.devices,
+            superpods=narrowing.superpods,
             preset=narrowing.topology or DEFAULT_PRESET,
         )
 

@@ -12,10 +12,13 @@ from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from hccl_py.cli.errors import PipeClosedError
 
-__all__ = ["Call", "Output", "Sizes", "grouped"]
+__all__ = ["Call", "CallCommand", "Output", "Sizes", "grouped"]
+
+_DETERMINISTIC = "--deterministic"
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,24 @@ class Call:
     devices: Annotated[
         int | None, typer.Option("--devices", metavar="D", help="Devices of each server.")
     ] = None
+    superpods: Annotated[
+        int | None,
+        typer.Option("--superpods", metavar="P", help="Superpods of so many servers each."),
+    ] = None
     topology: Annotated[
-        str, typer.Option("--topology", metavar="PRESET", help="`hccl-py list` shows the presets.")
-    ] = "atlas-800t-a2"
+        str | None,
+        typer.Option(
+            "--topology",
+            metavar="PRESET",
+            help="atlas-800t-a2, unless given; `hccl-py list` shows all.",
+        ),
+    ] = None
+    rank_table: Annotated[
+        str | None,
+        typer.Option(
+            "--rank-table", metavar="FILE", help="The ranks of HCCL's rank table, instead."
+        ),
+    ] = None
     executor: Annotated[
         str | None,
         typer.Option(
@@ -61,8 +79,19 @@ class Call:
         str, typer.Option("--platform", metavar="NAME", help="Where programs run.")
     ] = "emulated"
     deterministic: Annotated[
+        str | None,
+        typer.Option(
+            "--deterministic",
+            metavar="[WORD]",
+            help="HCCL_DETERMINISTIC: true where no word follows, or strict.",
+        ),
+    ] = None
+    strict_hccl: Annotated[
         bool,
-        typer.Option("--deterministic", help="As HCCL_DETERMINISTIC=true: a fixed order of sums."),
+        typer.Option("--strict-hccl", help="Refuse what HCCL refuses, and other executors."),
+    ] = False
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Input and output in the same memory.")
     ] = False
     buffsize: Annotated[
         int | None,
@@ -72,16 +101,27 @@ class Call:
         str, typer.Option("-d", "--dtype", metavar="TYPE", help="Data type, such as fp16.")
     ] = "fp32"
     reduce_op: Annotated[
-        str, typer.Option("-o", "--reduce-op", metavar="OP", help="sum, prod, max or min.")
-    ] = "sum"
+        str | None,
+        typer.Option("-o", "--reduce-op", metavar="OP", help="sum, unless given; prod, max, min."),
+    ] = None
     root: Annotated[
         int | None,
-        typer.Option("-r", "--root", metavar="RANK", help="Root, for ops that have one."),
+        typer.Option("-r", "--root", metavar="RANK", help="Root of ops that have one, else 0."),
+    ] = None
+    counts: Annotated[
+        str | None,
+        typer.Option(
+            "--counts",
+            metavar="FILE",
+            help="Elements of every rank in v-ops, a JSON list or matrix, instead of -b.",
+        ),
     ] = None
     minbytes: Annotated[
-        str,
-        typer.Option("-b", "--minbytes", metavar="SIZE", help="Data size; K, M, G mean 1024^k."),
-    ] = "1M"
+        str | None,
+        typer.Option(
+            "-b", "--minbytes", metavar="SIZE", help="Data size, else 1M; K, M, G mean 1024^k."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +157,22 @@ class Output:
         bool, typer.Option("--json", help="One JSON document on stdout, nothing else.")
     ] = False
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
+
+
+class CallCommand(TyperCommand):
+    """A command that takes a `Call`: `--deterministic` alone means `--deterministic true`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Spell out what may be left out, then parse as usual."""
+        return super().parse_args(ctx, _spelled_out(args))
+
+
+def _spelled_out(args: list[str]) -> list[str]:
+    found = []
+    for argument, following in zip(args, [*args, ""][1:], strict=True):
+        alone = argument == _DETERMINISTIC and following.lower() not in ("true", "strict", "false")
+        found.append(f"{argument}=true" if alone else argument)
+    return found
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

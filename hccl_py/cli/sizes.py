@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from hccl_py.cli.options import Sizes
 from hccl_py.errors import ParameterError
 
-__all__ = ["last_size", "parse_size", "row_sizes"]
+__all__ = ["first_size", "last_size", "parse_size", "row_sizes"]
 
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 LARGEST = 1 << 60
+
+DEFAULT = "1M"
 
 
 def parse_size(text: str, option: str) -> int:
@@ -27,20 +29,25 @@ def parse_size(text: str, option: str) -> int:
     return size
 
 
-def last_size(minbytes: str, sizes: Sizes) -> int:
+def first_size(minbytes: str | None) -> int:
+    """Return -b, or its default."""
+    return parse_size(DEFAULT if minbytes is None else minbytes, "-b/--minbytes")
+
+
+def last_size(minbytes: str | None, sizes: Sizes) -> int:
     """Return -e, or -b where it is not given."""
     if sizes.maxbytes is None:
-        return parse_size(minbytes, "-b/--minbytes")
+        return first_size(minbytes)
     return parse_size(sizes.maxbytes, "-e/--maxbytes")
 
 
-def row_sizes(minbytes: str, sizes: Sizes) -> Sequence[int]:
+def row_sizes(minbytes: str | None, sizes: Sizes) -> Sequence[int]:
     """Return the sizes of all rows, smallest first."""
-    first = parse_size(minbytes, "-b/--minbytes")
+    first = first_size(minbytes)
     last = last_size(minbytes, sizes)
     if last < first:
         raise ParameterError(
-            f"-e/--maxbytes {sizes.maxbytes!r} is less than -b/--minbytes {minbytes!r}.",
+            f"-e/--maxbytes {sizes.maxbytes!r} is less than -b/--minbytes {minbytes or DEFAULT!r}.",
             "Give -e at least -b.",
         )
     given = sizes.stepbytes

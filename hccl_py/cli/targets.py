@@ -13,7 +13,7 @@ from hccl_py.cli.call import check_tasks
 from hccl_py.discovery import Registry, installed_executors
 from hccl_py.errors import HcclError, ParameterError, did_you_mean
 from hccl_py.executor import Executor
-from hccl_py.operators import OPERATORS
+from hccl_py.operators import OPERATORS, make_operator
 from hccl_py.program.files import load, read_npz, spell_path
 from hccl_py.program.program import Program
 
@@ -28,6 +28,8 @@ class Target:
 
     name: str
     subject: Program | Executor
+    stands_for_op: bool = False
+    """Whether it is one of an op's executors, of which narrower calls need not concern all."""
 
     @property
     def is_program(self) -> bool:
@@ -71,12 +73,12 @@ def _find(name: str, max_bytes: int | None) -> Iterator[Target]:
 
 
 def _executors_of(op: str, registry: Registry) -> Iterator[Target]:
-    registered = registry.for_op(op)
+    registered = registry.for_op(make_operator(op).runs_as)
     if not registered:
         raise ParameterError(
             f"No executor of {op} is installed.", "`hccl-py list` shows what is installed."
         )
-    yield from (Target(found.name, found.executor) for found in registered)
+    yield from (Target(found.name, found.executor, True) for found in registered)
 
 
 def _file(name: str, max_bytes: int | None) -> Target:

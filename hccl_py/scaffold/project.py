@@ -19,11 +19,17 @@ __all__ = ["executor_project", "write_project"]
 
 def executor_project(names: Names, op: str) -> dict[str, str]:
     """Return the files of a plugin project with one executor, by path; ParameterError for an
-    unknown op.
+    unknown op, and for one that another op's executors run.
     """
+    runs_as = make_operator(op).runs_as
+    if runs_as != op:
+        raise ParameterError(
+            f"{op} has no executors of its own: those of {runs_as} run it.",
+            f"Write one of them: --op {runs_as}.",
+        )
     fill = {
         "NAME": names.executor,
-        "op": make_operator(op).name,
+        "op": op,
         "package": names.package,
         "project": names.project,
         "version": version("hccl-py"),

@@ -12,6 +12,8 @@ import pytest
 from hccl_executors import EXECUTORS
 from hccl_py.cli import main
 from hccl_py.cli.errors import USAGE, WRONG
+from hccl_py.cli.targets import find_targets
+from hccl_py.executor import ops_of
 from hccl_py.program.files import save
 from tests.recording import op_of, recorded
 
@@ -169,11 +171,32 @@ def test_several_targets_are_counted_at_the_end(
 
 
 def test_an_op_is_all_of_its_executors(capsys: pytest.CaptureFixture[str]) -> None:
-    reports = check_json(capsys, "all_gather", *FEW)
-    assert [report["target"] for report in reports] == [
-        cls.__name__ for cls in EXECUTORS if cls.op == "all_gather"
-    ]
-    assert all(report["cases"] > 1 for report in reports)
+    assert main(["check", "all_to_all", *FEW, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    found = {report["target"] for report in document["reports"]}
+    assert found | {*document["unsuited"]} == {
+        cls.__name__ for cls in EXECUTORS if "all_to_all" in ops_of(cls())
+    }
+    assert all(report["cases"] > 1 for report in document["reports"])
+    assert document["unsuited"] == ["RunAlltoAllSingleExecutor"]
+    assert main(["check", "all_to_all", *FEW]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"{len(found) + 1} targets: {len(found)} ok, 1 suit no such call"
+
+
+def test_a_barrier_is_all_reduce_s_executors() -> None:
+    named = [target.name for target in find_targets(["barrier"])[0]]
+    assert named == [target.name for target in find_targets(["all_reduce"])[0]]
+    assert "AllReduceComm" in named
+
+
+def test_an_op_of_which_no_executor_is_left_is_not_fine(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["check", "send_recv", "--in-place", "--json"]) == WRONG
+    assert json.loads(capsys.readouterr().out)["ok"] is False
+    assert main(["check", "send_recv", "--in-place"]) == WRONG
+    assert capsys.readouterr().out == "SendExecutor: suits no such call\n"
 
 
 def test_what_is_named_twice_is_reported_twice(
@@ -218,7 +241,7 @@ def test_an_executor_that_cannot_be_recorded_does_not_hide_the_others(
     captured = capsys.readouterr()
     assert "good.npz: ok" in captured.out
     assert captured.out.endswith("2 targets: 1 ok, 1 not verified\n")
-    assert "Did you mean main?" in captured.err
+    assert "Did you mean main" in captured.err
     (report,) = check_json(capsys, "my_gather:Misspelt", "good.npz", *FEW, status=USAGE)
     assert report["target"] == "good.npz"
 
@@ -311,7 +334,7 @@ BAD_OPTIONS = {
     "--ranks 0": ["--ranks '0' is not a list", "from 1"],
     "--ranks 4,": ["--ranks '4,' is not a list"],
     "--ranks 4 --servers 2": ["ranks, not 4"],
-    "--topology atlas-800": ["unknown", "Did you mean atlas-800t-a2?"],
+    "--topology atlas-800": ["unknown", "Did you mean atlas-800t-a2 or"],
     "--servers 2 --devices 9": ["Server 0 has 9 devices"],
     "--count -1": ["--count '-1' is not a list of numbers from 0"],
     "--count 99999999999999999999": ["--count", "is not a list"],

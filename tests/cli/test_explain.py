@@ -95,3 +95,39 @@ def test_where_hccl_takes_another_one(capsys: pytest.CaptureFixture[str]) -> Non
     output = capsys.readouterr().out
     assert "HCCL takes   AllGatherMeshExecutor" in output
     assert "AllGatherMeshOpbasePipelineExecutor" in output
+
+
+def test_memory_counts_buffers_and_scratch(capsys: pytest.CaptureFixture[str]) -> None:
+    document = explain_json(capsys, "all_gather", "--ranks", "4", "--buffsize", "7")
+    assert document["memory_bytes"] == 2 * (7 << 20)
+    command = ["all_reduce", "--ranks", "11", "--mode", "graph", "-o", "prod", "-b", "1M"]
+    document = explain_json(capsys, *command)
+    scratch = max(found["scratch_bytes"] for found in document["resources"])
+    assert document["memory_bytes"] == scratch > 0
+
+
+def test_levels_and_refusal_in_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    document = explain_json(capsys, "all_gather", "--servers", "4", "--devices", "8", "-b", "1M")
+    assert document["hccl_algorithm"] == {"level0": "mesh", "level1": "pipeline"}
+    assert (document["hccl_result"], document["refusal"]) == (None, None)
+    flat = ["--algo", "level0:null;level1:H-D_R", "--servers", "2", "--devices", "4"]
+    document = explain_json(capsys, "all_reduce", *flat)
+    assert document["hccl_executor"] is None
+    assert document["hccl_result"] == "HCCL_E_PARA"
+    assert "all ranks are one ring" in document["refusal"]
+    assert document["executor"]
+
+
+def test_people_read_what_hccl_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+    flat = ["--algo", "level0:null;level1:H-D_R", "--servers", "2", "--devices", "4"]
+    assert main(["explain", "all_reduce", *flat, "-b", "1K", "-e", "4K"]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert "none, it refuses with HCCL_E_PARA: level1:H-D_R needs servers" in output
+    assert "none: it refuses" in output.rpartition("HCCL takes")[2]
+
+
+def test_people_read_hccl_s_levels(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "all_gather", "--servers", "4", "--devices", "8", "-b", "1M"]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert "AllGatherMeshOpbasePipelineExecutor, level0 mesh" in output
+    assert "memory 400M bytes at the rank that needs most" in output

@@ -1,6 +1,7 @@
 """`hccl-py list`; broken packages are in tests/test_plugin_package.py."""
 
 import json
+import re
 
 import pytest
 
@@ -29,10 +30,21 @@ def test_only_one_op(capsys: pytest.CaptureFixture[str]) -> None:
     assert {e["op"] for e in document["executors"]} == {"all_reduce"}
 
 
+def test_a_barrier_runs_all_reduce_s_executors(capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for op in ("barrier", "all_reduce"):
+        assert main(["list", "--op", op, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)["executors"])
+    assert found[0] == found[1] != []
+
+
 def test_what_people_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     output = capsys.readouterr().out
-    assert output.startswith("executors of all_gather\n  AllGatherMeshOpbaseExecutor")
+    assert output.startswith("executors of all_reduce\n  ")
+    assert re.search(
+        r"\n  AllGatherMeshOpbaseExecutor +hccl_executors\n      level0:mesh\n", output
+    )
     assert "\nplatforms\n  emulated" in output
     assert "broken" not in output
 

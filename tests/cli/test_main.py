@@ -71,7 +71,8 @@ def test_an_error_is_a_sentence_and_a_hint_on_stderr_and_status_2() -> None:
     done = hccl_py("run", "all_gathr", "--json")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "error: Op 'all_gathr' is unknown.\nhint: Did you mean all_gather or all_reduce?\n"
+        "error: Op 'all_gathr' is unknown.\n"
+        "hint: Did you mean all_gather or all_gather_v or gather?\n"
     )
 
 

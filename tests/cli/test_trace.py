@@ -88,7 +88,7 @@ def test_memory_of_a_read(article: Any) -> None:
 
 def test_a_program_without_tasks(capsys: pytest.CaptureFixture[str]) -> None:
     document = trace_json(capsys, "all_gather", "--ranks", "1", "-b", "0")
-    assert len(document["tasks"]) == 2
+    assert len(document["tasks"]) == 1
     assert document["total_us"] == 0
 
 

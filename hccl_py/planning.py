@@ -1,0 +1,130 @@
+"""Plans: for each call the selection and the recorded program, made once and kept."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from hccl_py.config import Config
+from hccl_py.discovery import Registered, Registry
+from hccl_py.executor import Executor, OpParam, Rank, RankView, ResourceRequest, Topology
+from hccl_py.operators import make_operator
+from hccl_py.orchestration.record import record
+from hccl_py.program.program import Program
+from hccl_py.selection import Selection, select
+
+__all__ = ["CACHED_PLANS", "BatchingWarning", "ExecutorChoice", "Plan", "Planner", "idle"]
+
+ExecutorChoice: TypeAlias = str | Executor | type[Executor] | None
+
+CACHED_PLANS = 128
+"""Plans that a communicator keeps; the least recently used goes first."""
+
+_ALWAYS = ("all_gather_v", "reduce_scatter_v", "all_to_all_v", "all_to_all_vc")
+"""Ops that HCCL does not leave early where there is nothing to do: a rank may well have nothing."""
+
+
+class BatchingWarning(UserWarning):
+    """An executor's code makes ranks fall into very many batches, so that recording is slow."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a call will do: its parameters as recorded, the selection, the program."""
+
+    op: OpParam
+    selection: Selection
+    program: Program
+
+
+class Planner:
+    """Selects and records calls on one topology; `group` is the name that tags carry."""
+
+    def __init__(self, topology: Topology, config: Config, registry: Registry, group: str) -> None:
+        self.topology, self.config, self.registry, self.group = topology, config, registry, group
+        self._plans: OrderedDict[tuple[object, ...], tuple[Plan, ExecutorChoice]] = OrderedDict()
+
+    def plan(self, op: OpParam, executor: ExecutorChoice) -> Plan:
+        """Return the plan of a call, from the cache or new."""
+        key = (op, executor if isinstance(executor, str) or executor is None else id(executor))
+        if key in self._plans:
+            self._plans.move_to_end(key)
+            return self._plans[key][0]
+        plan = self._planned(op, executor)
+        self._plans[key] = (plan, executor)  # kept: the key is the executor's id
+        if len(self._plans) > CACHED_PLANS:
+            self._plans.popitem(last=False)
+        return plan
+
+    def select(self, op: OpParam, executor: ExecutorChoice) -> tuple[Selection, Registered]:
+        """Check the call's legality and choose its executor."""
+        make_operator(op.name).check(op, self.topology)
+        registry, name = self.registry, executor
+        if name is not None and not isinstance(name, str):
+            registry = registry.copy()
+            wanted = name.__name__ if isinstance(name, type) else type(name).__name__
+            registry.executors.pop(wanted, None)
+            name = registry.add(executor, "the caller").name
+        return select(op, self.topology, self.config, registry, name, group=self.group)
+
+    def nothing(self, op: OpParam) -> Plan:
+        """Return the plan of a call without data: HCCL leaves it before it selects anything."""
+        op = replace(op, root=None, pairs=())
+        chosen = Selection(
+            op=op.name,
+            executor="",
+            hccl_executor="",
+            algorithm={},
+            tag="",
+            reasons=("the count is 0: there is nothing to do",),
+            rejected=(),
+            ruleset="",
+        )
+        return Plan(op, chosen, self._recorded(_Nothing(), op))
+
+    def clear(self) -> None:
+        """Let go of all plans."""
+        self._plans.clear()
+
+    def _planned(self, op: OpParam, executor: ExecutorChoice) -> Plan:
+        selection, chosen = self.select(op, executor)
+        levels = selection.levels
+        op = replace(
+            op,
+            level1=levels.get("level1", ""),
+            level2=levels.get("level2", ""),
+            deterministic=op.reduce is not None and self.config.deterministic != "false",
+        )
+        program = self._recorded(chosen.executor, op)
+        if program.batching_hint:
+            warnings.warn(program.batching_hint, BatchingWarning, stacklevel=6)
+        return Plan(replace(program.op, name=op.name), selection, program)
+
+    def _recorded(self, executor: Executor, op: OpParam) -> Program:
+        """Record a call as the op whose executors run it: a barrier as its all-reduce."""
+        operator, ccl_bytes = make_operator(op.name), self.config.ccl_bytes
+        served = replace(op, name=operator.runs_as)
+        return record(executor, served, self.topology, operator, ccl_bytes)
+
+
+def idle(op: OpParam) -> bool:
+    """Whether HCCL returns success at once, before it looks at anything else."""
+    return op.extent == 0 and op.name not in _ALWAYS
+
+
+class _Nothing:
+    """Records no task."""
+
+    op: str | tuple[str, ...] = ""
+    algorithm = ""
+
+    def suits(self, op: OpParam, topology: Topology) -> bool:
+        return True
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        return ResourceRequest()
+
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        return None
