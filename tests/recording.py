@@ -9,8 +9,14 @@ from hccl_py.program.program import Program
 from hccl_py.topology import Topology, topology_of
 
 MESH_ONLY = ("AllGatherMeshOpbaseExecutor", "AllReduceMeshOpbaseLoopExecutor")
+"""Executors that run in one server and in op-base mode only, as samples of their kind."""
+
+SAMPLES = ("AllGatherComm", "AllReduceComm", *MESH_ONLY)
+"""Executors of different make, where all of them would take long."""
 
 BY_NAME = {cls.__name__: cls for cls in EXECUTORS}
+
+CHOSEN = tuple(BY_NAME[name] for name in SAMPLES)
 
 
 def op_of(
@@ -21,8 +27,15 @@ def op_of(
     mode: Mode = Mode.OP_BASE,
 ) -> OpParam:
     """Return the parameters of a call; only reductions get the reduce op."""
-    op = reduce if name == "all_reduce" else None
+    op = reduce if make_operator(name).reduces else None
     return OpParam(name, count, DataType.parse(dtype), op, mode=mode)
+
+
+def filled(op: OpParam, ranks: int) -> OpParam:
+    """Return the call with the usual root and amounts where it leaves them open."""
+    if op.root is not None or op.counts or op.matrix or op.pairs:
+        return op
+    return make_operator(op.name).variants()[0](op, ranks)
 
 
 def same_tasks(one: Program, other: Program) -> bool:
@@ -51,7 +64,7 @@ def recorded(
         topology = topology_of(topology)
     return record(
         executor,  # type: ignore[arg-type]
-        op,
+        filled(op, topology.size),
         topology,
         make_operator(op.name),
         ccl_bytes,

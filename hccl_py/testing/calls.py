@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.errors import HcclError
-from hccl_py.executor import Executor
+from hccl_py.executor import Executor, ops_of, with_levels
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
@@ -33,26 +34,30 @@ def is_legal(op: OpParam, topology: Topology) -> bool:
 
 def suits(executor: Executor | type[Executor], op: OpParam, topology: Topology) -> bool:
     """Whether the call is legal and the executor takes it."""
-    return is_legal(op, topology) and bool(instance(executor).suits(op, topology))
+    ready = instance(executor)
+    return is_legal(op, topology) and bool(ready.suits(with_levels(ready, op), topology))
 
 
 def fitting(
     what: str | Executor | type[Executor], topology: Topology, count: int = 1
 ) -> list[OpParam]:
-    """Return the legal parameters of an op, or those that suit an executor; root 0 for ops with a
-    root.
+    """Return the legal parameters of an op, or those that suit an executor; with the usual root and
+    amounts.
     """
-    name = what if isinstance(what, str) else what.op
-    operator = make_operator(name)
-    reduces = list(ReduceOp) if operator.reduces else [None]
-    root = 0 if getattr(operator, "rooted", False) else None
-    candidates = (
-        OpParam(name, count, dtype, reduce, root, mode, in_place)
-        for in_place, mode, reduce, dtype in product((False, True), Mode, reduces, DataType)
-    )
+    names = (what,) if isinstance(what, str) else ops_of(instance(what))
+    candidates = (op for name in names for op in _candidates(name, topology.size, count))
     if isinstance(what, str):
         return [op for op in candidates if is_legal(op, topology)]
     return [op for op in candidates if suits(what, op, topology)]
+
+
+def _candidates(name: str, ranks: int, count: int) -> Iterator[OpParam]:
+    operator = make_operator(name)
+    reduces = list(ReduceOp) if operator.reduces else [None]
+    fill = operator.variants()[0]
+    for in_place, mode, reduce, dtype in product((False, True), Mode, reduces, DataType):
+        op = OpParam(name, count, dtype, reduce, mode=mode, in_place=in_place)
+        yield fill(op, ranks)
 
 
 def recorded(executor: Executor | type[Executor], case: Case, *, by_rank: bool = False) -> Program:

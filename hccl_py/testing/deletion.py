@@ -105,8 +105,8 @@ def small_cases(cases: Iterable[Case]) -> Iterator[Case]:
     seen = set()
     for case in full:
         op, topology = case.op, case.topology
-        inline = topology.product.reduces_inline(op.dtype, op.reduce)
-        kind = topology.servers, topology.product.level0, op.mode, case.ccl_bytes, inline
+        inline = topology.reduces_inline(op.dtype, op.reduce)
+        kind = topology.servers, topology.level0, op.mode, case.ccl_bytes, inline
         if topology.size <= most and kind not in seen:
             seen.add(kind)
             yield case

@@ -99,12 +99,16 @@ def reduce_ops() -> SearchStrategy[ReduceOp]:
 def dtypes(op: str, topology: Topology | None = None) -> SearchStrategy[DataType]:
     """Draw a data type that the op takes, with every reduce op, on a topology's product."""
     topology = topology_of(1) if topology is None else topology
-    reduces = list(ReduceOp) if make_operator(op).reduces else [None]
+    operator = make_operator(op)
+    reduces, fill = list(ReduceOp) if operator.reduces else [None], operator.variants()[0]
     return st.sampled_from(
         [
             dtype
             for dtype in DataType
-            if all(is_legal(OpParam(op, 1, dtype, reduce), topology) for reduce in reduces)
+            if all(
+                is_legal(fill(OpParam(op, 1, dtype, reduce), topology.size), topology)
+                for reduce in reduces
+            )
         ]
     )
 
@@ -123,9 +127,13 @@ def ops(
     if not options:
         raise InvalidArgument(f"{what} takes no call on {topology!r}")
     op = draw(st.sampled_from(options))
+    fill = draw(st.sampled_from(make_operator(op.name).variants()))
+    drawn = (counts() if count is None else count).map(
+        lambda number: fill(replace(op, count=number), topology.size)
+    )
     if op.root is not None:
-        op = replace(op, root=draw(st.integers(0, topology.size - 1)))
-    drawn = (counts() if count is None else count).map(lambda number: replace(op, count=number))
+        root = draw(st.integers(0, topology.size - 1))
+        drawn = drawn.map(lambda op: replace(op, root=root))
     return draw(drawn.filter(lambda op: isinstance(what, str) or suits(what, op, topology)))
 
 

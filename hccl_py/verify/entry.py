@@ -32,10 +32,10 @@ def verify(
     """Verify a program, or an executor on a selection of all the calls that it suits.
 
     `repeat` copies of the op run back to back, or `calls` on several streams of the caller;
-    `in_place` puts IN and OUT in the same memory, too; `deterministic` makes sums in an open order
-    an error; `product` checks what its hardware can do. For executors, `cases` narrows the sweep,
-    `numeric` runs each call with data in so many interleavings besides, and `progress` is told how
-    many calls of how many are done.
+    `in_place` puts IN and OUT in the same memory, too; `deterministic` (or an op that asks for it)
+    makes sums in an open order an error; `product` checks what its hardware can do. For executors,
+    `cases` narrows the sweep, `numeric` runs each call with data in so many interleavings besides,
+    and `progress` is told how many calls of how many are done.
 
     Raises PluginError for what is no executor, and what recording raises where no call of an
     executor can be recorded.

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.data import inputs_of
+from hccl_py.data import inputs_of_sizes
 from hccl_py.discovery import find_platform
 from hccl_py.enums import Buffer
 from hccl_py.errors import DeadlockError, NotSupportedError, OrchestrationError
-from hccl_py.operators.all_reduce import UFUNCS
+from hccl_py.operators.base import UFUNCS
 from hccl_py.platforms import Adversary, Schedule, Session
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
@@ -193,7 +193,7 @@ class _Trial:
         """Return the input of every rank; other numbers give other values."""
         op, most = self._program.op, max(self._in) // self._program.op.unit
         number %= _INPUTS
-        pools = inputs_of(replace(op, count=most + number), self._program.ranks)
+        pools = inputs_of_sizes(op, [most + number] * self._program.ranks)
         parts = zip(pools, self._in, strict=True)
         return [pool[number:].view(np.uint8)[:size] for pool, size in parts]
 

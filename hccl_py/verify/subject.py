@@ -29,8 +29,9 @@ class Options:
 
     `repeat` copies of the op run back to back on the same resources, or `calls` on several streams
     of the caller. `in_place` verifies the call
-    with IN and OUT in the same memory, besides what the op itself says. `deterministic` makes
-    REDUCE_ORDER_NONDET an error. `product` switches on the checks of a product's hardware.
+    with IN and OUT in the same memory, besides what the op itself says. `deterministic`, or an op
+    that asks for it, makes REDUCE_ORDER_NONDET an error. `product` switches on the checks of a
+    product's hardware.
     """
 
     repeat: int = 2

@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import LinkKind
 from hccl_py.errors import DeadlockError, OrchestrationError
+from hccl_py.executor import ops_of
 from hccl_py.program.program import Program
 from hccl_py.simulate import CostModel, LinkCost, simulate_batches, simulate_tasks
 from hccl_py.simulate.batches import _by_rank, _lockstep
 from hccl_py.simulate.tasks import _walk
+from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
 from tests.program.test_link import Notifies, without
-from tests.recording import BY_NAME, op_of, recorded
+from tests.recording import BY_NAME, filled, op_of, recorded
 
 COST = CostModel("test", LinkCost(3.0, 1e-3), LinkCost(7.0, 2e-3), 5e-4, 1e-4, 0.25, 0.125)
 
@@ -39,8 +41,9 @@ def ends_by_task(program: Program, cost: CostModel) -> npt.NDArray[np.float64]:
 def test_all_walks_give_the_same_times_to_the_last_bit(
     name: str, servers: tuple[int, ...], count: int, dtype: str
 ) -> None:
-    topology, op = Topology(PRESETS["mesh"], servers), op_of(BY_NAME[name].op, count, dtype)
-    if not BY_NAME[name]().suits(op, topology):
+    topology = Topology(PRESETS["mesh"], servers)
+    op = filled(op_of(ops_of(BY_NAME[name]())[0], count, dtype), topology.size)
+    if not suits(BY_NAME[name], op, topology):
         return
     program = recorded(name, op, topology, 1 << 15)
     wanted = ends_by_task(program, COST)
@@ -79,7 +82,7 @@ def test_times_equal_the_closed_formulas(ranks: int, per_rank: int) -> None:
         "AllReduceMeshOpbaseLoopExecutor": 2 * alpha + size / ranks * (2 * beta + gamma),
     }
     for name, wanted in formulas.items():
-        op = BY_NAME[name].op
+        op = str(BY_NAME[name].op)
         count = size // 4 if op == "all_reduce" else size // 4 // ranks
         program = recorded(name, op_of(op, count), topology_of(ranks, preset="mesh"))
         assert simulate_tasks(program, cost).total_us == pytest.approx(wanted, rel=1e-9)

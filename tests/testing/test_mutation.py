@@ -3,18 +3,17 @@
 import numpy as np
 import pytest
 
-from hccl_executors import EXECUTORS
 from hccl_py.enums import TaskKind
 from hccl_py.program.program import Program
 from hccl_py.testing import Mutant, sync_mutants
 from hccl_py.topology import Topology, topology_of
-from tests.recording import MESH_ONLY, op_of, recorded
+from tests.recording import CHOSEN, MESH_ONLY, op_of, recorded
 
 PLACES = {"4 ranks": topology_of(4), "2 x 2": topology_of(servers=2, devices=2)}
 
 PROGRAMS = [
-    pytest.param(cls.__name__, cls.op, topology, id=f"{cls.__name__}, {place}")
-    for cls in EXECUTORS
+    pytest.param(cls.__name__, str(cls.op), topology, id=f"{cls.__name__}, {place}")
+    for cls in CHOSEN
     for place, topology in PLACES.items()
     if cls.__name__ not in MESH_ONLY or topology.is_single_server
 ]

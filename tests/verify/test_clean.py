@@ -5,14 +5,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hccl_executors import EXECUTORS
 from hccl_py.enums import Buffer
 from hccl_py.executor import Executor, PlaneRequest, ResourceRequest
 from hccl_py.orchestration import exchange
 from hccl_py.program.files.op import OPS
 from hccl_py.topology import Topology
 from hccl_py.verify import Options, Report, Severity, verify_executor, verify_program
-from tests.recording import op_of
+from tests.recording import CHOSEN, op_of
 from tests.verify.broken_executors import cases
 from tests.verify.broken_files import FILES
 from tests.verify.programs import PRODUCT, authored
@@ -326,7 +325,7 @@ def test_exchange_over_rdma_is_clean(kind: str) -> None:
     assert not verify_program(program, Options(repeat=3)).errors
 
 
-@pytest.mark.parametrize("cls", EXECUTORS)
+@pytest.mark.parametrize("cls", CHOSEN)
 def test_the_built_in_executors_are_clean(cls: type[Executor]) -> None:
     narrowed = cases(ranks=(2, 3), counts=(0, 33), modes=(), topology=None, in_place=None)
     report = verify_executor(cls(), narrowed)

@@ -60,14 +60,19 @@ def _unsupported(subject: Subject, product: Product) -> Callable[[Moves], Mask]:
 def _denied(subject: Subject, product: Product) -> Mask:
     """Return for each instruction whether the hardware cannot reduce its data type with its op."""
     table = subject.tasks.table
-    pairs, at = np.unique(np.stack([table.dtype, table.reduce]), axis=1, return_inverse=True)
+    rdma = np.isin(table.kind, _RDMA)
+    cases, at = np.unique(np.stack([table.dtype, table.reduce, rdma]), axis=1, return_inverse=True)
     denied = [
         dtype < 0
         or reduce < 0
-        or not product.reduces_inline(DataType.from_number(dtype), ReduceOp(reduce))
-        for dtype, reduce in pairs.T.tolist()
+        or (DataType.from_number(dtype), ReduceOp(reduce)) not in _inline_of(product, bool(over))
+        for dtype, reduce, over in cases.T.tolist()
     ]
     return np.array(denied, bool)[at.reshape(-1)]
+
+
+def _inline_of(product: Product, rdma: bool) -> frozenset[tuple[DataType, ReduceOp]]:
+    return product.rdma_inline if rdma else product.inline
 
 
 def _off_alignment(product: Product) -> Callable[[Moves], Mask]:
@@ -99,12 +104,16 @@ def _large(subject: Subject, product: Product, row: int) -> Finding:
 def _inline(subject: Subject, product: Product, row: int) -> Finding:
     table, at = subject.tasks.table, int(subject.tasks.instruction[row])
     dtype, reduce = DataType.from_number(int(table.dtype[at])), ReduceOp(int(table.reduce[at]))
-    types = ", ".join(sorted(known.value for known in product.inline_types))
-    ops = ", ".join(op.spelling for op in sorted(product.inline_ops))
+    rdma = subject.kind(row) in _RDMA
+    known = _inline_of(product, rdma)
+    types = ", ".join(sorted({dtype.value for dtype, _ in known}))
+    ops = ", ".join(op.spelling for op in sorted({op for _, op in known}))
+    how = "over RDMA" if rdma else "while it copies"
+    only = f"only {types} with {ops}" if known else "nor anything else"
     return subject.finding(
         "UNSUPPORTED_INLINE_REDUCE",
         f"{subject.place(row)} {spell_move(subject, row)}: {product.title} cannot reduce "
-        f"{dtype.value} with {reduce.spelling} while it copies, only {types} with {ops}.",
+        f"{dtype.value} with {reduce.spelling} {how}, {only}.",
         "Where rank.inline_reduce is false, copy beside (rank.landing) and reduce there; "
         "exchange() does.",
         rows=[(row, 0)],

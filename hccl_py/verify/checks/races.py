@@ -243,7 +243,7 @@ class _Finder:
         )
         hint = "Order the reductions where results must not vary (HCCL_DETERMINISTIC)."
         finding = self._made("REDUCE_ORDER_NONDET", message, hint, pair, memory)
-        strict = self.subject.options.deterministic
+        strict = self.subject.options.deterministic or self.subject.program.op.deterministic
         return replace(finding, severity=Severity.ERROR) if strict else finding
 
     def _made(

@@ -19,17 +19,23 @@ LARGE_CCL = 200 << 20
 """HCCL_BUFFSIZE's default: what `hccl-py run` takes."""
 
 
+MOST_AMOUNTS = 40
+"""Characters of a list of amounts in the text of a case."""
+
+
 @dataclass(frozen=True)
 class Cases:
     """Narrows a sweep; what is empty or None stays the sweep's own choice.
 
     `ranks` keeps the sweep's layouts of so many ranks and adds the one that `hccl-py run --ranks`
-    takes; `servers`, `devices` and `topology` are those of `hccl-py run`. `buffsize` is in MB.
+    takes; `servers`, `devices`, `superpods`, `topology` and `algo` are those of `hccl-py run`.
+    `buffsize` is in MB.
     """
 
     ranks: tuple[int, ...] = ()
     servers: int | None = None
     devices: int | None = None
+    superpods: int | None = None
     topology: str | None = None
     counts: tuple[int, ...] = ()
     dtypes: tuple[DataType, ...] = ()
@@ -38,6 +44,7 @@ class Cases:
     roots: tuple[int, ...] = ()
     in_place: bool | None = None
     buffsize: int | None = None
+    algo: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +70,8 @@ class Case:
             words.append(f"root {op.root}")
         if op.in_place:
             words.append("in place")
+        words += [f"{level} {word}" for level, word in self._levels]
+        words += self._amounts
         if preset != DEFAULT_PRESET:
             words.append(preset)
         if self.ccl_bytes != LARGE_CCL:
@@ -75,7 +84,10 @@ class Case:
         op, servers = self.op, self.topology.servers
         words = [f"--topology {self.topology.product.name}", f"--count {op.count}"]
         if len(servers) > 1 and self.topology.is_even:
-            words.insert(0, f"--servers {len(servers)} --devices {servers[0]}")
+            pods = len(self.topology.superpods)
+            words.insert(0, f"--servers {len(servers) // pods} --devices {servers[0]}")
+            if pods > 1:
+                words.insert(0, f"--superpods {pods}")
         else:
             words.insert(0, f"--ranks {self.topology.size}")
         words.append(f"-d {op.dtype.value} --mode {op.mode.value}")
@@ -85,6 +97,9 @@ class Case:
             words.append(f"-r {op.root}")
         if op.in_place:
             words.append("--in-place")
+        if self._levels:
+            algo = ";".join(["level0:NA", *map(":".join, self._levels)])
+            words.append(f'--algo "{algo}"')
         return " ".join(words)
 
     @cached_property
@@ -105,11 +120,29 @@ class Case:
         )
 
     @property
+    def _levels(self) -> list[tuple[str, str]]:
+        given = (("level1", self.op.level1), ("level2", self.op.level2))
+        return [(level, word) for level, word in given if word]
+
+    @property
+    def _amounts(self) -> list[str]:
+        """Return the parts that differ in size, as far as a line holds them."""
+        op, found = self.op, []
+        for name in ("counts", "displs", "matrix", "pairs"):
+            numbers = str(getattr(op, name)).replace(" ", "")
+            if numbers != "()":
+                short = numbers if len(numbers) <= MOST_AMOUNTS else f"{numbers[:MOST_AMOUNTS]}.."
+                found.append(f"{name} {short}")
+        return found
+
+    @property
     def _layout(self) -> str:
         servers, size = self.topology.servers, self.topology.size
         ranks = f"{size} rank{'s' if size > 1 else ''}"
         if len(servers) == 1:
             return ranks
+        pods = self.topology.superpods
+        joined = f" in superpods of {' + '.join(map(str, pods))}" if len(pods) > 1 else ""
         if self.topology.is_even:
-            return f"{ranks} ({len(servers)} servers x {servers[0]})"
-        return f"{ranks} (servers of {' + '.join(map(str, servers))})"
+            return f"{ranks} ({len(servers)} servers x {servers[0]}{joined})"
+        return f"{ranks} (servers of {' + '.join(map(str, servers))}{joined})"

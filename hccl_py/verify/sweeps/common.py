@@ -46,7 +46,7 @@ class Ran(NamedTuple):
     def reduces_inline(self) -> bool:
         """Whether the product's copies can do the call's reduction."""
         op = self.case.op
-        return self.case.topology.product.reduces_inline(op.dtype, op.reduce)
+        return self.case.topology.reduces_inline(op.dtype, op.reduce)
 
 
 Feature: TypeAlias = tuple[str, Callable[[Ran], bool]]

@@ -1,8 +1,9 @@
 """The space of calls that an executor is verified on, and the selection that a sweep runs.
 
-Axes: layout (ranks on servers), preset, data type, reduce op, mode, amount of data with the size of
-the CCL buffers, in place or not, root. A choice of the first five is legal if the operator takes it
-and the executor suits it; `covering` then picks calls in which every two choices meet.
+Axes: layout (ranks on servers and superpods), preset, data type, reduce op, mode, amount of data
+with the size of the CCL buffers, in place or not, variant (root, or amounts that differ by rank),
+algorithm of each level. A choice of the first five is legal if the operator takes it and the
+executor suits it; `covering` then picks calls in which every two choices meet.
 """
 
 from __future__ import annotations
@@ -10,18 +11,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.errors import HcclError, PluginError
-from hccl_py.executor import Executor, Unsuitable, executor_name
+from hccl_py.executor import (
+    Executor,
+    Unsuitable,
+    choices_of,
+    executor_name,
+    ops_of,
+    with_levels,
+)
 from hccl_py.op_param import OpParam
 from hccl_py.operators import Operator, make_operator
+from hccl_py.operators.base import Variant
 from hccl_py.orchestration.author_errors import told_of
 from hccl_py.orchestration.rank import RankView
+from hccl_py.selection.algo import parse_algo
 from hccl_py.topology.presets import PRESETS, topology_of
 from hccl_py.topology.topology import Topology
 from hccl_py.verify.sweeps.cases import LARGE_CCL, SMALL_CCL, Case, Cases
@@ -32,13 +44,22 @@ __all__ = ["Space", "elements_per_round", "round_limit", "space_of"]
 ALIGN = 128
 """Bytes to which HCCL rounds slices."""
 
-LAYOUTS = (
-    *((1,), (2,), (3,), (4,), (5,), (6,), (7,), (8,), (16,)),
-    *((1, 1), (1, 1, 1), (2, 2, 2), (4, 4), (3, 2), (2, 1, 3)),
-)
-"""Devices of each server: SDMA links only, RDMA only, both; even and uneven."""
 
-LARGE_LAYOUTS = ((32,), (8, 8, 8))
+class Layout(NamedTuple):
+    """Devices of each server, and servers of each superpod where there are several."""
+
+    servers: tuple[int, ...]
+    superpods: tuple[int, ...] = ()
+
+
+LAYOUTS = (
+    *map(Layout, ((1,), (2,), (3,), (4,), (5,), (6,), (7,), (8,), (16,))),
+    *map(Layout, ((1, 1), (1, 1, 1), (2, 2, 2), (4, 4), (3, 2), (2, 1, 3))),
+    *(Layout((2, 2, 2, 2), (2, 2)), Layout((1, 1, 1), (2, 1)), Layout((4, 4, 4), (1, 1, 1))),
+)
+"""SDMA links only, RDMA only, both; even and uneven."""
+
+LARGE_LAYOUTS = (Layout((32,)), Layout((8, 8, 8)))
 """Run once per preset: what grows with the ranks has to show."""
 
 DTYPES = tuple(map(DataType, ("fp32", "fp16", "int8", "int64", "int32", "bf16", "uint8", "fp64")))
@@ -81,12 +102,6 @@ AMOUNTS = (
 one full round, one with the shortest tail, two full ones, three with a tail.
 """
 
-ROOTS: tuple[Callable[[int], int], ...] = (
-    lambda ranks: 0,
-    lambda ranks: ranks // 2,
-    lambda ranks: ranks - 1,
-)
-
 
 @dataclass(frozen=True)
 class Space:
@@ -105,31 +120,35 @@ def space_of(executor: Executor, cases: Cases) -> Space:
     """Select the calls for an executor. Raises where the narrowed space is illegal as a whole, with
     the operator's reason, and PluginError where `suits` fails.
     """
-    return _Selector(executor, cases).select()
+    spaces = [_Selector(executor, op, cases).select() for op in ops_of(executor)]
+    found = sorted((case for space in spaces for case in space.cases), key=lambda case: case.key)
+    refused = sum((space.refused for space in spaces), Counter[str]())
+    return Space(tuple(found), sum(space.kinds for space in spaces), refused)
 
 
 class _Selector:
-    """The axes for one executor and one narrowing."""
+    """The axes for one executor, one of its ops and one narrowing."""
 
-    def __init__(self, executor: Executor, cases: Cases) -> None:
+    def __init__(self, executor: Executor, op: str, cases: Cases) -> None:
         self._executor = executor
         self._narrowed = cases
-        self._operator = make_operator(executor.op)
+        self._operator = make_operator(op)
         self._presets = (cases.topology,) if cases.topology else tuple(PRESETS)
         self._layouts = _layouts(cases, self._presets)
         self._dtypes = cases.dtypes or DTYPES
         self._reduces = _reduce_ops(self._operator, cases)
         self._modes = cases.modes or tuple(Mode)
         self._amounts = _amounts(cases)
-        self._in_place = (False, True) if cases.in_place is None else (cases.in_place,)
-        self._roots = _roots(self._operator, cases)
+        self._in_place = _in_place(self._operator, cases)
+        self._variants = _variants(self._operator, cases)
+        self._levels = _levels(executor, op, cases.algo)
         self._topologies: dict[tuple[int, int], Topology | None] = {}
         self._refused: Counter[str] = Counter()
 
     def select(self) -> Space:
         axes = (self._layouts, self._presets, self._dtypes, self._reduces, self._modes)
         bases = self._legal(product(*(range(len(axis)) for axis in axes)))
-        free = (len(self._amounts), len(self._in_place), len(self._roots))
+        free = (len(self._amounts), len(self._in_place), len(self._variants), len(self._levels))
         rows = _selected([base for base in bases if self._is_common(base)], free)
         rows += self._once_each(bases)
         found = {case.text: case for row in rows if (case := self._case(row))}
@@ -166,24 +185,24 @@ class _Selector:
         seen = {base[:2]: base for base in reversed(bases) if not self._is_common(base)}
         amount = len(self._amounts) - 1
         for base in seen.values():
-            yield (*base, amount, 0, len(self._roots) - 1)
+            yield (*base, amount, 0, len(self._variants) - 1, 0)
 
     @property
     def _is_layout_given(self) -> bool:
         narrowed = self._narrowed
-        return bool(narrowed.ranks or narrowed.servers or narrowed.devices)
+        return bool(narrowed.ranks or narrowed.servers or narrowed.devices or narrowed.superpods)
 
     def _case(self, row: Row) -> Case | None:
         """Return the call of a row, unless operator or executor refuse it after all."""
         topology, amount = self._topology(row), self._amounts[row[5]]
         assert topology is not None
-        choose_root = self._roots[row[7]]
+        level1, level2 = self._levels[row[8]]
         op = self._op(row, topology, amount.ccl_bytes // self._dtypes[row[2]].itemsize)
-        root = choose_root(topology.size) if choose_root else None
-        op = replace(op, in_place=self._in_place[row[6]], root=root)
-        most = elements_per_round(self._executor, op, topology, amount.ccl_bytes)
-        op = replace(op, count=amount.elements(op.unit, topology.size, most))
-        if amount.most_rounds is not None and op.count > most * amount.most_rounds:
+        op = replace(op, in_place=self._in_place[row[6]], level1=level1, level2=level2)
+        vary, ranks = self._variants[row[7]], topology.size
+        most = elements_per_round(self._executor, vary(op, ranks), topology, amount.ccl_bytes)
+        op = vary(replace(op, count=amount.elements(op.unit, ranks, most)), ranks)
+        if amount.most_rounds is not None and op.extent > most * amount.most_rounds:
             return None
         try:
             self._operator.check(op, topology)
@@ -195,27 +214,31 @@ class _Selector:
         """Return the topology of a row; None where the product's servers are smaller."""
         key = row[0], row[1]
         if key not in self._topologies:
-            servers, preset = self._layouts[row[0]], PRESETS[self._presets[row[1]]]
-            fits = max(servers) <= preset.devices_per_server
-            self._topologies[key] = Topology(preset, servers) if fits else None
+            layout, preset = self._layouts[row[0]], PRESETS[self._presets[row[1]]]
+            fits = max(layout.servers) <= preset.devices_per_server and (
+                preset.superpod_servers or not layout.superpods
+            )
+            self._topologies[key] = (
+                Topology(preset, layout.servers, layout.superpods or None) if fits else None
+            )
         return self._topologies[key]
 
     def _op(self, row: Row, topology: Topology, count: int) -> OpParam:
-        first = self._roots[0]
-        return OpParam(
+        """Return a first call with the legal choices of a row; data fits one round."""
+        op = OpParam(
             self._operator.name,
             count,
             self._dtypes[row[2]],
             self._reduces[row[3]],
-            first(topology.size) if first else None,
-            self._modes[row[4]],
+            mode=self._modes[row[4]],
         )
+        return self._variants[0](op, topology.size)
 
     def _suits(self, op: OpParam, topology: Topology) -> bool:
         """Ask the executor; an answer that is none is the author's error, not a refusal."""
         where = f"{executor_name(self._executor)}.suits"
         try:
-            verdict: object = self._executor.suits(op, topology)
+            verdict: object = self._executor.suits(with_levels(self._executor, op), topology)
         except (Exception, SystemExit) as error:
             told, case = told_of(error), Case(topology, op, LARGE_CCL).text
             raise PluginError(
@@ -241,20 +264,25 @@ def _selected(bases: list[Row], free: tuple[int, ...]) -> list[Row]:
     return [(*base, *rest) for base in bases for rest in product(*map(range, free))]
 
 
-def _layouts(cases: Cases, presets: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+def _layouts(cases: Cases, presets: tuple[str, ...]) -> tuple[Layout, ...]:
     """Return the layouts of a sweep; the error of the first preset where a narrowing fits none."""
-    if not (cases.ranks or cases.servers or cases.devices):
+    if not (cases.ranks or cases.servers or cases.devices or cases.superpods):
         return LAYOUTS + LARGE_LAYOUTS
-    found: dict[tuple[int, ...], None] = {}
+    found: dict[Layout, None] = {}
     error = None
-    if cases.servers is None and cases.devices is None:
-        found = {layout: None for layout in LAYOUTS if sum(layout) in cases.ranks}
+    if cases.servers is None and cases.devices is None and cases.superpods is None:
+        found = {layout: None for layout in LAYOUTS if sum(layout.servers) in cases.ranks}
     for preset, ranks in product(presets, cases.ranks or (None,)):
         try:
             topology = topology_of(
-                ranks, servers=cases.servers, devices=cases.devices, preset=preset
+                ranks,
+                servers=cases.servers,
+                devices=cases.devices,
+                superpods=cases.superpods,
+                preset=preset,
             )
-            found[topology.servers] = None
+            pods = topology.superpods if len(topology.superpods) > 1 else ()
+            found[Layout(topology.servers, pods)] = None
         except HcclError as refusal:
             error = error or refusal
     if error is not None and not found:
@@ -279,13 +307,36 @@ def _reduce_ops(operator: Operator, cases: Cases) -> tuple[ReduceOp | None, ...]
     return (cases.reduce_ops or tuple(ReduceOp)) if operator.reduces else (None,)
 
 
-def _roots(operator: Operator, cases: Cases) -> tuple[Callable[[int], int] | None, ...]:
-    """Return the choices of a root, for operators that say that they have one."""
-    if not getattr(operator, "rooted", False):
-        return (None,)
-    if cases.roots:
-        return tuple(lambda ranks, root=root: root for root in cases.roots)
-    return ROOTS
+def _in_place(operator: Operator, cases: Cases) -> tuple[bool, ...]:
+    if cases.in_place is not None:
+        return (cases.in_place,)
+    return (False, True) if operator.in_place else (False,)
+
+
+def _variants(operator: Operator, cases: Cases) -> tuple[Variant, ...]:
+    """Return roots, or amounts that differ by rank, for operators that have them."""
+    if operator.rooted and cases.roots:
+        return tuple(partial(_with_root, root=root) for root in cases.roots)
+    return operator.variants()
+
+
+def _with_root(op: OpParam, ranks: int, root: int) -> OpParam:
+    return replace(op, root=root)
+
+
+def _levels(executor: Executor, op: str, algo: str) -> tuple[tuple[str, str], ...]:
+    """Return the algorithms of level1 and level2 between which an executor leaves the choice, or of
+    them those that HCCL_ALGO's text names.
+    """
+    choices, given = choices_of(executor), parse_algo(algo, op)
+
+    def words(level: str) -> tuple[str, ...]:
+        offered = choices.get(level, ())
+        if len(offered) < 2:
+            return ("",)
+        return (given[level],) if given.get(level) in offered else offered
+
+    return tuple(product(words("level1"), words("level2")))
 
 
 def elements_per_round(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int:
@@ -299,6 +350,7 @@ def elements_per_round(executor: Executor, op: OpParam, topology: Topology, ccl_
 def round_limit(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int | None:
     """Return the smallest max_count of all ranks, None where they state none or fail to."""
     try:
+        op = with_levels(executor, op)
         views = (RankView(np.array([r]), op, topology, ccl_bytes) for r in range(topology.size))
         limits = [executor.resources(op, view).max_count for view in views]
         return min((int(n) for n in limits if n is not None), default=None)

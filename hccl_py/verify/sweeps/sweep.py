@@ -15,7 +15,7 @@ import numpy as np
 from hccl_py.enums import Mode, TaskKind
 from hccl_py.errors import HcclError, NotSupportedError, OrchestrationError
 from hccl_py.executor import Executor, executor_name
-from hccl_py.operators import Operator, make_operator
+from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
@@ -87,10 +87,6 @@ class _Sweep:
     _seen: set[tuple[object, ...]] = field(default_factory=set)
     _first_error: HcclError | None = None
 
-    @property
-    def _operator(self) -> Operator:
-        return make_operator(self.executor.op)
-
     def run(self, case: Case) -> None:
         """Verify one call."""
         try:
@@ -135,8 +131,9 @@ class _Sweep:
         )
 
     def _record(self, case: Case, *, by_rank: bool = False) -> Program:
+        operator = make_operator(case.op.name)
         return record(
-            self.executor, case.op, case.topology, self._operator, case.ccl_bytes, by_rank=by_rank
+            self.executor, case.op, case.topology, operator, case.ccl_bytes, by_rank=by_rank
         )
 
     def _unrecorded(self, case: Case, error: HcclError) -> Outcome:
@@ -156,9 +153,9 @@ class _Sweep:
         """Return how a call that cannot be recorded would be cut into rounds."""
         op = case.op
         limit = round_limit(self.executor, op, case.topology, case.ccl_bytes)
-        if op.mode is Mode.GRAPH or not limit or limit >= op.count:
+        if op.mode is Mode.GRAPH or not limit or limit >= op.extent:
             return Ran(case)
-        return Ran(case, -(-op.count // limit), tail=op.count % limit > 0)
+        return Ran(case, -(-op.extent // limit), tail=op.extent % limit > 0)
 
     def _compare(self, case: Case, program: Program) -> tuple[Failure, ...]:
         """Record rank by rank and compare."""
@@ -201,7 +198,7 @@ class _Sweep:
         if program.rounds == 1:
             return Ran(case)
         each = elements_per_round(self.executor, case.op, case.topology, case.ccl_bytes)
-        return Ran(case, program.rounds, tail=case.op.count % each > 0)
+        return Ran(case, program.rounds, tail=case.op.extent % each > 0)
 
 
 def _busy_lines(program: Program) -> frozenset[str]:

@@ -1,0 +1,324 @@
+"""How data flows through a program: what travels between ranks at once, and what each rank holds
+afterwards.
+
+    band 1   all transfers that no other transfer has to precede
+    band 2   those that only transfers of band 1 have to precede, and so on
+
+An Ack lets a transfer begin, and so does the arrival of its data: each begins a new band. On one
+stream a new label does, such as "halving 2/2" after "halving 1/2". Nothing takes time otherwise, so
+bands are the steps of an algorithm. Transfers with one label share a band where each stream has it
+once: ranks that could begin a step earlier than others do not.
+
+Data has coordinates: the rank whose input it is, and a chunk of the inputs. Inputs are cut where
+the algorithm cuts them: bytes that travel together all the way are one chunk. Where inputs are
+reduced, chunk c of all ranks becomes one, and a rank holds contributions to it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from math import gcd
+from typing import NamedTuple
+
+import numpy as np
+
+from hccl_py.enums import TaskKind
+from hccl_py.errors import ParameterError
+from hccl_py.op_param import OpParam
+from hccl_py.program.program import Program
+from hccl_py.program.transports import ACK
+from hccl_py.trace.pictures.parts import Content, Part, Parts, Place, parts_of
+from hccl_py.verify.analysis.meaning import expected_ranges
+
+__all__ = ["Band", "Flow", "Move", "flow_of"]
+
+MAX_RANKS = 16
+MAX_TASKS = 20_000
+MAX_UNITS = 200_000
+"""Units, the largest pieces that no task cuts, that all tasks together move."""
+
+MAX_ROUNDS = 50
+"""How often bands with one label are drawn together before that is given up."""
+
+
+class Move(NamedTuple):
+    """What one rank gets from another in a band; `reduces`: it is added to what is there."""
+
+    source: int
+    target: int
+    parts: frozenset[Part]
+    reduces: bool
+    rdma: bool
+
+    @property
+    def said(self) -> frozenset[Part] | frozenset[int]:
+        """What is worth saying of the parts: of those that are added, whose they are is not."""
+        return frozenset(part.chunk for part in self.parts) if self.reduces else self.parts
+
+
+class Band(NamedTuple):
+    """What happens at once, and what every rank holds when the next band begins.
+
+    `adds` has the ranks that reduce memory of their own in between.
+    """
+
+    labels: tuple[str, ...]
+    moves: tuple[Move, ...]
+    adds: tuple[int, ...]
+    holds: tuple[frozenset[Part], ...]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The bands of a program. `sources` are the ranks whose input matters, `holds` what each rank
+    has in the beginning, `wanted` what it must have in the end.
+
+    Of a chunk that is reduced a rank holds the parts that are in its best partial result.
+    """
+
+    op: OpParam
+    executor: str
+    ranks: int
+    sources: tuple[int, ...]
+    chunks: int
+    reduces: bool
+    holds: tuple[frozenset[Part], ...]
+    wanted: tuple[frozenset[Part], ...]
+    bands: tuple[Band, ...]
+
+
+class _Task(NamedTuple):
+    """A task that moves data: `size` places from `src` on, to as many from `dst` on."""
+
+    rank: int
+    src: Place
+    dst: Place
+    size: int
+    reduces: bool
+    rdma: bool
+    key: tuple[int, str]
+
+    @property
+    def travels(self) -> bool:
+        return self.src[0] != self.dst[0]
+
+    @property
+    def sources(self) -> list[Place]:
+        return _run(self.src, self.size)
+
+    @property
+    def targets(self) -> list[Place]:
+        return _run(self.dst, self.size)
+
+
+class _State(NamedTuple):
+    """A band: its transfers with what they carried, the ranks that reduced at home, and memory."""
+
+    transfers: list[tuple[_Task, Content]]
+    adds: set[int]
+    memory: dict[Place, Content]
+
+
+def flow_of(program: Program) -> Flow:
+    """Follow the data of a small program; ParameterError for one that is too large or moves none.
+
+    A program that cannot end raises as `Linked.check` does. What is not right with it otherwise is
+    not looked for: `hccl_py.verify` does that.
+    """
+    _check_counts(program)
+    program.linked.check(program)
+    meaning = expected_ranges(program.op, program.ranks)
+    if not len(meaning):
+        raise ParameterError(
+            f"{program.op.name} of {program.op.count} elements has no data to follow.",
+            "Give an op with outputs, and a larger count.",
+        )
+    unit = _unit(program)
+    tasks = _tasks(program, unit)
+    inputs = parts_of(program, meaning, unit)
+    begin = {
+        (rank, program.buffers.index("IN"), n): frozenset([(rank, n)]) for rank, n in inputs.units
+    }
+    states = list(_states(_levels(program, tasks), begin))
+    parts = inputs.cut([[carried for _, carried in state.transfers] for state in states])
+    return Flow(
+        op=program.op,
+        executor=program.executor,
+        ranks=program.ranks,
+        sources=parts.sources,
+        chunks=parts.chunks,
+        reduces=parts.reduces,
+        holds=parts.held(begin),
+        wanted=parts.wanted,
+        bands=tuple(_band(state, parts) for state in states),
+    )
+
+
+def _band(state: _State, parts: Parts) -> Band:
+    moved: dict[tuple[int, int], list[tuple[_Task, Content]]] = defaultdict(list)
+    for task, content in state.transfers:
+        moved[task.src[0], task.dst[0]].append((task, content))
+    return Band(
+        labels=tuple(dict.fromkeys(task.key[1] for task, _ in state.transfers if task.key[1])),
+        moves=tuple(
+            Move(
+                source,
+                target,
+                parts.of(frozenset().union(*(content for _, content in carried))),
+                any(task.reduces for task, _ in carried),
+                any(task.rdma for task, _ in carried),
+            )
+            for (source, target), carried in sorted(moved.items())
+        ),
+        adds=tuple(sorted(state.adds)),
+        holds=parts.held(state.memory),
+    )
+
+
+# ---- from tasks to bands ----
+
+
+def _check_counts(program: Program) -> None:
+    if program.ranks > MAX_RANKS or program.task_count > MAX_TASKS:
+        raise ParameterError(
+            f"{program.ranks} ranks and {program.task_count} tasks are too many for a picture.",
+            f"Record a program with at most {MAX_RANKS} ranks and {MAX_TASKS} tasks.",
+        )
+
+
+def _unit(program: Program) -> int:
+    """Return the bytes of the largest pieces that no task and no output cuts."""
+    tasks, meaning = program.tasks, expected_ranges(program.op, program.ranks)
+    moves = np.flatnonzero((tasks.kind <= TaskKind.RDMA_WRITE_REDUCE) & (tasks.size > 0))
+    numbers = [tasks.src_offset[moves], tasks.dst_offset[moves], tasks.size[moves]]
+    numbers += [meaning.start, meaning.stop, meaning.offset]
+    unit = gcd(*{int(n) for column in numbers for n in column}) or 1
+    if (units := int(tasks.size[moves].sum()) // unit) > MAX_UNITS:
+        raise ParameterError(
+            f"The tasks cut data in pieces of {unit} bytes and move {units} of them, too many for "
+            "a picture.",
+            f"Record fewer elements: {MAX_UNITS} pieces are the limit.",
+        )
+    return unit
+
+
+def _tasks(program: Program, unit: int) -> dict[int, _Task]:
+    """Return the tasks that move data, by row."""
+    tasks, table, found = program.tasks, program.tasks.table, {}
+    for row in np.flatnonzero((tasks.kind <= TaskKind.RDMA_WRITE_REDUCE) & (tasks.size > 0)):
+        at, rank, peer = int(tasks.instruction[row]), int(tasks.rank[row]), int(tasks.peer[row])
+        kind, label = TaskKind(int(table.kind[at])), int(table.label[at])
+        src_rank, dst_rank = (
+            peer if kind.reads_remote else rank,
+            peer if kind.writes_remote else rank,
+        )
+        found[int(row)] = _Task(
+            rank=rank,
+            src=(src_rank, int(table.src_buffer[at]), int(tasks.src_offset[row]) // unit),
+            dst=(dst_rank, int(table.dst_buffer[at]), int(tasks.dst_offset[row]) // unit),
+            size=int(tasks.size[row]) // unit,
+            reduces=kind.reduces,
+            rdma=kind in (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE),
+            key=(int(table.round[at]), program.labels[label] if label >= 0 else ""),
+        )
+    return found
+
+
+def _levels(program: Program, tasks: dict[int, _Task]) -> list[tuple[int, _Task]]:
+    """Return all tasks that move data with their bands, in an order in which they may run."""
+    floors: dict[tuple[int, str], int] = {}
+    for _ in range(MAX_ROUNDS):
+        levels = _walked(program, tasks, floors)
+        raised = _shared(program, tasks, levels)
+        if raised == floors:
+            break
+        floors = raised
+    else:
+        levels = _walked(program, tasks, {})
+    order = [row for row in program.linked.order.tolist() if row in tasks]
+    return sorted(((levels[row], tasks[row]) for row in order), key=lambda pair: pair[0])
+
+
+def _walked(
+    program: Program, tasks: dict[int, _Task], floors: Mapping[tuple[int, str], int]
+) -> dict[int, int]:
+    """Return the band of every task that moves data; those with a floor come no earlier."""
+    view, linked, transports = program.tasks, program.linked, program.transports
+    kinds, streams = view.kind.tolist(), view.stream.tolist()
+    at: dict[tuple[int, int], int] = defaultdict(int)  # by stream
+    begun: dict[tuple[int, int], tuple[tuple[int, str], int]] = {}  # by stream: label, band
+    posted: dict[int, int] = {}
+    arrived: dict[Place, int] = defaultdict(int)
+    levels = {}
+    for row in linked.order.tolist():
+        stream = int(view.rank[row]), streams[row]
+        if kinds[row] == TaskKind.NOTIFY_WAIT:
+            at[stream] = max(at[stream], posted[int(linked.post_of[row])])
+        elif kinds[row] == TaskKind.NOTIFY_POST:
+            cell = int(view.cell[row])
+            is_ack = cell < transports.cells and cell % transports.stride == ACK
+            posted[row] = at[stream] + is_ack
+        elif row in tasks:
+            task = tasks[row]
+            fresh = max(arrived[place] for place in task.sources)
+            if task.travels:
+                key, last = begun.get(stream, (task.key, 0))
+                after = last + (key != task.key)
+                at[stream] = max(at[stream], fresh + 1, after, floors.get(task.key, 0))
+                begun[stream] = task.key, at[stream]
+                fresh = at[stream]
+            arrived.update(dict.fromkeys(task.targets, fresh))
+            levels[row] = at[stream]
+    return levels
+
+
+def _shared(
+    program: Program, tasks: dict[int, _Task], levels: dict[int, int]
+) -> dict[tuple[int, str], int]:
+    """Return the last band of every label that each stream has once."""
+    view = program.tasks
+    queues: dict[tuple[int, int], list[tuple[int, str]]] = defaultdict(list)
+    last: dict[tuple[int, str], int] = defaultdict(int)
+    for row, task in tasks.items():
+        if task.travels and task.key[1]:
+            queues[int(view.rank[row]), int(view.stream[row])].append(task.key)
+            last[task.key] = max(last[task.key], levels[row])
+    for keys in queues.values():
+        runs = [key for key, _ in groupby(keys)]
+        for key in {key for key in runs if runs.count(key) > 1}:
+            last.pop(key, None)
+    return dict(last)
+
+
+def _states(levels: list[tuple[int, _Task]], begin: dict[Place, Content]) -> Iterator[_State]:
+    """Run the tasks; yield after each band."""
+    memory, last = dict(begin), -1
+    state: _State | None = None
+    for level, task in levels:
+        if task.travels and level != last:
+            if state:
+                yield state._replace(memory=dict(memory))
+            state, last = _State([], set(), memory), level
+        content: Content = frozenset().union(*_execute(task, memory))
+        if state and task.travels and content:
+            state.transfers.append((task, content))
+        elif state and task.reduces and not task.travels:
+            state.adds.add(task.rank)
+    if state:
+        yield state._replace(memory=memory)
+
+
+def _execute(task: _Task, memory: dict[Place, Content]) -> list[Content]:
+    """Move or reduce unit by unit; return what was moved."""
+    moved = [memory.get(place, frozenset()) for place in task.sources]
+    for place, content in zip(task.targets, moved, strict=True):
+        memory[place] = memory.get(place, frozenset()) | content if task.reduces else content
+    return moved
+
+
+def _run(place: Place, size: int) -> list[Place]:
+    rank, buffer, first = place
+    return [(rank, buffer, first + k) for k in range(size)]

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Draw the pictures of docs/algorithms/pictures/ anew, from what the executors record.
+
+    scripts/pictures.py            draws them all
+    scripts/pictures.py FOLDER     draws them there
+
+A test compares them with what is checked in, byte for byte.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from hccl_executors import EXECUTORS
+from hccl_py.enums import DataType, ReduceOp
+from hccl_py.op_param import OpParam
+from hccl_py.operators import make_operator
+from hccl_py.orchestration.record import record
+from hccl_py.topology import Topology
+from hccl_py.topology.presets import PRESETS
+from hccl_py.trace.pictures import draw_steps
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "algorithms" / "pictures"
+BY_NAME = {cls.__name__: cls for cls in EXECUTORS}
+CCL_BYTES = 1 << 24
+
+
+class Picture(NamedTuple):
+    """A call: `chunks` pieces of 128 bytes, or of `kib` KiB, are its count."""
+
+    file: str
+    title: str
+    executor: str
+    op: str
+    servers: tuple[int, ...]
+    chunks: int = 1
+    level1: str = ""
+    product: str = "mesh"
+    kib: int = 0
+    deterministic: bool = False
+
+
+def _four_and_five(
+    file: str, title: str, executor: str, op: str, level1: str = "", kib: int = 0
+) -> list[Picture]:
+    """Return the pictures of a flat executor for 4 and 5 ranks."""
+    chunks = {"all_reduce": True, "broadcast": True, "reduce": True}
+    return [
+        Picture(
+            f"{file}_{ranks}",
+            f"{title}, {ranks} ranks",
+            executor,
+            op,
+            (ranks,),
+            ranks if op in chunks else 1,
+            level1,
+            kib=kib,
+        )
+        for ranks in (4, 5)
+    ]
+
+
+PICTURES = [
+    *_four_and_five("ring", "Ring all-reduce", "AllReduceComm", "all_reduce", "ring"),
+    *_four_and_five("ring_broadcast", "Ring broadcast", "BroadCastComm", "broadcast", "ring"),
+    *_four_and_five(
+        "mesh_all_gather", "Mesh all-gather", "AllGatherMeshOpbaseExecutor", "all_gather"
+    ),
+    *_four_and_five("mesh", "Mesh all-reduce", "AllReduceMeshOpbaseLoopExecutor", "all_reduce"),
+    Picture(
+        "mesh_one_shot_4",
+        "Mesh all-reduce in one shot, 4 ranks",
+        "AllReduceMeshSmallCountExecutor",
+        "all_reduce",
+        (4,),
+    ),
+    Picture(
+        "mesh_in_turn_4",
+        "Mesh reduce-scatter in turn, 4 ranks",
+        "ReduceScatterMeshExecutor",
+        "reduce_scatter",
+        (4,),
+        3,
+        "ring",
+        deterministic=True,
+    ),
+    Picture(
+        "rhd_4", "Halving and doubling, 4 ranks", "AllReduceComm", "all_reduce", (4,), 4, "H-D_R"
+    ),
+    Picture(
+        "rhd_5", "Halving and doubling, 5 ranks", "AllReduceComm", "all_reduce", (5,), 4, "H-D_R"
+    ),
+    Picture("doubling_4", "Doubling, 4 ranks", "AllReduceDoubling", "all_reduce", (4,)),
+    Picture("doubling_8", "Doubling, 8 ranks", "AllReduceDoubling", "all_reduce", (8,)),
+    *_four_and_five("nhr", "NHR all-reduce", "AllReduceComm", "all_reduce", "NHR", kib=128),
+    *_four_and_five(
+        "nhr_reduce_scatter", "NHR reduce-scatter", "ReduceScatterComm", "reduce_scatter", "NHR"
+    ),
+    *_four_and_five("trees", "All-reduce over trees", "AllReduceComm", "all_reduce", "NHR"),
+    *_four_and_five("nhr_v1", "NHR_V1 all-reduce", "AllReduceComm", "all_reduce", "NHR_V1"),
+    *_four_and_five("nb", "NB all-reduce", "AllReduceComm", "all_reduce", "NB"),
+    *(
+        Picture(
+            f"bruck_{ranks}",
+            f"All-gather by fours, {ranks} ranks",
+            "AllGatherSmallCount",
+            "all_gather",
+            (ranks,),
+        )
+        for ranks in (5, 8)
+    ),
+    Picture(
+        "ahc_4", "AHC, groups of 1 and 3 ranks", "AllReduceComm", "all_reduce", (1, 3), 6, "AHC"
+    ),
+    Picture(
+        "ahc_5", "AHC, groups of 2 and 3 ranks", "AllReduceComm", "all_reduce", (2, 3), 12, "AHC"
+    ),
+    Picture(
+        "ahc_broke_5",
+        "AHC_BROKE, groups of 2 and 3 ranks",
+        "AllReduceComm",
+        "all_reduce",
+        (2, 3),
+        12,
+        "AHC_BROKE",
+    ),
+    *(
+        Picture(
+            f"double_ring_{ranks}",
+            f"Double ring all-gather, {ranks} ranks",
+            "AlignedAllGatherDoubleRingFor91093Executor",
+            "all_gather",
+            (ranks,),
+            2,
+            "ring",
+            "atlas-900-a3",
+        )
+        for ranks in (4, 6)
+    ),
+    Picture(
+        "pipeline_4",
+        "Pipeline all-gather, 2 servers of 2 ranks",
+        "AllGatherMeshOpbasePipelineExecutor",
+        "all_gather",
+        (2, 2),
+    ),
+    Picture(
+        "pipeline_6",
+        "Pipeline all-gather, 3 servers of 2 ranks",
+        "AllGatherMeshOpbasePipelineExecutor",
+        "all_gather",
+        (2, 2, 2),
+    ),
+    *_four_and_five("pairwise", "Pairwise all-to-all", "RunAlltoAllVFullMesh", "all_to_all"),
+    *(
+        Picture(
+            f"{file}_{2 * servers}",
+            f"{title}, {servers} servers of 2 ranks",
+            executor,
+            "all_to_all",
+            (2,) * servers,
+        )
+        for file, title, executor in (
+            ("staged", "Staged all-to-all", "RunAlltoAllVStaged"),
+            ("two_level_pipeline", "Two-level pipeline", "RunAlltoAllVTwoLevelPipeline"),
+        )
+        for servers in (2, 3)
+    ),
+    *_four_and_five(
+        "direct_full_mesh", "Direct full mesh", "RunAlltoAllDirectFullmesh", "all_to_all"
+    ),
+    *_four_and_five("star", "Star all-reduce", "AllReduceReducePlusBcast", "all_reduce"),
+]
+
+
+def draw(picture: Picture) -> str:
+    """Record the call and draw its steps."""
+    op = OpParam(
+        picture.op,
+        picture.chunks * (picture.kib << 8 or 32),
+        DataType.FP32,
+        ReduceOp.SUM if make_operator(picture.op).reduces else None,
+        root=0 if picture.op == "broadcast" else None,
+        level1=picture.level1,
+        deterministic=picture.deterministic,
+    )
+    topology = Topology(PRESETS[picture.product], picture.servers)
+    executor = BY_NAME[picture.executor]()
+    program = record(executor, op, topology, make_operator(op.name), CCL_BYTES)
+    return draw_steps(program, picture.title, topology)
+
+
+def drawn() -> Iterator[tuple[str, str]]:
+    """Yield every picture's file name and text."""
+    for picture in PICTURES:
+        yield f"{picture.file}.svg", draw(picture)
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in drawn():
+        (folder / name).write_text(text, "utf-8")

@@ -1,0 +1,216 @@
+"""Pictures of steps: what is in them is true, and those in the documentation are not stale."""
+
+import re
+import runpy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py.enums import Mode
+from hccl_py.errors import ParameterError
+from hccl_py.executor import ops_of
+from hccl_py.testing.calls import suits
+from hccl_py.topology import Topology, topology_of
+from hccl_py.topology.presets import PRESETS
+from hccl_py.trace.pictures import draw_steps
+from hccl_py.trace.pictures.flow import Flow, Move, flow_of
+from hccl_py.trace.pictures.parts import Part
+from hccl_py.trace.pictures.stars import lanes_of, stars_of
+from hccl_py.trace.pictures.words import caption, label
+from tests.recording import BY_NAME, filled, op_of, recorded
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs" / "algorithms"
+
+
+def flow(name: str, op: str, count: int, topology: Topology | int = 4, level1: str = "") -> Flow:
+    return flow_of(recorded(name, replace(op_of(op, count), level1=level1), topology))
+
+
+def carried(flow: Flow) -> list[set[tuple[int, int, str]]]:
+    """Return (from, to, label) of every band's moves."""
+    return [{(m.source, m.target, label(flow, m)) for m in band.moves} for band in flow.bands]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5, 8])
+def test_ring_all_gather_passes_slots_on(ranks: int) -> None:
+    found = flow("AllGatherComm", "all_gather", 32, ranks)
+    assert carried(found) == [
+        {(r, (r + 1) % ranks, str((r - s) % ranks)) for r in range(ranks)} for s in range(ranks - 1)
+    ]
+    assert [caption(band) for band in found.bands] == [
+        [f"all-gather {s + 1}/{ranks - 1}"] for s in range(ranks - 1)
+    ]
+
+
+@pytest.mark.parametrize("ranks", [3, 4, 7])
+def test_ring_all_reduce_adds_one_contribution_a_step(ranks: int) -> None:
+    found = flow("AllReduceComm", "all_reduce", 32 * ranks, ranks)
+    assert found.chunks == ranks
+    assert len(found.bands) == 2 * (ranks - 1)
+    for step, band in enumerate(found.bands[: ranks - 1]):
+        for rank in range(ranks):
+            chunk = (rank - 2 - step) % ranks
+            ring = {Part((chunk + 1 + k) % ranks, chunk) for k in range(step + 2)}
+            assert {part for part in band.holds[rank] if part.chunk == chunk} == ring
+        assert all(move.reduces and len(label(found, move)) == 2 for move in band.moves)
+    assert not any(move.reduces for band in found.bands[ranks - 1 :] for move in band.moves)
+
+
+def test_ranks_that_could_begin_a_step_earlier_do_it_with_the_others() -> None:
+    found = flow("AllReduceComm", "all_reduce", 128, 5, "H-D_R")
+    assert [" ".join(caption(band)) for band in found.bands] == [
+        "pairs reduce",
+        *("halving 1/2", "halving 2/2"),
+        *("doubling 1/2", "doubling 2/2"),
+        "pairs copy",
+    ]
+
+
+def test_bands_with_several_labels_name_what_they_have_in_common() -> None:
+    found = flow("ScatterCommExecutor", "scatter", 32, 4, "ring")
+    assert [caption(band) for band in found.bands] == [["scatter 1/3"], ["scatter"], ["scatter"]]
+
+
+def test_chunks_of_all_to_all_are_numbered_by_receiver() -> None:
+    topology = topology_of(servers=2, devices=2)
+    found = flow("RunAlltoAllVStaged", "all_to_all", 32, topology, "pairwise")
+    first, second = carried(found)
+    assert first == {(0, 1, "0→1,3"), (1, 0, "1→0,2"), (2, 3, "2→1,3"), (3, 2, "3→0,2")}
+    assert second == {(0, 2, "0,1→2"), (1, 3, "0,1→3"), (2, 0, "2,3→0"), (3, 1, "2,3→1")}
+    assert {move.rdma for move in found.bands[1].moves} == {True}
+
+
+def test_halves_that_go_different_ways_are_chunks() -> None:
+    topology = Topology(PRESETS["atlas-900-a3"], (4,))
+    name = "AlignedAllGatherDoubleRingFor91093Executor"
+    first, *_ = carried(flow(name, "all_gather", 64, topology, "ring"))
+    assert first == {(r, (r + 1) % 4, f"{r}a") for r in range(4)} | {
+        (r, (r - 1) % 4, f"{r}b") for r in range(4)
+    }
+
+
+def test_local_reductions_are_said() -> None:
+    found = flow_of(recorded("ReduceScatterDeterExecutor", op_of("reduce_scatter", 32), 4))
+    assert found.bands[-1].adds == (0, 1, 2, 3)
+    assert "then local reduce" in draw_steps(
+        recorded("ReduceScatterDeterExecutor", op_of("reduce_scatter", 32), 4), "Deter"
+    )
+
+
+@given(
+    name=st.sampled_from(sorted(BY_NAME)),
+    number=st.integers(0, 3),
+    servers=st.sampled_from([(1,), (2,), (3,), (4,), (5,), (2, 2), (1, 3), (2, 2, 2)]),
+    product=st.sampled_from(sorted(PRESETS)),
+    count=st.sampled_from([1, 7, 96, 640]),
+    dtype=st.sampled_from(["fp32", "int64"]),
+    mode=st.sampled_from(Mode),
+)
+def test_ranks_send_what_they_hold_and_end_with_what_they_want(
+    name: str,
+    number: int,
+    servers: tuple[int, ...],
+    product: str,
+    count: int,
+    dtype: str,
+    mode: Mode,
+) -> None:
+    executor: Any = BY_NAME[name]
+    ops, topology = ops_of(executor()), Topology(PRESETS[product], servers)
+    op = filled(op_of(ops[number % len(ops)], count, dtype, mode=mode), topology.size)
+    if not suits(executor, op, topology):
+        return
+    found = flow_of(recorded(name, op, topology, 1 << 16))
+    end = found.bands[-1].holds if found.bands else found.holds
+    assert all(wanted <= holds for wanted, holds in zip(found.wanted, end, strict=True))
+    before = found.holds
+    for band in found.bands:
+        for move in band.moves:
+            assert found.reduces or move.parts <= before[move.source] | band.holds[move.source]
+            assert move.source != move.target
+        before = band.holds
+
+
+moves = st.builds(
+    Move,
+    st.integers(0, 6),
+    st.integers(0, 6),
+    st.frozensets(st.builds(Part, st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=2),
+    st.booleans(),
+    st.booleans(),
+).filter(lambda move: move.source != move.target)
+
+
+@given(st.lists(moves, max_size=20, unique_by=lambda move: move[:2]))
+def test_stars_have_every_move_once_and_lanes_do_not_overlap(moves: list[Move]) -> None:
+    stars = stars_of(moves)
+    assert sorted(m[:2] for star in stars for m in star.moves) == sorted(m[:2] for m in moves)
+    for star in stars:
+        assert {m.target if star.gathers else m.source for m in star.moves} == {star.centre}
+        assert len({(m.rdma, m.reduces) for m in star.moves}) == 1
+    lanes = lanes_of(stars)
+    assert sorted(s for lane in lanes for s in map(id, lane)) == sorted(map(id, stars))
+    for lane in lanes:
+        gaps = [{k + 0.5 for k in range(*star.span)} for star in lane]
+        assert sum(map(len, gaps)) == len(set().union(*gaps))
+
+
+def test_mesh_is_one_star_for_each_rank() -> None:
+    found = flow("AllReduceMeshOpbaseLoopExecutor", "all_reduce", 160, 5)
+    scatter, gather = (stars_of(band.moves) for band in found.bands)
+    assert [star.centre for star in scatter] == [star.centre for star in gather] == [0, 1, 2, 3, 4]
+    assert all(star.is_uniform and star.gathers for star in scatter)
+    assert all(star.is_uniform and not star.gathers for star in gather)
+
+
+def test_picture_is_xml_that_also_says_the_steps_in_words() -> None:
+    topology = topology_of(servers=2, devices=2)
+    program = recorded("AllGatherComm", op_of("all_gather", 32), topology)
+    picture = ElementTree.fromstring(draw_steps(program, "Two < three", topology))
+    space = "{http://www.w3.org/2000/svg}"
+    texts = [element.text for element in picture.iter(f"{space}text")]
+    assert picture.findtext(f"{space}title") == "Two < three"
+    assert {"rank 3", "server 1", "all-gather 2/3", "new in this step"} <= set(texts)
+    said = str(picture.findtext(f"{space}desc"))
+    assert said.startswith("Step 1, all-gather 1/3: 0 to 1: 0; 1 to 2: 1; 2 to 3: 2; 3 to 0: 3.")
+
+
+def test_one_rank_has_a_picture_without_steps() -> None:
+    picture = draw_steps(recorded("AllGatherComm", op_of("all_gather", 32), 1), "alone")
+    assert "rank 0" in picture
+    assert "Step" not in picture
+
+
+def test_programs_that_are_too_large_are_refused() -> None:
+    program = recorded("AllGatherComm", op_of("all_gather", 32), topology_of(24))
+    with pytest.raises(ParameterError, match=r"24 ranks and \d+ tasks are too many for a picture"):
+        draw_steps(program, "large")
+    many = recorded("AllReduceComm", op_of("all_reduce", 100_001, "int8"), 4)
+    with pytest.raises(ParameterError, match=r"pieces of 1 bytes and move \d{6,} of them"):
+        draw_steps(many, "fine")
+
+
+def test_ops_without_data_are_refused() -> None:
+    program = recorded("AllGatherComm", op_of("all_gather", 0), 4)
+    with pytest.raises(ParameterError, match="all_gather of 0 elements has no data to follow"):
+        draw_steps(program, "nothing")
+
+
+def test_checked_in_pictures_are_what_the_executors_record() -> None:
+    drawn = dict(runpy.run_path(str(ROOT / "scripts" / "pictures.py"))["drawn"]())
+    kept = {path.name: path.read_text("utf-8") for path in (PAGES / "pictures").iterdir()}
+    assert sorted(drawn) == sorted(kept), "run scripts/pictures.py, and remove what it leaves"
+    stale = [name for name, text in drawn.items() if text != kept[name]]
+    assert not stale, "run scripts/pictures.py"
+
+
+def test_every_picture_is_on_a_page() -> None:
+    pages = "".join(path.read_text("utf-8") for path in sorted(PAGES.glob("*.md")))
+    shown = set(re.findall(r"\(pictures/([\w.]+)\)", pages))
+    assert shown == {path.name for path in (PAGES / "pictures").iterdir()}
