@@ -15,9 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from hccl_executors.levels import LEVELS, choices
+from hccl_executors.levels import choices
 from hccl_executors.staging import delivered, request, staged
+from hccl_executors.templates.mesh_in_place import (
+    mesh_all_gather_in_place,
+    mesh_gather,
+    mesh_scatter,
+)
+from hccl_executors.templates.mesh_reduce import (
+    mesh_reduce_scatter_atomic,
+    mesh_reduce_scatter_in_turn,
+)
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
+from hccl_executors.wires import Wire, all_servers, links
 from hccl_py.executor import (
     Mode,
     OpParam,
@@ -28,6 +38,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.orchestration import Chunks
 
 __all__ = [
     "AllGatherMeshExecutor",
@@ -44,6 +55,30 @@ __all__ = [
     "ReduceScatterMixExecutor",
     "ScatterMeshExecutor",
 ]
+
+
+class Mesh:
+    """The mesh inside a server. It reduces as data arrives, atomically, or in turns."""
+
+    def __init__(self, rank: Rank[Any, Any], *, atomic: bool) -> None:
+        self.rank, self.plane, self.atomic = rank, rank.level0, atomic
+
+    def all_gather(self, slots: Chunks) -> None:
+        """Leave in every device all slots."""
+        mesh_all_gather_in_place(self.rank, self.plane, slots)
+
+    def reduce_scatter(self, slots: Chunks) -> None:
+        """Leave in slot d of device d the reduction of all slots d."""
+        template = mesh_reduce_scatter_atomic if self.atomic else mesh_reduce_scatter_in_turn
+        template(self.rank, self.plane, slots)
+
+    def scatter(self, slots: Chunks, root: int) -> None:
+        """Leave slot d of the root's device in slot d of device d."""
+        mesh_scatter(self.rank, self.plane, slots, self.plane.index_of(root))
+
+    def gather(self, slots: Chunks, root: int) -> None:
+        """Leave slot d of device d in slot d of the root's device."""
+        mesh_gather(self.rank, self.plane, slots, self.plane.index_of(root))
 
 
 class Hierarchical:
@@ -70,29 +105,18 @@ class Hierarchical:
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """Links inside the servers and between them, a sub stream per peer but one."""
-        between = rank.plane(_between(rank))
-        links = LEVELS[self.op][op.level1].peers(between, between.index_of(op.root or 0))
+        between = links(op.name, [(rank.plane(all_servers(rank)), op.level1)], op.root or 0)
         subs = max(int(rank.level0.size) - 1 - self.by_main, 0)
-        return request(op, rank, ("level0", "mesh"), (between.name, links), sub_streams=subs)
+        return request(op, rank, ("level0", "mesh"), *between, sub_streams=subs)
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Stage, run, deliver."""
         is_a2 = rank.topology.product.device == "910B"
-        levels = TwoLevels(
-            rank,
-            rank.level0,
-            rank.plane(_between(rank)),
-            LEVELS[self.op][op.level1],
-            atomic=rank.inline_reduce and is_a2 and not op.deterministic,
-        )
+        mesh = Mesh(rank, atomic=rank.inline_reduce and is_a2 and not op.deterministic)
+        between = Wire(rank.main, rank.plane(all_servers(rank)), op.level1)
         work = staged(op, rank)
-        COMPOSITIONS[self.op](levels, work, op.root or 0)
+        COMPOSITIONS[op.name](TwoLevels(rank.level0, mesh, between), work, op.root or 0)
         delivered(op, rank, work)
-
-
-def _between(rank: RankView | Rank[Any, Any]) -> str:
-    """Return the plane that joins all servers."""
-    return "level1" if rank.level1.size == rank.level12.size else "level12"
 
 
 class AllReduceMeshExecutor(Hierarchical):

@@ -23,6 +23,7 @@ from hccl_executors.templates.pipeline import (
     pipeline_all_reduce,
     pipeline_reduce_scatter,
 )
+from hccl_executors.wires import all_servers
 from hccl_py.executor import (
     Mode,
     OpParam,
@@ -75,7 +76,7 @@ class Pipeline:
         """Links inside and between, a sub stream for each, and the bytes of a block."""
         devices, servers = int(rank.level0.size), int(rank.level12.size)
         return ResourceRequest(
-            planes=(PlaneRequest("level0", "mesh"), PlaneRequest(_between(rank), "ring")),
+            planes=(PlaneRequest("level0", "mesh"), PlaneRequest(all_servers(rank), "ring")),
             sub_streams=devices if servers > 1 else devices - 1,
             max_count=self.block_bytes(rank) // op.unit,
         )
@@ -87,10 +88,6 @@ class Pipeline:
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Record both levels."""
         raise NotImplementedError
-
-
-def _between(rank: RankView | Rank[Any, Any]) -> str:
-    return "level1" if rank.level1.size == rank.level12.size else "level12"
 
 
 def _two_blocks(rank: Rank[Any, Any], slots: Chunks) -> tuple[Region, Region]:
@@ -106,7 +103,7 @@ class AllGatherMeshOpbasePipelineExecutor(Pipeline):
         """Stage the own slot, then hand blocks round."""
         blocks = _two_blocks(rank, rank.user_out)
         rank.main.copy(blocks[0].head(rank.user_in.size), rank.user_in)
-        ring = rank.plane(_between(rank))
+        ring = rank.plane(all_servers(rank))
         pipeline_all_gather(rank, rank.level0, ring, rank.user_out, blocks)
 
 
@@ -126,7 +123,7 @@ class ReduceScatterMeshOpbasePipelineExecutor(Pipeline):
         each = rank.ccl_bytes // DEPTH // SLICE_ALIGN * SLICE_ALIGN
         size = rank.user_in.largest
         blocks = [rank.ccl_in[k * each : k * each + size] for k in range(DEPTH)]
-        ring = rank.plane(_between(rank))
+        ring = rank.plane(all_servers(rank))
         done = pipeline_reduce_scatter(rank, rank.level0, ring, rank.user_in, blocks)
         rank.main.copy(rank.user_out, done)
 
@@ -145,5 +142,5 @@ class AllReduceMeshOpbasePipelineExecutor(Pipeline):
         """Hand partial sums round, then results."""
         inputs, outputs = rank.user_in.split(rank.size), rank.user_out.split(rank.size)
         blocks = _two_blocks(rank, inputs)
-        ring = rank.plane(_between(rank))
+        ring = rank.plane(all_servers(rank))
         pipeline_all_reduce(rank, rank.level0, ring, inputs, outputs, blocks)

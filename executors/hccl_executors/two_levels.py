@@ -1,4 +1,4 @@
-"""Compositions of two levels: a mesh inside the servers, any algorithm between them.
+"""Compositions of two levels: a mesh or rings inside the servers, any algorithm between them.
 
 In HCCL's order, which keeps what goes between servers in one piece of the user's buffer:
 
@@ -18,109 +18,113 @@ servers in scatter and gather.
 
 With one server nothing goes between, with one device per server nothing inside.
 
-Cost: the mesh's with n, and between servers that of the algorithm for N/n bytes (all_reduce,
-broadcast, reduce) or all N bytes (the others). Source: HCCL's public documents.
+Cost: inside that of the mesh or the rings with n, and between servers that of the algorithm for N/n
+bytes (all_reduce, broadcast, reduce) or all N bytes (the others). Source: HCCL's public documents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from hccl_executors.levels import Level
-from hccl_executors.templates.mesh_in_place import (
-    mesh_all_gather_in_place,
-    mesh_gather,
-    mesh_scatter,
-)
-from hccl_executors.templates.mesh_reduce import (
-    mesh_reduce_scatter_atomic,
-    mesh_reduce_scatter_in_turn,
-)
-from hccl_py.orchestration import Chunks, Plane, Rank, Region
+from hccl_executors.wires import Wire, holds_root
+from hccl_py.orchestration import Chunks, Plane, Region
 
-__all__ = ["COMPOSITIONS", "TwoLevels"]
+__all__ = ["COMPOSITIONS", "Inside", "TwoLevels"]
+
+
+class Inside(Protocol):
+    """What the devices of a server do among themselves, in place, with one slot per device. A root
+    stands for the device of its index in every server.
+    """
+
+    def all_gather(self, slots: Chunks) -> None:
+        """Leave in every device all slots; device d starts with slot d."""
+
+    def reduce_scatter(self, slots: Chunks) -> None:
+        """Leave in slot d of device d the reduction of all slots d."""
+
+    def scatter(self, slots: Chunks, root: int) -> None:
+        """Leave slot d of the root's device in slot d of device d."""
+
+    def gather(self, slots: Chunks, root: int) -> None:
+        """Leave slot d of device d in slot d of the root's device."""
 
 
 @dataclass(frozen=True)
 class TwoLevels:
-    """A rank's two planes, the algorithm between servers, and the order in which a mesh reduces."""
+    """A rank's server, what happens in it, and the plane between servers."""
 
-    rank: Rank[Any, Any]
-    inside: Plane
-    between: Plane
-    algorithm: Level
-    atomic: bool
+    server: Plane
+    inside: Inside
+    between: Wire
 
-    def run(self, work: Region | Chunks, *root: int) -> None:
-        """Run the algorithm between servers."""
-        self.algorithm.run(self.rank.main, self.between, work, *root)
-
-    def reduce_scatter(self, chunks: Chunks) -> None:
-        """Reduce every device's chunk inside this server."""
-        template = mesh_reduce_scatter_atomic if self.atomic else mesh_reduce_scatter_in_turn
-        template(self.rank, self.inside, chunks)
-
-    def blocks(self, work: Region) -> Chunks:
-        """Return one block of `work` per device."""
-        return work.split(self.inside.size)
+    def in_slots(self, work: Region) -> Chunks:
+        """Return one slot of `work` per device."""
+        return work.split(self.server.size)
 
     def own(self, slots: Chunks) -> Chunks:
         """Return the slots of this server."""
-        n = int(self.inside.size)
-        return slots.taken(self.between.id * n, n)
+        n = int(self.server.size)
+        return slots.taken(self.between.plane.id * n, n)
 
     def by_server(self, slots: Chunks) -> Chunks:
         """Return the slots of every server as one chunk."""
-        return slots.joined(int(self.inside.size))
+        return slots.joined(int(self.server.size))
+
+    def is_roots_server(self, root: int) -> bool:
+        """Whether the root is in this server."""
+        return holds_root([self.between.plane], root)
+
+    def is_roots_plane(self, root: int) -> bool:
+        """Whether the root is on this rank's plane between servers."""
+        return holds_root([self.server], root)
 
 
 def _all_gather(levels: TwoLevels, slots: Chunks, root: int) -> None:
-    mesh_all_gather_in_place(levels.rank, levels.inside, levels.own(slots))
-    levels.run(levels.by_server(slots))
+    levels.inside.all_gather(levels.own(slots))
+    levels.between.run("all_gather", levels.by_server(slots))
 
 
 def _reduce_scatter(levels: TwoLevels, slots: Chunks, root: int) -> None:
-    levels.run(levels.by_server(slots))
-    levels.reduce_scatter(levels.own(slots))
+    levels.between.run("reduce_scatter", levels.by_server(slots))
+    levels.inside.reduce_scatter(levels.own(slots))
 
 
 def _all_reduce(levels: TwoLevels, work: Region, root: int) -> None:
-    blocks = levels.blocks(work)
-    levels.reduce_scatter(blocks)
-    levels.run(blocks[levels.inside.id])
-    mesh_all_gather_in_place(levels.rank, levels.inside, blocks)
+    slots = levels.in_slots(work)
+    levels.inside.reduce_scatter(slots)
+    levels.between.run("all_reduce", slots[levels.server.id])
+    levels.inside.all_gather(slots)
 
 
 def _broadcast(levels: TwoLevels, work: Region, root: int) -> None:
-    blocks, server = levels.blocks(work), levels.between.index_of(root)
-    if levels.between.id == server:
-        mesh_scatter(levels.rank, levels.inside, blocks, levels.inside.index_of(root))
-    levels.run(blocks[levels.inside.id], server)
-    mesh_all_gather_in_place(levels.rank, levels.inside, blocks)
+    slots = levels.in_slots(work)
+    if levels.is_roots_server(root):
+        levels.inside.scatter(slots, root)
+    levels.between.run("broadcast", slots[levels.server.id], root)
+    levels.inside.all_gather(slots)
 
 
 def _reduce(levels: TwoLevels, work: Region, root: int) -> None:
-    blocks, server = levels.blocks(work), levels.between.index_of(root)
-    levels.reduce_scatter(blocks)
-    levels.run(blocks[levels.inside.id], server)
-    if levels.between.id == server:
-        mesh_gather(levels.rank, levels.inside, blocks, levels.inside.index_of(root))
+    slots = levels.in_slots(work)
+    levels.inside.reduce_scatter(slots)
+    levels.between.run("reduce", slots[levels.server.id], root)
+    if levels.is_roots_server(root):
+        levels.inside.gather(slots, root)
 
 
 def _scatter(levels: TwoLevels, slots: Chunks, root: int) -> None:
-    device = levels.inside.index_of(root)
-    if levels.inside.id == device:
-        levels.run(levels.by_server(slots), levels.between.index_of(root))
-    mesh_scatter(levels.rank, levels.inside, levels.own(slots), device)
+    if levels.is_roots_plane(root):
+        levels.between.run("scatter", levels.by_server(slots), root)
+    levels.inside.scatter(levels.own(slots), root)
 
 
 def _gather(levels: TwoLevels, slots: Chunks, root: int) -> None:
-    device = levels.inside.index_of(root)
-    mesh_gather(levels.rank, levels.inside, levels.own(slots), device)
-    if levels.inside.id == device:
-        levels.run(levels.by_server(slots), levels.between.index_of(root))
+    levels.inside.gather(levels.own(slots), root)
+    if levels.is_roots_plane(root):
+        levels.between.run("gather", levels.by_server(slots), root)
 
 
 COMPOSITIONS: dict[str, Callable[[TwoLevels, Any, int], None]] = {

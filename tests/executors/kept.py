@@ -29,16 +29,17 @@ STAR = Kept(
     "exchange(stream, frm=plane[root], recv=work)",
     "rank 0 has had this rank's data, so it knows that memory is free; a broadcast alone needs it",
 )
-TURN = "planes of 3 have one step of the kind, and the steps beside it order it; larger ones need it"
+TURN = (
+    "planes of 3 have one step of the kind, and the steps beside it order it; larger ones need it"
+)
+GATHER = Kept("templates/nhr_v1.py", "send=chunks[(me - step * way.inner) % p]", TURN)
+REDUCE = Kept("templates/nhr_v1.py", "send=chunks[(me - (back + 1) * way.inner) % p]", TURN)
 KEPT = {
     "AllReduceStar": (STAR,),
     "AllReduceReducePlusBcast": (STAR,),
-    "AllReduceRingExecutor": (
-        Kept("templates/nhr_v1.py", "send=chunks[(me - step * way.inner) % p]", TURN),
-    ),
-    "AllReduceDoubleRingConcurrentExecutor": (
-        Kept("templates/nhr_v1.py", "send=chunks[(me - (back + 1) * way.inner) % p]", TURN),
-    ),
+    "AllReduceRingExecutor": (GATHER,),
+    "AllReduceDoubleRingConcurrentExecutor": (REDUCE,),
+    "BroadCastRingExecutor": (GATHER,),
 }
 """By executor."""
 

@@ -1,7 +1,7 @@
 """Every executor that comes with hccl-py: proved correct on calls of every kind.
 
 A short run takes some calls of each executor's sweep, other ones for every executor; the long run
-(`pytest -m long`) takes whole sweeps, and holds every executor to all properties of the testing kit.
+(`pytest -m long`) takes whole sweeps, and holds every executor to all that the testing kit asks.
 """
 
 import random

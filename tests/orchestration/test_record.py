@@ -501,6 +501,24 @@ def test_extra_notifies_and_custom_patterns() -> None:
     assert program.transports.counts(4).tolist() == [1] * 4
 
 
+def test_a_pattern_of_the_authors_is_asked_once_for_every_index() -> None:
+    asked = []
+
+    def ahead_and_behind(me: int, n: int) -> list[int]:
+        asked.append(me)
+        return sorted({(me + 1) % n, (me - 1) % n} - {me})
+
+    class Between(Author):
+        planes = (PlaneRequest("level1", ahead_and_behind),)
+
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            pass
+
+    program = recorded(Between, op_of("all_gather"), topology_of(servers=3, devices=4))
+    assert asked == [0, 1, 2]
+    assert program.transports.counts(12).tolist() == [2] * 12
+
+
 @pytest.mark.parametrize("ranks", [2, 3, 5, 6, 7, 8, 12])
 def test_patterns_reach_the_peers_of_their_algorithm(ranks: int) -> None:
     def peers(pattern: str) -> list[int]:

@@ -20,7 +20,6 @@ from hccl_executors.all_to_all.two_levels import (
     even,
     regrouped,
     shape_of,
-    wire_of,
 )
 from hccl_executors.templates.pairwise import (
     Received,
@@ -28,6 +27,7 @@ from hccl_executors.templates.pairwise import (
     mesh_all_to_all,
     pairwise_all_to_all,
 )
+from hccl_executors.wires import all_servers
 from hccl_py.enums import Buffer
 from hccl_py.executor import (
     Mode,
@@ -76,7 +76,7 @@ class RunAlltoAllVStaged:
         return ResourceRequest(
             planes=(
                 PlaneRequest("level0", "mesh", first, Buffer.SCRATCH),
-                PlaneRequest(wire_of(rank), "mesh", Buffer.SCRATCH, last),
+                PlaneRequest(all_servers(rank), "mesh", Buffer.SCRATCH, last),
             ),
             sub_streams=_subs(op, rank),
             scratch_bytes=_scratch(op, shape_of(rank), None if graph else each),
@@ -100,7 +100,7 @@ class RunAlltoAllVStaged:
         else:
             pairwise_all_to_all(rank, rank.level0, regrouping)
         blocks = Blocks(shape, between, landed, user)
-        pairwise_all_to_all(rank, rank.plane(wire_of(rank)), blocks)
+        pairwise_all_to_all(rank, rank.plane(all_servers(rank)), blocks)
 
 
 class _Regrouping:

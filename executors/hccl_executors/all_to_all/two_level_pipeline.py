@@ -14,9 +14,9 @@ from hccl_executors.all_to_all.two_levels import (
     even,
     regrouped,
     shape_of,
-    wire_of,
 )
 from hccl_executors.templates.pairwise import push, swap
+from hccl_executors.wires import all_servers
 from hccl_py.enums import Buffer
 from hccl_py.executor import (
     Mode,
@@ -63,7 +63,7 @@ class RunAlltoAllVTwoLevelPipeline:
         return ResourceRequest(
             planes=(
                 PlaneRequest("level0", "mesh", first, last),
-                PlaneRequest(wire_of(rank), "mesh", first, last),
+                PlaneRequest(all_servers(rank), "mesh", first, last),
             ),
             sub_streams=shape.devices - 1 + (shape.servers > 1),
             scratch_bytes=2 * _largest_block(op, shape) if graph else 0,
@@ -73,7 +73,7 @@ class RunAlltoAllVTwoLevelPipeline:
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Collect, and pass on what was collected before."""
         shape, graph = shape_of(rank), op.mode is Mode.GRAPH
-        user, wire = layout_of(op, rank, _each(op, rank)), rank.plane(wire_of(rank))
+        user, wire = layout_of(op, rank, _each(op, rank)), rank.plane(all_servers(rank))
         room = int(rank.scratch.size) if graph else rank.ccl_bytes
         sizes = regrouped(user.sends.sizes, shape.servers)
         place = Buffer.SCRATCH if graph else Buffer.CCL_IN

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 from hccl_executors.all_to_all.layout import Layout, Table
 from hccl_executors.templates.pairwise import Received, Sent
+from hccl_executors.wires import all_servers
 from hccl_py.executor import OpParam, Rank, RankView, Topology, Unsuitable, require
 from hccl_py.orchestration import Stream
 from hccl_py.values import IntArray, RankInt
 
-__all__ = ["Blocks", "Shape", "even", "regrouped", "shape_of", "wire_of"]
+__all__ = ["Blocks", "Shape", "even", "regrouped", "shape_of"]
 
 
 class Shape(NamedTuple):
@@ -40,14 +41,9 @@ def even(op: OpParam, topology: Topology) -> bool | Unsuitable:
     return require((topology.is_even, "needs servers and superpods of equal sizes"))
 
 
-def wire_of(rank: RankView | Rank[Any, Any]) -> str:
-    """Return the plane between the servers, of all superpods."""
-    return "level12" if int(rank.level2.size) > 1 else "level1"
-
-
 def shape_of(rank: RankView | Rank[Any, Any]) -> Shape:
     """Return servers and devices as a rank sees them."""
-    wire = rank.plane(wire_of(rank))
+    wire = rank.plane(all_servers(rank))
     return Shape(int(wire.size), int(rank.level0.size), wire.id, rank.level0.id, rank.id)
 
 

@@ -24,9 +24,9 @@ from typing import Any
 
 from hccl_executors.levels import choices
 from hccl_executors.rings.places import sets
-from hccl_executors.rings.wires import Wire, all_reduce, links, words
 from hccl_executors.staging import SLOTTED, delivered, request, staged
 from hccl_executors.templates.ring import ring_all_gather, ring_all_reduce, ring_reduce_scatter
+from hccl_executors.wires import Wire, all_reduce, links, words
 from hccl_py.executor import (
     OpParam,
     Rank,

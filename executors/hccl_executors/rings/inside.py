@@ -13,10 +13,10 @@ from hccl_py.enums import LinkKind
 from hccl_py.executor import Rank, Topology
 from hccl_py.orchestration import Chunks
 
-__all__ = ["Inside", "has_equal_servers", "is_sdma_inside"]
+__all__ = ["Rings", "has_equal_servers", "is_sdma_inside"]
 
 
-class Inside:
+class Rings:
     """A rank's rings: main runs the last one, sub streams the others. Work is in place, with one
     slot per device.
     """

@@ -31,9 +31,11 @@ from functools import cached_property
 from typing import Any
 
 from hccl_executors.levels import choices
-from hccl_executors.rings.inside import Inside, has_equal_servers, is_sdma_inside
+from hccl_executors.rings.inside import Rings, has_equal_servers, is_sdma_inside
 from hccl_executors.rings.places import blocks, sets
-from hccl_executors.rings.wires import (
+from hccl_executors.staging import SLOTTED, delivered, request, staged
+from hccl_executors.templates.double_ring import aligned_all_gather, aligned_reduce_scatter
+from hccl_executors.wires import (
     STEPS,
     Wire,
     all_reduce,
@@ -43,8 +45,6 @@ from hccl_executors.rings.wires import (
     reduce,
     words,
 )
-from hccl_executors.staging import SLOTTED, delivered, request, staged
-from hccl_executors.templates.double_ring import aligned_all_gather, aligned_reduce_scatter
 from hccl_py.executor import (
     Mode,
     OpParam,
@@ -82,7 +82,7 @@ class Superpods:
     def __init__(self, op: OpParam, rank: Rank[Any, Any], *, aligned: bool) -> None:
         self.op, self.rank, self.aligned = op, rank, aligned
         self.root = op.root or 0
-        self.inside = Inside(rank)
+        self.inside = Rings(rank)
         self.planes = (rank.level0, rank.level1, rank.level2)
 
     @cached_property

@@ -6,12 +6,15 @@ from time import perf_counter
 import numpy as np
 import pytest
 
+from hccl_executors.hierarchical import AllReduceMeshExecutor
 from hccl_executors.templates.ahc import ahc_all_reduce, ahc_broke_all_reduce, ahc_peers
-from hccl_py.enums import Mode, ReduceOp, TaskKind
+from hccl_py.enums import DataType, Mode, ReduceOp, TaskKind
 from hccl_py.errors import OrchestrationError, ParameterError
-from hccl_py.topology import PRESETS, Topology
+from hccl_py.op_param import OpParam
+from hccl_py.topology import PRESETS, Topology, topology_of
 from hccl_py.verify.numeric import schedules_of
 from tests.executors.flat import FlatExecutor, flat_executor, flat_op, record_flat, run_flat
+from tests.recording import recorded
 
 GROUPS = [
     *((5,), (1, 1), (2, 3), (3, 2), (4, 4), (1, 4), (8, 7), (2, 1, 3), (3, 5, 2)),
@@ -87,3 +90,9 @@ def test_groups_must_make_up_the_plane(groups: tuple[int, ...]) -> None:
     assert "consecutive members" in caught.value.hint
     with pytest.raises(OrchestrationError, match="do not make up a plane of 5"):
         record_flat(ahc(groups), 5, flat_op(ahc(groups)))
+
+
+def test_work_at_another_place_of_every_device_takes_no_batch_of_its_own() -> None:
+    op = OpParam("all_reduce", 5000, DataType.parse("fp32"), ReduceOp.SUM, level1="AHC")
+    program = recorded(AllReduceMeshExecutor, op, topology_of(servers=3, devices=8))
+    assert len(program.batches) == 1

@@ -13,15 +13,26 @@ So all ranks share what crosses the last plane, the slowest. With one plane it i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hccl_executors.levels import LEVELS
 from hccl_executors.staging import ROOTED
+from hccl_py.executor import Rank, RankView
 from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.plane import PlaneView
 from hccl_py.resources import Pattern
 
-__all__ = ["STEPS", "Wire", "all_reduce", "broadcast", "holds_root", "links", "reduce", "words"]
+__all__ = [
+    "STEPS",
+    "Wire",
+    "all_reduce",
+    "all_servers",
+    "broadcast",
+    "holds_root",
+    "links",
+    "reduce",
+    "words",
+]
 
 STEPS = {
     "all_reduce": ("reduce_scatter", "all_gather"),
@@ -42,6 +53,11 @@ class Wire(NamedTuple):
         """Run an op on the plane; `root` is a rank."""
         index = (self.plane.index_of(root),) if op in ROOTED else ()
         LEVELS[op][self.word].run(self.stream, self.plane, work, *index)
+
+
+def all_servers(rank: RankView | Rank[Any, Any]) -> str:
+    """Return the plane that joins the servers, of all superpods."""
+    return "level1" if rank.level1.size == rank.level12.size else "level12"
 
 
 def all_reduce(wires: Sequence[Wire], work: Region) -> None:
