@@ -24,6 +24,7 @@ def explain(*, call: Call, sizes: Sizes, output: Output) -> None:
     from hccl_py.cli.output import print_json
 
     request = Request(call)
+    request.check_sizes(sizes)
     with request.comm:
         explanation = Explanation.of(request, call, sizes)
     if output.json:

@@ -20,6 +20,7 @@ from hccl_py.trace.units import spell_size
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+_SHOWN_REJECTED = 6
 _SHOWN_UNUSED = 4
 _LOOKED_THROUGH = 1_000_000
 """Tasks of the largest program whose use is held against its declarations."""
@@ -122,16 +123,25 @@ class Explanation:
         yield "runs", [_with_levels(selection.executor, selection.algorithm)]
         yield "HCCL takes", [self._hccl_choice()]
         yield "because", list(selection.reasons)
-        yield "not", [f"{r.executor}: {r.reason}" for r in selection.rejected] or ["no other"]
+        yield "not", self._rejected()
         yield "ruleset", [selection.ruleset]
         yield "tag", [selection.tag or "none: one rank needs no resources"]
         yield "resources", [_spell_class(found) for found in self._classes()]
         yield "CCL buffers", [f"2 x {spell_size(self._ccl_bytes)} bytes a rank"]
         yield "memory", [f"{spell_size(self._memory_bytes)} bytes at the rank that needs most"]
         rounds = f"{program.rounds} round{'s' if program.rounds > 1 else ''}"
-        yield "program", [f"{program.task_count} tasks in {rounds}"]
+        tasks = f"{program.task_count} task{'s' if program.task_count > 1 else ''}"
+        yield "program", [f"{tasks} in {rounds}"]
         if self._unused():
             yield "unused", self._unused()[:_SHOWN_UNUSED]
+
+    def _rejected(self) -> list[str]:
+        """Return executors of the device's table that are not taken, and how many more."""
+        rejected = self.plan.selection.rejected
+        shown = [r for r in rejected if r.listed][:_SHOWN_REJECTED] or rejected[:1]
+        lines = [f"{r.executor}: {r.reason}" for r in shown]
+        more = len(rejected) - len(shown)
+        return lines + ([f"{more} more: --json says why"] if more else []) or ["no other"]
 
     def _hccl_choice(self) -> str:
         selection = self.plan.selection
@@ -163,8 +173,11 @@ class Explanation:
 
     @property
     def _ccl_bytes(self) -> int:
-        """Bytes of each CCL buffer that the call needs; graph mode works in user memory."""
-        return self.request.comm.config.ccl_bytes if self.plan.op.mode is Mode.OP_BASE else 0
+        """Bytes of each CCL buffer that the call needs: none for one rank, and none in graph mode,
+        which works in user memory.
+        """
+        eager = self.plan.op.mode is Mode.OP_BASE and self.plan.program.ranks > 1
+        return self.request.comm.config.ccl_bytes if eager else 0
 
     @property
     def _memory_bytes(self) -> int:

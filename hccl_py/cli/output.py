@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Screen", "print_json", "spell_levels"]
+__all__ = ["NARROWEST", "Screen", "print_json", "spell_levels"]
+
+NARROWEST = 20
+"""Columns that lines are laid out for, however narrow a terminal says that it is."""
 
 
 def print_json(document: Mapping[str, Any], **rows: Iterable[Mapping[str, Any]]) -> None:
@@ -47,6 +50,7 @@ class Screen:
         self.console = Console(
             file=self._text, force_terminal=terminal, highlight=False, emoji=False, markup=False
         )
+        self.console.width = max(self.console.width, NARROWEST)
         self.unicode = (sys.stdout.encoding or "").lower().startswith("utf")
 
     def show(self, part: RenderableType = "", style: str | None = None) -> None:

@@ -59,11 +59,14 @@ class Transports:
         """Per end: whether data is pushed by RDMA."""
         return np.equal(self.kind, LinkKind.RDMA)
 
-    def counts(self, ranks: int) -> IntArray:
-        """Return how many transports each rank has: distinct (peer, kind, memory pair)."""
-        if not len(self):
-            return np.zeros(ranks, np.int64)
+    def counts(self, ranks: int, ends: IntArray | None = None) -> IntArray:
+        """Return how many transports each rank has, or those of some ends only: distinct (peer,
+        kind, memory pair).
+        """
         rows = np.column_stack([self.rank, self.peer, self.kind, self.exports])
+        rows = rows if ends is None else rows[ends]
+        if not len(rows):
+            return np.zeros(ranks, np.int64)
         return np.bincount(np.unique(rows, axis=0)[:, 0], minlength=ranks)
 
 

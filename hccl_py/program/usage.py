@@ -38,7 +38,7 @@ def usage_of(program: Program) -> Usage:
     return Usage(
         sub_streams=_distinct(rank[sub], tasks.stream[sub], program.ranks),
         notifies=_distinct(rank[local], tasks.cell[local], program.ranks),
-        transports=_distinct(rank[remote], tasks.end[remote], program.ranks),
+        transports=transports.counts(program.ranks, np.unique(tasks.end[remote])),
         scratch_bytes=_reached(program, "SCRATCH"),
     )
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from hccl_py.errors import HcclResult
+from hccl_py.op_param import OpParam
 from hccl_py.selection.facts import Facts
 
 __all__ = ["Condition", "Rule", "Table", "Times", "refuse", "rule"]
@@ -33,6 +34,8 @@ _BOUNDS = {
     ">": "is more than",
     "not in": "is none of",
 }
+
+_NEEDS = {"==": "", "in": "one of ", "!=": "other than ", "not in": "none of "}
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ class Condition:
         """Return why it holds, or what it would need."""
         actual = _spell(facts.get(self.fact))
         if not self.holds(facts):
-            return f"needs {self.fact} {self.relation} {self._bound(facts)}, it is {actual}"
+            needs = _NEEDS.get(self.relation, f"{self.relation} ")
+            return f"needs {self.fact} {needs}{self._bound(facts)}, it is {actual}"
         if self.relation not in _BOUNDS:
             return f"{self.fact} is {actual}"
         return f"{self.fact} is {actual} ({_BOUNDS[self.relation]} {self._bound(facts)})"
@@ -96,6 +100,10 @@ class Rule:
         """Return the first condition that does not hold, in words; empty when all do."""
         return next((c.spell(facts) for c in self.when if not c.holds(facts)), "")
 
+    def distance(self, facts: Facts) -> int:
+        """Return how many conditions do not hold."""
+        return sum(not condition.holds(facts) for condition in self.when)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -103,6 +111,10 @@ class Table:
 
     ruleset: str
     rows: Mapping[str, tuple[Rule, ...]]
+
+    def of(self, op: OpParam) -> tuple[Rule, ...]:
+        """Return the rows of an op; none where the device does not have it."""
+        return self.rows.get(op.name, ())
 
 
 def rule(executor: str, *when: tuple[str, str, Any], level1: str = "") -> Rule:

@@ -26,10 +26,11 @@ __all__ = ["Rejected", "Selection", "select"]
 
 @dataclass(frozen=True)
 class Rejected:
-    """An executor that was not chosen, and why."""
+    """An executor that was not chosen, and why; `listed` if the device's table names it."""
 
     executor: str
     reason: str
+    listed: bool = True
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,9 @@ class _Choice:
         that suits.
         """
         reasons = [condition.spell(self.facts) for condition in self.row.when]
-        reasons = reasons or ["no other row of the table matches"]
+        if not reasons and self.row.executor is not None:
+            only = len(self.rows) == 1
+            reasons.append(f"{'the only row' if only else 'no other row'} of the table matches")
         if self.row.level1:
             reasons.append(f"this row takes {self.row.level1} on level1")
         reasons += [*self.facts.levels.notes, *advice(self.facts), *self._refusal()]
@@ -186,13 +189,17 @@ class _Choice:
         return [f"HCCL refuses this call with HCCL_{result.name}: {refusal}"] if refusal else []
 
     def _candidates(self) -> list[Registered]:
-        """Return executors in the order in which they are tried, the row's first."""
+        """Return executors in the order in which they are tried: the row's, those of later rows,
+        those that no device's table names, and those that other devices' tables name.
+        """
         later = self.rows[self.rows.index(self.row) :]
         holding = [row for row in later if not row.missing(self.facts)]
         names = [row.executor for row in (*holding, *later)]
         offered = {r.name: r for r in self.known}
         found = [offered[name] for name in names if name in offered]
-        return list(dict.fromkeys([*found, *self.known]))
+        elsewhere = {row.executor for table in TABLES.values() for row in table.of(self.facts.op)}
+        ours = [r for r in self.known if r.name not in elsewhere]
+        return list(dict.fromkeys([*found, *ours, *self.known]))
 
     def _substitution(self, chosen: Registered) -> str:
         broken = breaks_order(chosen.executor, self.facts)
@@ -215,7 +222,7 @@ class _Choice:
     def _broken(self, chosen: Registered) -> list[str]:
         """Return what HCCL_DETERMINISTIC asks and an executor does not do."""
         broken = breaks_order(chosen.executor, self.facts)
-        return [f"{chosen.name} {broken}, which HCCL_DETERMINISTIC asks to avoid"] if broken else []
+        return [f"HCCL_DETERMINISTIC is not kept: {chosen.name} {broken}"] if broken else []
 
     def _levels(self, chosen: Registered) -> tuple[dict[str, str], list[str]]:
         """Return HCCL's algorithms where the executor leaves a choice, else its defaults."""
@@ -234,9 +241,12 @@ class _Choice:
         return levels, notes
 
     def _rejected(self, chosen: Registered) -> Iterator[Rejected]:
-        for other in self.known:
+        names = [row.executor for row in self.rows]
+        place = {name: at for at, name in reversed([*enumerate(names)])}
+        for other in sorted(self.known, key=lambda r: place.get(r.name, len(names))):
             if other.name != chosen.name:
-                yield Rejected(other.name, self._reason_against(other))
+                reason = self._reason_against(other)
+                yield Rejected(other.name, reason, other.name in place)
 
     def _reason_against(self, other: Registered) -> str:
         ruleset = self.table.ruleset
@@ -246,7 +256,7 @@ class _Choice:
         if not rows:
             return f"suits, but no row of {ruleset} names it"
         if all(row.missing(self.facts) for row in rows):
-            return rows[-1].missing(self.facts)
+            return min(rows, key=lambda row: row.distance(self.facts)).missing(self.facts)
         if other.name == self.row.executor:
             return "the tables' choice, but the caller named another one"
         if self.row.executor is None:

@@ -2,6 +2,7 @@
 
 import json
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +25,9 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert document["algorithm"] == {"level0": "mesh"}
     assert document["tag"].startswith("AllGather_hccl_world_group")
     assert "level0 is mesh" in document["reasons"]
-    assert [r["executor"] for r in document["rejected"]] == ["AllGatherComm"]
+    against = {r["executor"]: r["reason"] for r in document["rejected"]}
+    assert against["AllGatherComm"].startswith("suits, but AllGatherMeshOpbaseExecutor comes first")
+    assert against["AllGatherRingExecutor"] == "needs level0 one of ring, 8p_ring, it is mesh"
     assert document["resources"] == [
         {
             "ranks": [0, 1, 2, 3],
@@ -89,21 +92,77 @@ def test_what_people_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert "ranks 0-3, each: 3 sub streams, 6 notifies, 3 transports, scratch 0" in words
 
 
-def test_where_hccl_takes_another_one(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["explain", "all_gather", "--servers", "2", "--devices", "8", "-b", "64K", "-e", "1G"]
+def test_where_hccl_takes_another_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HCCL_OP_EXPANSION_MODE", "AIV")
+    command = ["explain", "all_gather", "--servers", "1", "--devices", "8", "-b", "64K", "-e", "1G"]
     assert main(command) == 0
     output = capsys.readouterr().out
-    assert "HCCL takes   AllGatherMeshExecutor" in output
-    assert "AllGatherMeshOpbasePipelineExecutor" in output
+    assert "runs         AllGatherMeshOpbaseExecutor, level0 mesh" in output
+    assert "HCCL takes   AllGatherMeshAivSmallCountExecutor" in output
+    document = explain_json(capsys, *command[1:])
+    assert [(found["min_bytes"], found["hccl_executor"]) for found in document["ranges"]] == [
+        (64 << 10, "AllGatherMeshAivSmallCountExecutor"),
+        (8 * 700 * 1024 + 1, "AllGatherMeshAivExecutor"),
+    ]
+
+
+def test_people_read_the_table_s_executors_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "all_reduce", "--ranks", "8", "-b", "1M"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    begin = next(k for k, line in enumerate(lines) if line.startswith("not "))
+    end = next(k for k, line in enumerate(lines) if line.startswith("ruleset "))
+    shown = " ".join(" ".join(lines[begin:end]).split())
+    assert "AllReduceMeshSmallCountExecutor: needs bytes <= 262144, it is 1048576" in shown
+    assert "91093" not in shown
+    assert shown.endswith("14 more: --json says why")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["barrier", "-e", "1M"], "barrier has no data size"),
+        (["barrier", "-b", "1M"], "barrier has no data size"),
+        (["all_gather_v", "--ranks", "2", "--counts", "c.json", "-e", "1M"], "says the sizes"),
+    ],
+)
+def test_a_range_needs_a_size(
+    arguments: list[str],
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "c.json").write_text("[1, 2]")
+    monkeypatch.chdir(tmp_path)
+    assert main(["explain", *arguments]) == 2
+    assert words in capsys.readouterr().err
 
 
 def test_memory_counts_buffers_and_scratch(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain_json(capsys, "all_gather", "--ranks", "1")["memory_bytes"] == 0
     document = explain_json(capsys, "all_gather", "--ranks", "4", "--buffsize", "7")
     assert document["memory_bytes"] == 2 * (7 << 20)
     command = ["all_reduce", "--ranks", "11", "--mode", "graph", "-o", "prod", "-b", "1M"]
     document = explain_json(capsys, *command)
     scratch = max(found["scratch_bytes"] for found in document["resources"])
     assert document["memory_bytes"] == scratch > 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ["batch_send_recv", "--ranks", "4"],
+        ["all_reduce", "--topology", "atlas-900-a3", "--ranks", "8", "-b", "64M"],
+    ],
+)
+def test_links_of_several_planes_to_one_peer_are_one_transport(
+    call: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = explain_json(capsys, *call)
+    assert document["resources"][0]["transports"] == 2
+    assert document["unused"] == []
 
 
 def test_levels_and_refusal_in_the_document(capsys: pytest.CaptureFixture[str]) -> None:

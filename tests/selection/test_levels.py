@@ -77,7 +77,7 @@ def test_what_vector_cores_reduce_is_no_pipeline() -> None:
     where = topology(2, 8)
     assert level1("all_reduce", 16 * M, where, op_expansion_mode="AIV") == "ring"
     assert level1("all_reduce", 16 * M + 4, where, op_expansion_mode="AIV") == "pipeline"
-    small = {"op_expansion_mode": "AIV", "buffsize_mb": 15}
+    small: dict[str, Any] = {"op_expansion_mode": "AIV", "buffsize_mb": 15}
     assert level1("all_reduce", 16 * M, where, **small) == "pipeline"
     assert level1("reduce_scatter", 32 * K, where, op_expansion_mode="AIV") == "pipeline"
 

@@ -392,3 +392,33 @@ def test_ruleset_and_group_are_named() -> None:
         of_size("all_reduce", KIB), topology_of(4), config, registry(COMM), group="tp_0"
     )[0]
     assert found.tag.startswith("AllReduce_tp_0ring")
+
+
+def test_what_no_executor_keeps_of_determinism_is_said() -> None:
+    op = of_size("reduce", MIB)
+    lost = "HCCL_DETERMINISTIC is not kept: ReduceMeshExecutor does not add in rank order"
+    for name in (None, "ReduceMeshExecutor"):
+        strict = Config.load({}, deterministic="strict")
+        assert lost in chosen(op, topology_of(8), strict, executor=name).reasons
+        fixed = Config.load({}, deterministic="true")
+        assert lost not in chosen(op, topology_of(8), fixed, executor=name).reasons
+
+
+def test_an_executor_that_breaks_the_order_gives_way_with_a_reason() -> None:
+    config = Config.load({}, deterministic="true")
+    selection = chosen(of_size("reduce_scatter_v", MIB), topology_of(8), config)
+    assert selection.executor == "ReduceScatterVDeterExecutor"
+    assert selection.reasons[-1] == (
+        "HCCL would take ReduceScatterVMeshOpbaseExecutor, which adds in the order in which data "
+        "arrives; ReduceScatterVDeterExecutor is the next that suits"
+    )
+
+
+def test_a_substitute_is_none_of_another_product_s() -> None:
+    selection = chosen(of_size("all_gather_v", MIB), topology_of(16))
+    assert (selection.hccl_executor, selection.executor) == (None, "AllGatherVComm")
+
+
+@pytest.mark.parametrize(("op", "why"), [("gather", "HCCL refuses"), ("send_recv", "the only row")])
+def test_a_row_without_conditions(op: str, why: str) -> None:
+    assert chosen(of_size(op, MIB), topology_of(4)).reasons[0].startswith(why)

@@ -1,0 +1,80 @@
+"""HCCL_DETERMINISTIC, from the setting to the bits that a communicator gives."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from hccl_py import Communicator, Schedule
+from hccl_py.platforms import Adversary
+
+Array = npt.NDArray[Any]
+
+WHERE: list[dict[str, Any]] = [
+    {"ranks": 8},
+    {"servers": 2, "devices": 4},
+    {"servers": 5, "devices": 1},
+    {"topology": "atlas-800-9000", "ranks": 8},
+    {"topology": "atlas-900-a3", "ranks": 8},
+    {"topology": "atlas-900-a3", "superpods": 2, "servers": 2, "devices": 2},
+    {"topology": "300i-duo", "ranks": 5},
+]
+SCHEDULES = [
+    Schedule(0),
+    Schedule(1, Adversary.LATE_WIRE),
+    Schedule(2, Adversary.SLOW_RANK),
+    Schedule(3, Adversary.STARVED_STREAM),
+]
+
+
+def numbers(ranks: int) -> list[Array]:
+    """Return fp16 inputs of many magnitudes: hardly two orders give the same sum."""
+    random, count = np.random.default_rng(ranks), 40 * ranks
+    return [
+        (random.normal(size=count) * 2.0 ** random.integers(-6, 6, count)).astype(np.float16)
+        for _ in range(ranks)
+    ]
+
+
+def bits(op: str, where: dict[str, Any], **settings: Any) -> list[bytes]:
+    """Return what the ranks get, once for each schedule."""
+    found = []
+    for schedule in SCHEDULES:
+        with Communicator(**where, schedule=schedule, **settings) as comm:
+            more = {"root": 1} if op == "reduce" else {}
+            outputs = getattr(comm, op)(numbers(comm.size), **more).outputs
+        found.append(b"".join(out.tobytes() for out in outputs if out is not None))
+    return found
+
+
+def left_fold(op: str, where: dict[str, Any]) -> bytes:
+    """Return ((x0 + x1) + x2) + ..., rounded after every step, as the ranks get it."""
+    with Communicator(**where) as comm:
+        ranks = comm.size
+    first, *others = numbers(ranks)
+    for other in others:
+        first = first + other
+    return first.tobytes() * (ranks if op == "all_reduce" else 1)
+
+
+@pytest.mark.parametrize("mode", ["op_base", "graph"])
+@pytest.mark.parametrize("op", ["all_reduce", "reduce_scatter", "reduce"])
+@pytest.mark.parametrize("where", WHERE, ids=str)
+def test_deterministic_sums_do_not_depend_on_timing(
+    where: dict[str, Any], op: str, mode: str
+) -> None:
+    assert len(set(bits(op, where, mode=mode, deterministic="true"))) == 1
+
+
+@pytest.mark.parametrize("mode", ["op_base", "graph"])
+@pytest.mark.parametrize("op", ["all_reduce", "reduce_scatter"])
+@pytest.mark.parametrize("where", WHERE, ids=str)
+def test_strict_sums_are_those_of_a_loop(where: dict[str, Any], op: str, mode: str) -> None:
+    assert set(bits(op, where, mode=mode, deterministic="strict")) == {left_fold(op, where)}
+
+
+@pytest.mark.parametrize("mode", ["op_base", "graph"])
+@pytest.mark.parametrize("op", ["reduce_scatter", "reduce"])
+def test_other_sums_may_depend_on_timing(op: str, mode: str) -> None:
+    assert len(set(bits(op, {"ranks": 8}, mode=mode, deterministic="false"))) > 1
