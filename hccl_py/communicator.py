@@ -7,7 +7,7 @@ execution.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
@@ -365,7 +365,7 @@ class Communicator:
 
     def create_group(
         self,
-        ranks: Sequence[int],
+        ranks: Iterable[int],
         *,
         name: str | None = None,
         buffsize_mb: int | None = None,
@@ -398,7 +398,7 @@ class Communicator:
         return group
 
     def split(
-        self, colors: Sequence[Hashable], keys: Sequence[int] | None = None
+        self, colors: Iterable[Hashable], keys: Iterable[int] | None = None
     ) -> dict[Hashable, Communicator]:
         """Return one group for every colour, in the order of their first ranks.
 

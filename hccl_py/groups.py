@@ -6,7 +6,8 @@ so that ops of different groups never meet.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 from types import TracebackType
@@ -111,7 +112,7 @@ def parallel_groups(
     return ParallelGroups(**made)
 
 
-def members_of(ranks: Sequence[int], size: int) -> tuple[int, ...]:
+def members_of(ranks: Iterable[int], size: int) -> tuple[int, ...]:
     """Return a group's ranks; ParameterError for none, for what is no rank, and for repetition."""
     listed = _listed(ranks, "create_group", "ranks")
     members = tuple(index_of(rank, "A rank of the group") for rank in listed)
@@ -123,14 +124,14 @@ def members_of(ranks: Sequence[int], size: int) -> tuple[int, ...]:
                 f"Rank {rank} of the group is out of range.",
                 f"The communicator has ranks 0 to {size - 1}.",
             )
-    twice = next((rank for at, rank in enumerate(members) if rank in members[:at]), None)
+    twice = next((rank for rank, times in Counter(members).items() if times > 1), None)
     if twice is not None:
         raise ParameterError(f"Rank {twice} is in the group twice.", "Give every rank once.")
     return members
 
 
 def members_of_colors(
-    colors: Sequence[Hashable], keys: Sequence[int] | None, size: int
+    colors: Iterable[Hashable], keys: Iterable[int] | None, size: int
 ) -> dict[Hashable, list[int]]:
     """Return the ranks of every colour, ordered by key and rank."""
     by_rank = _listed(colors, "split", "colors")

@@ -148,6 +148,16 @@ def test_an_overlap_behind_a_longer_own_array_is_refused() -> None:
         prepared("all_reduce", inputs, [buffer[64:192], np.zeros(128, np.int32)])
 
 
+def test_outputs_with_gaps_may_be_woven_but_not_overlap() -> None:
+    wide = np.zeros(12, np.float32)
+    woven = [wide[1:9:2], wide[:8:2]]
+    assert prepared("all_reduce", [ONE, ONE], woven).results[0] is woven[0]
+    for other in (wide[3:11:2], wide[1:5], wide[7::-2]):
+        for out in ([wide[1:9:2], other], [other, wide[1:9:2]]):
+            with pytest.raises(ParameterError, match=r"Rank \d's output shares memory with rank"):
+                prepared("all_reduce", [ONE, ONE], out)
+
+
 def test_the_number_of_inputs() -> None:
     with pytest.raises(ParameterError, match="got 1 inputs for 2 ranks"):
         prepared("all_reduce", [ONE], ranks=2)

@@ -241,6 +241,12 @@ def test_a_new_executor_object_never_gets_an_old_one_s_plan() -> None:
                 assert result.selection.executor == kind.__name__
 
 
+def test_numbers_of_numpy_are_numbers() -> None:
+    with ANY.Communicator(servers=np.int64(2), devices=np.uint8(2)) as comm:
+        assert comm.size == 4
+        assert comm.broadcast([None, None, [7], None], np.int16(2)).outputs[0].tolist() == [7]
+
+
 def test_calls_from_several_threads_run_one_after_another() -> None:
     wrong = []
     with hccl.Communicator(ranks=4) as comm:
@@ -274,6 +280,8 @@ def test_calls_from_several_threads_run_one_after_another() -> None:
         (lambda c: hccl.Communicator(ranks=True), "ranks is True"),
         (lambda c: ANY.Communicator(ranks=4, topology=None), "topology is None"),
         (lambda c: ANY.Communicator(ranks=4, schedule=3), "schedule is 3"),
+        (lambda c: ANY.Communicator(ranks=4, platform=None), "platform is None"),
+        (lambda c: ANY.Communicator(ranks=4, executors=Broken), "executors is <class"),
     ],
 )
 def test_wrong_types_get_a_sentence_too(call: Any, words: str) -> None:

@@ -114,6 +114,9 @@ def test_split() -> None:
         assert groups["b"].ranks == (2, 0, 5)
         assert groups["a"].ranks == (4, 1)
         assert [g.ranks for g in world.split([0, 1] * 3).values()] == [(0, 2, 4), (1, 3, 5)]
+        swapped = world.split(np.array([0, 1] * 3), keys=np.arange(6)[::-1])
+        assert [g.ranks for g in swapped.values()] == [(4, 2, 0), (5, 3, 1)]
+        assert [g.ranks for g in world.split(iter("aaabbb")).values()] == [(0, 1, 2), (3, 4, 5)]
 
 
 @pytest.mark.parametrize(
@@ -124,11 +127,17 @@ def test_split() -> None:
         (lambda c: c.create_group([-1]), "Rank -1 of the group is out of range"),
         (lambda c: c.create_group([1, 2, 1]), "Rank 1 is in the group twice"),
         (lambda c: c.create_group([0.5]), "A rank of the group is 0.5"),
+        (lambda c: c.create_group(3), "create_group got 3 as ranks"),
+        (lambda c: c.create_group([True, False]), "A rank of the group is True"),
         (lambda c: c.create_group([0], name=""), "name of the group is ''"),
         (lambda c: c.create_group([0], name="x" * 128), "Give 1 to 127 characters"),
         (lambda c: c.split([0, 1]), "split got 2 colors for 4 ranks"),
         (lambda c: c.split([0] * 4, keys=[1]), "split got 1 keys for 4 ranks"),
         (lambda c: c.split([0] * 4, keys=["a"] * 4), "A key is 'a'"),
+        (lambda c: c.split(None), "split got None as colors"),
+        (lambda c: c.split([0] * 4, keys=3), "split got 3 as keys"),
+        (lambda c: c.split([[0], [0], [1], [1]]), r"The color of rank 0 is \[0\]"),
+        (lambda c: ANY.parallel_groups(c, tp=True), "tp is True"),
         (lambda c: hccl.parallel_groups(c, tp=3), "tp 3 x pp 1 are 3 ranks, the world has 4"),
         (lambda c: hccl.parallel_groups(c, tp=2, dp=3), "are 6 ranks, the world has 4"),
         (lambda c: hccl.parallel_groups(c, pp=0), "pp is 0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from hccl_py.errors import ParameterError
@@ -24,8 +25,8 @@ class SendRecv(PairOperator):
         """Refuse a rank that sends or receives twice."""
         super().check(op, topology)
         for end, what in ((0, "sends"), (1, "receives")):
-            ranks = [pair[end] for pair in op.pairs]
-            twice = next((rank for rank in ranks if ranks.count(rank) > 1), None)
+            ranks = Counter(pair[end] for pair in op.pairs)
+            twice = next((rank for rank, times in ranks.items() if times > 1), None)
             if twice is not None:
                 raise ParameterError(
                     f"send_recv: rank {twice} {what} more than once.", "Use batch_send_recv."

@@ -76,6 +76,7 @@ CASES = {
     "run all_gather --executor json:JSONDecoder": ["attribute op is missing", "hint"],
     "trace all_gather --rank 4": ["--rank 4 is out of range", "ranks 0 to 3"],
     "explain all_gather -b 1 -e 1G -i 1": ["sizes are too many", "Leave -i out"],
+    "explain barrier -e 1M": ["barrier has no data size", "-e, -f and -i out"],
     "list --op all_gathr": ["Op 'all_gathr' is unknown", "Did you mean all_gather"],
 }
 

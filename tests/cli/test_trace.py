@@ -104,6 +104,15 @@ def test_lines_fit_the_screen(
     assert sum(line.startswith("rank ") for line in lines) == 8
 
 
+@pytest.mark.parametrize("width", [1, 9])
+def test_screens_that_are_too_narrow_for_anything(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["trace", "all_to_all_v"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) < 80
+
+
 def test_another_rank(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", "all_gather", "--rank", "2"]) == 0
     output = capsys.readouterr().out

@@ -222,5 +222,8 @@ def test_averages_of_integers_are_refused() -> None:
     with hccl.Communicator(ranks=2) as comm:
         with pytest.raises(NotSupportedError, match="all_reduce does not take avg with int32"):
             comm.all_reduce([np.ones(2, np.int32)] * 2, "avg")
+        with pytest.raises(NotSupportedError, match="Reduce op 'aveg' is unknown") as caught:
+            comm.all_reduce([np.ones(2, np.float32)] * 2, "aveg")
+        assert caught.value.hint == "Did you mean avg?"
         with pytest.raises(NotSupportedError, match="Reduce op 'avg' is unknown"):
             comm.reduce_scatter_v([np.ones(2, np.float32)] * 2, [1, 1], "avg")

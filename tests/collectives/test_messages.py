@@ -83,9 +83,11 @@ TWO = np.ones(2, np.float32)
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda c: c.send_recv([TWO, TWO], [(0, 2)]), "names rank 2|sends nothing"),
+        (lambda c: c.send_recv([TWO, TWO], [(0, 2)]), "names rank 2"),
         (lambda c: c.send_recv([TWO, None], [(0, 2)]), "message 0 names rank 2"),
         (lambda c: c.send_recv([TWO, None], [(0, -1)]), "message 0 is"),
+        (lambda c: c.send_recv([TWO, None], [(-1, 0)]), r"message 0 is \(-1, 0\)"),
+        (lambda c: c.send_recv([TWO, None], [(0, True)]), "pairs is True"),
         (lambda c: c.send_recv([TWO, None], [(0, 1), (0, 0)]), "rank 0 sends more than once"),
         (lambda c: c.send_recv([TWO, TWO], [(0, 1), (1, 1)]), "rank 1 receives more than once"),
         (lambda c: c.send_recv([TWO, None], [(0, 1, 2)]), r"message 0 is \(0, 1, 2\)"),
@@ -105,6 +107,10 @@ TWO = np.ones(2, np.float32)
         (lambda c: c.batch_send_recv([TWO, None], [(0, 1, 2), (0, 1)]), "others have not"),
         (lambda c: c.batch_send_recv([TWO, None], [(0, 3, 2)]), "message 0 names rank 3"),
         (lambda c: c.batch_send_recv([TWO, None], [(0,)]), "message 0 is"),
+        (
+            lambda c: c.batch_send_recv([[np.ones((2, 3))], [np.ones((2, 0))]], [(0, 1), (1, 0)]),
+            "Rank 1's input has rows of shape",
+        ),
         (
             lambda c: c.batch_send_recv([[TWO, TWO.astype(int)], None], [(0, 1), (0, 1)]),
             "one data type",

@@ -101,6 +101,51 @@ def test_all_counts_may_be_0() -> None:
         result = comm.all_gather_v([np.zeros(0, np.int8)] * 2)
         assert [o.tolist() for o in result.outputs] == [[], []]
         assert result.selection.executor
+        typed = comm.all_to_all_v([[None, np.zeros((0, 3), np.int8)], [None, None]]).outputs
+        assert [(o.shape, o.dtype) for o in typed] == [((0, 3), np.int8)] * 2
+
+
+def test_outputs_tell_the_type_where_nobody_has_an_input() -> None:
+    with hccl.Communicator(ranks=2) as comm:
+        out = [np.zeros((0, 3), np.int16) for _ in range(2)]
+        nothing, lists = [[0, 0], [0, 0]], [[None, None], [None, None]]
+        assert comm.all_gather_v([None, None], out=out).outputs[1] is out[1]
+        assert comm.all_to_all_v(lists, out=out).outputs[1] is out[1]
+        assert comm.all_to_all_vc([None, None], nothing, out=out).outputs[1] is out[1]
+        pairs = [(0, 1), (1, 0)]
+        assert comm.batch_send_recv([[None], [None]], pairs, out=out).outputs[1] is out[1]
+
+
+def test_a_number_is_one_row() -> None:
+    with hccl.Communicator(ranks=2) as comm:
+        assert comm.all_gather_v([np.int32(4), np.int32(5)]).outputs[1].tolist() == [4, 5]
+        assert comm.all_gather_v([np.int32(4), None], [1, 0]).outputs[1].tolist() == [4]
+        sums = comm.reduce_scatter_v([np.int32(4), np.int32(5)], [0, 1]).outputs
+        assert [o.tolist() for o in sums] == [[], [9]]
+
+
+def test_rows_may_have_no_elements() -> None:
+    with hccl.Communicator(ranks=2) as comm:
+        rows = [np.zeros((2, 0), np.int8), np.zeros((3, 0), np.int8)]
+        assert [o.shape for o in comm.all_gather_v(rows).outputs] == [(5, 0)] * 2
+        lists = [[row, None] for row in rows]
+        assert [o.shape for o in comm.all_to_all_v(lists).outputs] == [(5, 0), (0, 0)]
+
+
+def test_empty_parts_may_lie_anywhere() -> None:
+    far = 1 << 30
+    with hccl.Communicator(ranks=2) as comm:
+        inputs = [rows(2, 0), rows(0, 1)]
+        gathered = comm.all_gather_v(inputs, displs=[1, far]).outputs
+        assert [o.tolist() for o in gathered] == [[0, *inputs[0]]] * 2
+        full = [rows(2, 0), rows(2, 1)]
+        sums = comm.reduce_scatter_v(full, [2, 0], displs=[0, far]).outputs
+        assert [o.tolist() for o in sums] == [(full[0] + full[1]).tolist(), []]
+        displs = [[0, far], [0, far]]
+        sent = comm.all_to_all_v(
+            full, [[2, 0], [2, 0]], send_displs=displs, recv_displs=[[0, 2], [far, far]]
+        ).outputs
+        assert [o.tolist() for o in sent] == [[*full[0], *full[1]], []]
 
 
 def test_counts_of_ranks_that_are_elsewhere_must_be_given() -> None:
@@ -126,6 +171,11 @@ ROW = np.ones((2, 3), np.float32)
         (lambda c: c.all_gather_v([TWO, TWO], [[2], [2, 1]]), "all_gather_v has counts"),
         (lambda c: c.all_gather_v([TWO, TWO], [[2], [2]]), "Give one number for each rank"),
         (lambda c: c.all_gather_v([TWO, TWO], [-2, 2]), "counts with -2"),
+        (lambda c: c.all_gather_v([TWO, TWO], np.array([2, 1 << 63], "u8")), f"with {1 << 63}"),
+        (lambda c: c.all_gather_v([TWO, TWO], [2, 1 << 64]), "Give whole numbers to 34359738367"),
+        (lambda c: c.all_gather_v([TWO, TWO], displs=[0, 1 << 62]), f"displs with {1 << 62}"),
+        (lambda c: c.all_gather_v([TWO, TWO], displs=[0, -1]), "displs with -1"),
+        (lambda c: c.all_gather_v([ROW, ROW[:, :0]]), r"Rank 1's input has rows of shape \(0,\)"),
         (lambda c: c.all_gather_v([TWO, TWO], displs=[0, 1]), "the part of rank 0 ends"),
         (lambda c: c.all_gather_v([TWO, ROW]), "rows of shape"),
         (lambda c: c.all_gather_v([TWO, TWO.astype(int)]), "one data type"),
@@ -151,6 +201,12 @@ ROW = np.ones((2, 3), np.float32)
         ),
         (lambda c: c.all_to_all_vc([TWO, TWO], [[1, 1], [1, "x"]]), "Give whole numbers"),
         (lambda c: c.all_to_all_vc([TWO, TWO], [1, 1]), "matrix of shape 1 x 2"),
+        (lambda c: c.all_to_all_vc([TWO, TWO], None), "all_to_all_vc needs a matrix"),
+        (lambda c: c.all_to_all_vc([TWO, TWO], [[[1]] * 2] * 2), "Give one row for each rank"),
+        (
+            lambda c: c.all_to_all_vc([TWO, TWO], np.ones((2, 2))),
+            r"has matrix array\(\[\[1., 1.\], \[1., 1.\]\]\)\.",
+        ),
     ],
 )
 def test_what_is_refused_and_why(call: Any, words: str) -> None:

@@ -93,6 +93,11 @@ OVERLAP = ((0, 0, 0, 0, 3, 5), (0, 0, 0, 0, 4, 4), (0, 0, 0, 0, 9, 9))
         ("all_to_all_v", {}, "counts of shape 0"),
         ("all_to_all_v", {"counts": ((1, 2),) * 3}, "counts of shape 3 x 2"),
         ("all_to_all_v", {"counts": ((1, 2, -1),) * 3}, "counts with -1"),
+        ("all_to_all_v", {"counts": ((1, 2, 3), (1, 2), (1,))}, "rows of different lengths"),
+        ("all_gather_v", {"counts": (1, 2.5, 3)}, "counts that are no whole numbers"),
+        ("all_gather_v", {"counts": (1, 2, 3), "displs": (0.0, 1.0, 3.0)}, "no whole numbers"),
+        ("all_gather_v", {"counts": (1, 2, 3), "displs": (0, 1, 1 << 36)}, "displs with 687194767"),
+        ("all_gather_v", {"counts": (1, 2, 3), "displs": (0, 1, 1 << 99)}, "displs with 633825300"),
         ("all_to_all_v", {"counts": ((1,) * 3,) * 3, "displs": ((1,) * 4,) * 3}, "displs of shape"),
         (
             "all_to_all_v",
