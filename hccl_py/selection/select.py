@@ -15,7 +15,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.orchestration.author_errors import told_of
 from hccl_py.selection.advice import advice
 from hccl_py.selection.facts import Facts, gather_facts
-from hccl_py.selection.order import breaks_order
+from hccl_py.selection.order import breaks_order, order_of
 from hccl_py.selection.rules import Rule, Table, refuse
 from hccl_py.selection.tables import TABLES
 from hccl_py.selection.tags import GROUP_NAME, tag_of
@@ -118,8 +118,7 @@ class _Choice:
             reasons.append(f"this row takes {self.row.level1} on level1")
         reasons += [*self.facts.levels.notes, *advice(self.facts), *self._refusal()]
         fitting = [r for r in self._candidates() if not self.against(r)]
-        chosen = next((r for r in fitting if not breaks_order(r.executor, self.facts)), None)
-        chosen = chosen or next(iter(fitting), None)
+        chosen = min(fitting, key=self._disorder, default=None)
         if chosen is None:
             raise NotSupportedError(
                 f"No executor suits {self.op.name} on {self.topology.description}.",
@@ -200,6 +199,14 @@ class _Choice:
         elsewhere = {row.executor for table in TABLES.values() for row in table.of(self.facts.op)}
         ours = [r for r in self.known if r.name not in elsewhere]
         return list(dict.fromkeys([*found, *ours, *self.known]))
+
+    def _disorder(self, registered: Registered) -> int:
+        """Return how far an executor is from the order of sums that is asked for: not at all, in a
+        fixed order at least, or in none.
+        """
+        if not breaks_order(registered.executor, self.facts):
+            return 0
+        return 2 if order_of(registered.executor) == "arrival" else 1
 
     def _substitution(self, chosen: Registered) -> str:
         broken = breaks_order(chosen.executor, self.facts)

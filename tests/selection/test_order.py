@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hccl_py import Communicator, Schedule
+from hccl_py import Communicator, DataType, OpParam, ReduceOp, Schedule
 from hccl_py.platforms import Adversary
 
 Array = npt.NDArray[Any]
@@ -78,3 +78,11 @@ def test_strict_sums_are_those_of_a_loop(where: dict[str, Any], op: str, mode: s
 @pytest.mark.parametrize("op", ["reduce_scatter", "reduce"])
 def test_other_sums_may_depend_on_timing(op: str, mode: str) -> None:
     assert len(set(bits(op, {"ranks": 8}, mode=mode, deterministic="false"))) > 1
+
+
+def test_strict_keeps_a_fixed_order_where_nobody_adds_in_rank_order() -> None:
+    op = OpParam("reduce_scatter_v", 10, DataType.FP16, ReduceOp.SUM, counts=(10,) * 8)
+    with Communicator(8, deterministic="strict") as comm:
+        selection = comm.plan(op).selection
+    assert selection.executor == "ReduceScatterVDeterExecutor"
+    assert selection.reasons[-1].endswith("though it does not add in rank order")
