@@ -121,5 +121,6 @@ def _section(screen: Screen, title: str, rows: list[Document], lines: tuple[str,
         head = f"  {row['name']:<{width}}  {row.get('package', '')}"
         screen.show(head.rstrip(), style="green")
         for line in lines:
-            screen.show(Padding(row[line], (0, 0, 0, 6)))
+            text = row[line].replace(";", "; ")  # so that lines break between levels
+            screen.show(Padding(text, (0, 0, 0, 6)))
     screen.show()

@@ -45,7 +45,8 @@ MAX_COUNT = 0x7FFFFFFFF
 
 
 class Operator(ABC):
-    """One collective. Counts are elements of `OpParam.count`, sizes bytes.
+    """One collective. Counts are elements of `OpParam.count`, sizes bytes. By default every rank
+    has `count` elements in and as many out.
 
     `reduces` and `rooted` say whether it takes a reduce op and a root, `in_place` whether HCCL lets
     input and output be the same memory. `runs_as` names the op whose executors run it.
@@ -74,17 +75,18 @@ class Operator(ABC):
         if self.rooted and op.root is None:
             raise ParameterError(f"{self.name} needs a root.", "Name one of the ranks.")
 
-    @abstractmethod
     def count(self, size: int, ranks: int, unit: int) -> int:
         """Return the count of hccl_test's data size in bytes, rounded up."""
+        return -(-size // unit)
 
-    @abstractmethod
     def user_bytes(self, op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
         """Return the bytes of every rank's input and output, shape [ranks] each."""
+        return same(op.size, ranks), same(op.size, ranks)
 
-    @abstractmethod
     def bind(self, op: OpParam, rank: Rank[Any, Any], start: int, count: int) -> None:
         """Set `rank.user_in` and `rank.user_out` for one round."""
+        rank.user_in = whole(Buffer.USER_IN, op, start, count)
+        rank.user_out = whole(Buffer.USER_OUT, op, start, count)
 
     @abstractmethod
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:

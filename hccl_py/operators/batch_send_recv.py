@@ -47,10 +47,6 @@ class PairOperator(Operator):
                         f"The communicator has ranks 0 to {topology.size - 1}.",
                     )
 
-    def count(self, size: int, ranks: int, unit: int) -> int:
-        """Return the elements of a message of `size` bytes, rounded up."""
-        return -(-size // unit)
-
     def user_bytes(self, op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
         """Return bytes of input and output."""
         messages = messages_of(op, ranks)
