@@ -15,7 +15,12 @@ import pytest
 
 from hccl_py.cli import main
 
-OPS = ("all_gather", "all_reduce", "scatter", "all_to_all_v")
+OPS = (
+    "all_gather",
+    "all_reduce",
+    "scatter",
+    pytest.param("all_to_all_v", marks=pytest.mark.long),
+)
 
 Run = Callable[..., str]
 """Runs a command where a project is installed; returns what it prints."""
