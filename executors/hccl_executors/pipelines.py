@@ -15,6 +15,7 @@ Source: HCCL's public documents.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from hccl_executors.rings.inside import has_equal_servers, is_sdma_inside
@@ -51,7 +52,7 @@ DEPTH = 3
 """Blocks of a reduce-scatter: HCCL's PIPELINE_DEPTH."""
 
 
-class Pipeline:
+class Pipeline(ABC):
     """A mesh inside the servers and a ring between them, in op-base mode.
 
     There is a sub stream for every device of a server: its peers and the ring. With one server
@@ -85,9 +86,9 @@ class Pipeline:
         """Return the bytes of a round: of one block, where ops have a slot per rank."""
         return rank.ccl_bytes - FREE
 
+    @abstractmethod
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Record both levels."""
-        raise NotImplementedError
 
 
 def _two_blocks(rank: Rank[Any, Any], slots: Chunks) -> tuple[Region, Region]:

@@ -17,6 +17,7 @@ are requested here, too, and nobody uses them, which the verifier notices. The m
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -41,7 +42,7 @@ Visit = Callable[[Stream, Chunks, RankInt, Link], None]
 """What a march does at a device: (stream, halves of the slots, its index, the link to it)."""
 
 
-class SemiRings:
+class SemiRings(ABC):
     """Stage the input, march, deliver."""
 
     op: str
@@ -71,9 +72,9 @@ class SemiRings:
         _march(rank, slots, self.visit(rank))
         delivered(op, rank, slots)
 
+    @abstractmethod
     def visit(self, rank: Rank[Any, Any]) -> Visit:
         """Return what to do at every device."""
-        raise NotImplementedError
 
 
 def _march(rank: Rank[Any, Any], slots: Chunks, visit: Visit) -> None:
