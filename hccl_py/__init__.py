@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hccl_py.platforms import Adversary, Schedule
     from hccl_py.program.program import Program
     from hccl_py.selection import Selection
+    from hccl_py.simulate.entry import simulate
     from hccl_py.topology import Topology, topology_of
     from hccl_py.verify.entry import verify
 
@@ -64,14 +65,15 @@ __all__ = [
     "Selection",
     "Topology",
     "parallel_groups",
+    "simulate",
     "topology_of",
     "verify",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "verify":  # the package, which can be called
-        return import_module("hccl_py.verify")
+    if name in ("simulate", "verify"):  # packages, which can be called
+        return import_module(f"hccl_py.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'hccl_py' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

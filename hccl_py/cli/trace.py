@@ -42,7 +42,7 @@ def trace(
         check_tasks(plan.program)
         from hccl_py.trace.steps import Trace
 
-        timed = Trace.of(plan.program, request.topology.product.name)
+        timed = Trace.of(plan.program, request.topology)
         if output.json:
             _print_document(request, plan, timed)
         else:

@@ -22,7 +22,10 @@ from hccl_py.program.instruction import Instruction
 from hccl_py.program.kernels import kernel
 from hccl_py.program.program import Program
 from hccl_py.simulate.columns import ColumnPool, PooledColumns
-from hccl_py.simulate.cost import LOCAL, CostModel
+from hccl_py.simulate.cost import CostModel
+from hccl_py.simulate.durations import Durations, Lanes
+from hccl_py.simulate.slow import EVEN, Slow
+from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 __all__ = ["Clocks", "simulate_batches"]
@@ -51,12 +54,19 @@ class Clocks:
         return float(max(self.end_us.max(initial=0.0), self.wire_us.max(initial=0.0)))
 
 
-def simulate_batches(program: Program, cost: CostModel, *, lockstep: bool = True) -> Clocks:
+def simulate_batches(
+    program: Program,
+    cost: CostModel,
+    topology: Topology | None = None,
+    slow: Slow = EVEN,
+    *,
+    lockstep: bool = True,
+) -> Clocks:
     """Time a program by its batches; `lockstep=False` goes rank by rank from the start.
 
     Raises DeadlockError where streams can never end, OrchestrationError for a post on a full cell.
     """
-    code = _compile(program, cost)
+    code = _compile(program, Durations(program, cost, topology, slow))
     steps = program.task_count
     # An empty cell holds -1: times are never negative.
     state = _State(
@@ -124,11 +134,12 @@ def _checked(done: int, program: Program) -> int:
     return done
 
 
-def _compile(program: Program, cost: CostModel) -> _Code:
+def _compile(program: Program, durations: Durations) -> _Code:
     """Sort each batch's instructions by stream and pool their columns."""
-    compiler = _Compiler(program, cost)
+    compiler = _Compiler(program, durations)
     queues, first, lanes, kinds, columns = [], [0], [0], [], []
     for batch in program.batches:
+        compiler.enter(batch.ranks)
         by_stream: dict[int, list[Instruction]] = {}
         for instruction in batch.instructions:
             by_stream.setdefault(instruction.stream, []).append(instruction)
@@ -153,78 +164,90 @@ class _Compiler:
     and the time after it the index column and the place among the pooled durations.
     """
 
-    def __init__(self, program: Program, cost: CostModel) -> None:
+    def __init__(self, program: Program, durations: Durations) -> None:
         self.pool = ColumnPool()
         self._transports = program.transports
-        self._durations = cost.durations()
-        self._links: dict[object, tuple[Any, int]] = {}
+        self._durations = durations
+        self._links: dict[object, tuple[Lanes, int]] = {}
+        self._ranks = np.zeros(0, np.int64)
         self._nothing = self.pool.duration(0, "nothing", lambda size: np.zeros(len(size)))
+
+    def enter(self, ranks: IntArray) -> None:
+        """Go on with the batch of these ranks."""
+        self._ranks = ranks
+        self._links.clear()
 
     def columns(self, i: Instruction) -> tuple[int, ...]:
         """Return the numbers of one instruction."""
         if i.kind == TaskKind.NOTIFY_WAIT:
             return (self.pool.integer(i.cell), -1, *self._nothing, *self._nothing)
         if i.kind == TaskKind.NOTIFY_POST:
-            wire, after = self._post(i)
-            return (self.pool.integer(i.cell), wire, *self._nothing, *after)
+            return self._post(i)
         if i.kind == TaskKind.COMPUTE:
-            key = ("compute", i.duration_us)
-            on_stream = self.pool.duration(0, key, lambda size: np.full(len(size), i.duration_us))
-            return (0, -1, *on_stream, *self._nothing)
+            return self._compute(i)
         return self._move(i)
 
-    def _post(self, i: Instruction) -> tuple[int, tuple[int, int]]:
-        link, wire = self._link(i.end)
+    def _compute(self, i: Instruction) -> tuple[int, ...]:
+        of, _ = self._link(-1)
+        on_stream = self.pool.duration(
+            _spread(of, 0),
+            ("compute", i.duration_us, self._key(of)),
+            lambda size: self._durations.of_compute(of, np.full(len(size), i.duration_us)),
+        )
+        return (0, -1, *on_stream, *self._nothing)
+
+    def _post(self, i: Instruction) -> tuple[int, ...]:
+        of, wire = self._link(i.end)
         local = isinstance(i.end, int) and i.end < 0
         notify = -1 if local else _first(i.cell) % self._transports.stride
         after = self.pool.duration(
-            _spread(link, 0),
-            ("post", notify, _key(link, i.end)),
-            lambda size: np.broadcast_to(self._durations.of_post(link, notify), len(size)),
+            _spread(of, 0),
+            ("post", notify, self._key(of, i.end)),
+            lambda size: np.broadcast_to(self._durations.of_post(of, notify), len(size)),
         )
-        return wire, after
+        return (self.pool.integer(i.cell), wire, *self._nothing, *after)
 
     def _move(self, i: Instruction) -> tuple[int, ...]:
-        link, wire = self._link(i.end)
-        size, key = _spread(link, i.size), (int(i.kind), _key(link, i.end))
+        of, wire = self._link(i.end)
+        size, key = _spread(of, i.size), (int(i.kind), self._key(of, i.end))
         kind, durations = int(i.kind), self._durations
         on_stream = self.pool.duration(
-            size, ("stream", key), lambda s: durations.on_stream(kind, link, s)
+            size, ("stream", key), lambda s: durations.on_stream(kind, of, s)
         )
         if i.kind not in (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE):
             return (0, -1, *on_stream, *self._nothing)
-        after = self.pool.duration(size, ("wire", key), lambda s: durations.on_wire(kind, link, s))
+        after = self.pool.duration(size, ("wire", key), lambda s: durations.on_wire(kind, of, s))
         return (0, wire, *on_stream, *after)
 
-    def _link(self, end: RankInt) -> tuple[Any, int]:
-        """Return the link kind (an array where lanes differ) and the column of RDMA connections."""
+    def _link(self, end: RankInt) -> tuple[Lanes, int]:
+        """Return the class of links (an array where lanes differ) and the column of RDMA
+        connections.
+        """
         key = end.key() if isinstance(end, PerRank) else end
         if key not in self._links:
             self._links[key] = self._find_link(end)
         return self._links[key]
 
-    def _find_link(self, end: RankInt) -> tuple[Any, int]:
+    def _find_link(self, end: RankInt) -> tuple[Lanes, int]:
+        of = self._durations.classes(self._ranks, values_of(end))
         if isinstance(end, int) and end < 0:
-            return LOCAL, -1
+            return of, -1
         ends = np.atleast_1d(values_of(end))
-        kinds = self._transports.kind[ends]
-        wires = self.pool.integer(PerRank.of(np.where(kinds == LinkKind.RDMA, ends, -1)))
-        if (kinds == kinds[0]).all():
-            return int(kinds[0]), wires if kinds[0] == LinkKind.RDMA else -1
-        return kinds, wires
+        is_rdma = self._transports.kind[ends] == LinkKind.RDMA
+        wires = self.pool.integer(PerRank.of(np.where(is_rdma, ends, -1))) if is_rdma.any() else -1
+        return of, wires
+
+    def _key(self, of: Lanes, end: RankInt = -1) -> object:
+        if isinstance(of, int):
+            return of
+        return id(self._ranks), end.key() if isinstance(end, PerRank) else end
 
 
-def _spread(link: Any, size: RankInt) -> RankInt:
-    """Return the size as a plain column of lanes where the lanes' links differ in kind."""
-    if isinstance(link, int):
+def _spread(of: Lanes, size: RankInt) -> RankInt:
+    """Return the size as a plain column of lanes where the lanes' classes differ."""
+    if isinstance(of, int):
         return size
-    return PerRank(np.broadcast_to(values_of(size), len(link)).astype(np.int64))
-
-
-def _key(link: Any, end: RankInt) -> object:
-    if isinstance(link, int):
-        return link
-    return end.key() if isinstance(end, PerRank) else end
+    return PerRank(np.broadcast_to(values_of(size), len(of)).astype(np.int64))
 
 
 def _first(value: RankInt) -> int:

@@ -33,6 +33,18 @@ def longest_chain(program: Program) -> Chain:
 
 
 def _time(program: Program, alpha: float = 0, beta: float = 0, gamma: float = 0) -> int:
-    link = LinkCost(alpha, beta)
-    model = CostModel("chain", link, link, gamma_us=gamma, local_copy_us=0)
+    link = LinkCost(alpha_us=alpha, gbps=_rate(beta))
+    model = CostModel(
+        name="chain",
+        hccs=link,
+        sio=link,
+        pcie=link,
+        roce=link,
+        reduce_gbps=_rate(gamma),
+        copy_gbps=None,
+    )
     return round(simulate_tasks(program, model).total_us)
+
+
+def _rate(per_byte_us: float) -> float | None:
+    return 1e-3 / per_byte_us if per_byte_us else None

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import LinkKind, TaskKind
+from hccl_py.enums import TaskKind
 from hccl_py.program.kernels import kernel
 from hccl_py.program.program import Program
-from hccl_py.simulate.cost import LOCAL, CostModel
+from hccl_py.simulate.cost import CostModel
+from hccl_py.simulate.durations import Durations
+from hccl_py.simulate.slow import EVEN, Slow
+from hccl_py.simulate.timeline import Timeline
+from hccl_py.topology.topology import Topology
 
-__all__ = ["Timeline", "simulate_tasks"]
+__all__ = ["TaskCosts", "simulate_tasks"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -20,58 +24,65 @@ _POST = int(TaskKind.NOTIFY_POST)
 _WAIT = int(TaskKind.NOTIFY_WAIT)
 
 
-@dataclass(frozen=True, eq=False)
-class Timeline:
-    """Microseconds, one value per task row: when it starts and ends on its stream, and when it
-    takes effect.
-
-    `effect_us` differs from `end_us` for posts (their latency) and RDMA writes (their time on the
-    wire).
-    """
-
-    start_us: Floats
-    end_us: Floats
-    effect_us: Floats
-
-    @property
-    def total_us(self) -> float:
-        """When everything is done."""
-        return float(max(self.end_us.max(initial=0.0), self.effect_us.max(initial=0.0)))
-
-
-def simulate_tasks(program: Program, cost: CostModel) -> Timeline:
+def simulate_tasks(
+    program: Program,
+    cost: CostModel,
+    topology: Topology | None = None,
+    slow: Slow = EVEN,
+) -> Timeline:
     """Time every task alone on its link; raises as `Linked.check` does for programs that cannot
     end.
     """
-    tasks, linked = program.tasks, program.linked
+    linked = program.linked
     linked.check(program)
-    kind = tasks.kind
-    is_data, is_post = kind <= TaskKind.RDMA_WRITE_REDUCE, kind == TaskKind.NOTIFY_POST
-    link = np.full(len(tasks), LOCAL, np.int8)
-    remote = tasks.end >= 0
-    link[remote] = program.transports.kind[tasks.end[remote]]
-    table = cost.durations()
-    on_stream = np.where(
-        is_data, table.on_stream(kind, link, tasks.size), tasks.table.duration_us[tasks.instruction]
-    )
-    after = np.where(is_data, table.on_wire(kind, link, tasks.size), 0.0)
-    notify = np.where(remote, tasks.cell % program.transports.stride, -1)
-    after[is_post] = table.of_post(link[is_post], notify[is_post])
-    wire = np.where((link == LinkKind.RDMA) & (is_post | (after > 0)), tasks.end, -1)
-    queue = tasks.rank * np.int32(program.streams) + tasks.stream
-    run = _walk.sized(len(tasks))
+    costs = TaskCosts.of(program, Durations(program, cost, topology, slow))
+    run = _walk.sized(len(program.tasks))
     start, end, effect = run(
         linked.order,
         linked.post_of,
-        queue,
-        kind,
-        on_stream,
-        after,
-        wire,
+        costs.queue,
+        program.tasks.kind,
+        costs.on_stream,
+        costs.after,
+        costs.wire,
         program.ranks * program.streams,
         len(program.transports),
     )
-    return Timeline(start, end, effect)
+    return Timeline(program, costs.durations.links, start, end, effect)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskCosts:
+    """What every task takes alone, in µs, by row.
+
+    `on_stream` keeps its stream busy; `after` is a post's latency, or the time of an RDMA write on
+    its connection, which `wire` numbers (-1: none).
+    """
+
+    durations: Durations
+    queue: npt.NDArray[np.int32]
+    on_stream: Floats
+    after: Floats
+    wire: npt.NDArray[np.int64]
+
+    @staticmethod
+    def of(program: Program, durations: Durations) -> TaskCosts:
+        """Look every task up."""
+        tasks = program.tasks
+        kind, instruction = tasks.kind, tasks.instruction
+        is_data, is_post = kind <= TaskKind.RDMA_WRITE_REDUCE, kind == TaskKind.NOTIFY_POST
+        of = durations.classes(tasks.rank, tasks.end)
+        compute = durations.of_compute(of, tasks.table.duration_us[instruction])
+        on_stream = np.where(is_data, durations.on_stream(kind, of, tasks.size), compute)
+        after = np.where(is_data, durations.on_wire(kind, of, tasks.size), 0.0)
+        remote = tasks.end >= 0
+        notify = np.where(remote, tasks.cell % program.transports.stride, -1)
+        after = np.where(is_post, durations.of_post(of, notify), after)
+        is_rdma = np.zeros(len(tasks), np.bool_)
+        is_rdma[remote] = program.transports.is_rdma[tasks.end[remote]]
+        wire = np.where(is_rdma & (is_post | (after > 0)), tasks.end, -1)
+        queue = tasks.rank * np.int32(program.streams) + tasks.stream
+        return TaskCosts(durations, queue, on_stream, after, wire)
 
 
 @kernel

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,9 @@ from hccl_py.enums import DataType, LinkKind, ReduceOp
 from hccl_py.errors import ParameterError
 from hccl_py.topology.presets import Product
 from hccl_py.values import IntArray
+
+if TYPE_CHECKING:
+    from hccl_py.topology.networks.network import Network
 
 __all__ = ["PLANES", "Topology"]
 
@@ -78,8 +82,10 @@ class Topology:
         server: Sequence[int] | IntArray,
         device: Sequence[int] | IntArray,
         superpod: Sequence[int] | IntArray | None = None,
+        network: Network | None = None,
     ) -> Topology:
-        """Return a topology from each rank's server, device id and superpod.
+        """Return a topology from each rank's server, device id and superpod, and the network that
+        joins the ranks where that is not the product's.
 
         Any numbers will do as long as different servers have different ones; a server lies in one
         superpod, and no two ranks on one device.
@@ -95,6 +101,7 @@ class Topology:
         found = cls.__new__(cls)
         found._lay_out(product, _dense(servers), devices, _dense(superpods))
         found._inter_hccs, found._intra_roce = True, False
+        found.network = network
         _check_placement(found)
         _check_servers(product, found.servers, found.superpods)
         return found
@@ -107,6 +114,7 @@ class Topology:
         self.server = server
         self.superpod = superpod
         self.device_id = device_id
+        self.network: Network | None = None
         _, self.device, _ = _grouped(server)
         self.servers: tuple[int, ...] = tuple(np.bincount(server).tolist())
         pods = superpod[np.unique(server, return_index=True)[1]]
@@ -116,6 +124,7 @@ class Topology:
         """Return the topology of some of the ranks, in the order given."""
         at = np.asarray(ranks, np.int64)
         part = Topology.placed(self.product, self.server[at], self.device_id[at], self.superpod[at])
+        part.network = None if self.network is None else self.network.subset(at)
         return part.linked(inter_hccs=self._inter_hccs, intra_roce=self._intra_roce)
 
     def linked(self, *, inter_hccs: bool, intra_roce: bool) -> Topology:
@@ -127,6 +136,7 @@ class Topology:
         found = Topology.__new__(Topology)
         found._lay_out(self.product, self.server, self.device_id, self.superpod)
         found._inter_hccs, found._intra_roce = inter_hccs, intra_roce
+        found.network = self.network
         return found
 
     @cached_property
@@ -163,7 +173,8 @@ class Topology:
             return known.get(devices, "whole_ring")
         if self.product.shape == "dies":
             return "double_ring" if self._has_whole_packages else "ring"
-        return {"mesh": "mesh", "ring": "ring", "pcie": "whole_ring"}[self.product.shape]
+        shape = self.product.shape
+        return shape if shape in ("mesh", "ring") else "whole_ring"
 
     @cached_property
     def rings(self) -> tuple[str, ...]:

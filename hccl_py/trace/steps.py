@@ -14,7 +14,8 @@ from hccl_py.enums import TaskKind
 from hccl_py.program.describe import NOTIFY_NAMES, spell_stream
 from hccl_py.program.program import Program
 from hccl_py.program.transports import OWN_NOTIFIES
-from hccl_py.simulate import CostModel, Timeline, simulate_tasks
+from hccl_py.simulate import Timeline, simulate
+from hccl_py.topology import Topology
 
 __all__ = ["Place", "Range", "Step", "Trace", "notify_name"]
 
@@ -68,9 +69,9 @@ class Trace:
     timeline: Timeline
 
     @staticmethod
-    def of(program: Program, product: str) -> Trace:
-        """Time a program with a product's cost model."""
-        return Trace(program, simulate_tasks(program, CostModel.of(product)))
+    def of(program: Program, topology: Topology) -> Trace:
+        """Time a program with the cost model of a topology's product."""
+        return Trace(program, simulate(program, topology))
 
     @cached_property
     def partner(self) -> npt.NDArray[np.int32]:

@@ -26,5 +26,5 @@ def test_costs_add_up_to_the_time_where_the_chains_are_one() -> None:
     program = recorded("AllReduceComm", op_of("all_reduce", 32 * 5), 5)
     cost = CostModel.of("mesh").formula()
     steps, moved, reduced = longest_chain(program)
-    total = steps * cost.sdma.alpha_us + moved * cost.sdma.beta_us + reduced * cost.gamma_us
+    total = steps * cost.hccs.alpha_us + moved * cost.hccs.beta_us + reduced * cost.gamma_us
     assert simulate_batches(program, cost).end_us.max() == pytest.approx(total, rel=1e-9)

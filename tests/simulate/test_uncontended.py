@@ -21,7 +21,17 @@ from hccl_py.topology.presets import PRESETS
 from tests.program.test_link import Notifies, without
 from tests.recording import BY_NAME, filled, op_of, recorded
 
-COST = CostModel("test", LinkCost(3.0, 1e-3), LinkCost(7.0, 2e-3), 5e-4, 1e-4, 0.25, 0.125)
+COST = CostModel(
+    name="test",
+    hccs=LinkCost(alpha_us=3.0, gbps=1.0),
+    sio=LinkCost(alpha_us=1.0, gbps=3.0),
+    pcie=LinkCost(alpha_us=5.0, gbps=0.7),
+    roce=LinkCost(alpha_us=7.0, gbps=0.5),
+    reduce_gbps=2.0,
+    copy_gbps=10.0,
+    notify_us=0.25,
+    task_us=0.125,
+)
 
 
 def ends_by_task(program: Program, cost: CostModel) -> npt.NDArray[np.float64]:
@@ -73,7 +83,7 @@ def test_compiled_walks_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> N
 def test_times_equal_the_closed_formulas(ranks: int, per_rank: int) -> None:
     size = 128 * ranks * per_rank
     cost = CostModel.of("mesh").formula()
-    alpha, beta, gamma = cost.sdma.alpha_us, cost.sdma.beta_us, cost.gamma_us
+    alpha, beta, gamma = cost.hccs.alpha_us, cost.hccs.beta_us, cost.gamma_us
     share = (ranks - 1) / ranks * size
     formulas = {
         "AllGatherComm": (ranks - 1) * alpha + share * beta,
@@ -93,7 +103,7 @@ def test_rdma_rings_cost_the_same_formula() -> None:
     cost = CostModel.of("atlas-800t-a2").formula()
     program = recorded("AllGatherComm", op_of("all_gather", 3200), topology)
     assert set(program.transports.kind) == {LinkKind.RDMA}
-    wanted = 4 * cost.rdma.alpha_us + 4 * 12800 * cost.rdma.beta_us
+    wanted = 4 * cost.roce.alpha_us + 4 * 12800 * cost.roce.beta_us
     assert simulate_tasks(program, cost).total_us == pytest.approx(wanted, rel=1e-9)
 
 

@@ -17,7 +17,7 @@ from hccl_py.trace.steps import Trace
 def test_documents_and_steps_agree(servers: int, devices: int, chunk: int) -> None:
     with Communicator(servers=servers, devices=devices) as comm:
         op = OpParam("all_reduce", 100, DataType.INT64, ReduceOp.SUM)
-        trace = Trace.of(comm.plan(op).program, "atlas-800t-a2")
+        trace = Trace.of(comm.plan(op).program, comm.topology)
     program = trace.program
     whole, document.CHUNK = document.CHUNK, chunk
     try:

@@ -11,6 +11,7 @@ from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.op_param import OpParam
 from hccl_py.program.instruction import Batch
 from hccl_py.program.program import Program
+from hccl_py.topology import topology_of
 from hccl_py.trace.lanes import draw_lanes, lay_out, pair_names
 from hccl_py.trace.steps import Step, Trace
 from hccl_py.trace.words import Words
@@ -42,7 +43,7 @@ def program_of(op: OpParam, executor: str | None = None, **topology: int) -> Pro
 
 def all_gather(ranks: int) -> Trace:
     program = program_of(OpParam("all_gather", 65536, DataType.FP32), ranks=ranks)
-    return Trace.of(program, "atlas-800t-a2")
+    return Trace.of(program, topology_of(ranks))
 
 
 def steps_of(trace: Trace, rank: int = 0) -> list[Step]:
@@ -60,7 +61,7 @@ def test_a_step_shows_the_length_of_either_side() -> None:
     batch = program.batches[0]
     first = batch.instructions[0]._replace(dst_size=24)
     uneven = replace(program, batches=(Batch(batch.ranks, (first, *batch.instructions[1:])),))
-    step = steps_of(Trace.of(uneven, "atlas-800t-a2"))[0]
+    step = steps_of(Trace.of(uneven, topology_of(2)))[0]
     assert step.src is not None
     assert step.dst is not None
     assert (step.src.stop - step.src.start, step.dst.stop - step.dst.start) == (step.size, 24)
@@ -82,7 +83,7 @@ def test_lanes_fit_and_hold_every_task(width: int) -> None:
 @given(st.integers(1, 8), st.sampled_from(["AllReduceComm", "AllReduceMeshOpbaseLoopExecutor"]))
 def test_layout(ranks: int, executor: str) -> None:
     op = OpParam("all_reduce", 1000, DataType.FP32, ReduceOp.SUM)
-    trace = Trace.of(program_of(op, executor, ranks=ranks), "atlas-800t-a2")
+    trace = Trace.of(program_of(op, executor, ranks=ranks), topology_of(ranks))
     for rank in range(ranks):
         steps = steps_of(trace, rank)
         lines = lay_out(steps)

@@ -21,7 +21,7 @@ from hccl_py.trace.words import Words
 def all_reduce(servers: int, devices: int, count: int = 1 << 18) -> Trace:
     with Communicator(servers=servers, devices=devices) as comm:
         op = OpParam("all_reduce", count, DataType.FP32, ReduceOp.SUM)
-        return Trace.of(comm.plan(op, "AllReduceComm").program, "atlas-800t-a2")
+        return Trace.of(comm.plan(op, "AllReduceComm").program, comm.topology)
 
 
 def text_of(part: RenderableType, width: int) -> str:

@@ -27,7 +27,7 @@ def test_steps_are_those_of_four_fold_growth(ranks: int, steps: int) -> None:
     program = recorded(
         AllGatherSmallCount, op_of("all_gather", 1), topology_of(ranks, preset="mesh")
     )
-    assert steps <= formula_us(program) / FORMULA.sdma.alpha_us < steps + 0.5
+    assert steps <= formula_us(program) / FORMULA.hccs.alpha_us < steps + 0.5
 
 
 def test_thousand_ranks_are_few_batches() -> None:

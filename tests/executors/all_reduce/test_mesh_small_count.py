@@ -31,7 +31,7 @@ def test_everybody_writes_its_whole_input_to_everybody(ranks: int, mode: Mode) -
 def test_it_takes_one_latency() -> None:
     program = small(4)
     local = 2 * SIZE * FORMULA.gamma_us  # a tree of four
-    assert formula_us(program) < 2 * FORMULA.sdma.alpha_us + SIZE * FORMULA.sdma.beta_us + local
+    assert formula_us(program) < 2 * FORMULA.hccs.alpha_us + SIZE * FORMULA.hccs.beta_us + local
 
 
 @pytest.mark.parametrize(

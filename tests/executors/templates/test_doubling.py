@@ -43,7 +43,7 @@ def test_it_is_right_everywhere() -> None:
 def test_times_equal_the_closed_formula(size: int) -> None:
     program = record_flat(EXECUTOR, size, flat_op(EXECUTOR, 1000))
     steps = size.bit_length() - 1
-    step = FORMULA.sdma.alpha_us + 4000 * (FORMULA.sdma.beta_us + FORMULA.gamma_us)
+    step = FORMULA.hccs.alpha_us + 4000 * (FORMULA.hccs.beta_us + FORMULA.gamma_us)
     assert formula_us(program) == pytest.approx(steps * step, rel=1e-9)
     assert moves(program) == ([steps] * size, [4000 * steps] * size)
     assert len(program.batches) == 1

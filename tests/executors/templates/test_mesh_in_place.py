@@ -19,7 +19,7 @@ from hccl_py.verify.numeric import run_numeric
 from tests.executors.flat import FORMULA, SCHEDULES, formula_us, moves
 from tests.recording import filled, op_of, recorded
 
-ALPHA, BETA = FORMULA.sdma.alpha_us, FORMULA.sdma.beta_us
+ALPHA, BETA = FORMULA.hccs.alpha_us, FORMULA.hccs.beta_us
 ROCE = ("300i-duo", "atlas-800-9000")
 """Products whose servers may be linked by RoCE inside."""
 

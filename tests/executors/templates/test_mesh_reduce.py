@@ -17,7 +17,7 @@ from hccl_py.verify.numeric import run_numeric
 from tests.executors.flat import FORMULA, SCHEDULES, formula_us, moves
 from tests.recording import op_of, recorded
 
-STEP, BYTE = FORMULA.sdma.alpha_us, FORMULA.sdma.beta_us + FORMULA.gamma_us
+STEP, BYTE = FORMULA.hccs.alpha_us, FORMULA.hccs.beta_us + FORMULA.gamma_us
 
 ARRIVAL, TURNS = False, True
 """Whether the sums are to be deterministic."""

@@ -36,7 +36,7 @@ TEMPLATES: list[tuple[str, Template]] = [
     ("broadcast", nb_broadcast_in_parts),
     ("scatter", nb_scatter),
 ]
-ALPHA, BETA, GAMMA = FORMULA.sdma.alpha_us, FORMULA.sdma.beta_us, FORMULA.gamma_us
+ALPHA, BETA, GAMMA = FORMULA.hccs.alpha_us, FORMULA.hccs.beta_us, FORMULA.gamma_us
 
 
 def recorded(op: str, template: Template, size: int, chunk: int = 128, root: int = 0) -> Program:

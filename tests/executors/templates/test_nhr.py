@@ -43,7 +43,7 @@ TEMPLATES: list[tuple[str, Template]] = [
     ("gather", nhr_gather),
 ]
 TO_A_ROOT = (nhr_all_reduce_one_shot, nhr_reduce, nhr_gather)
-ALPHA, BETA, GAMMA = FORMULA.sdma.alpha_us, FORMULA.sdma.beta_us, FORMULA.gamma_us
+ALPHA, BETA, GAMMA = FORMULA.hccs.alpha_us, FORMULA.hccs.beta_us, FORMULA.gamma_us
 
 
 def recorded(op: str, template: Template, size: int, chunk: int = 128, root: int = 0) -> Program:

@@ -34,7 +34,7 @@ TEMPLATES: dict[str, Template] = {
     "broadcast": rhd_broadcast,
     "reduce": rhd_reduce,
 }
-ALPHA, BETA, GAMMA = FORMULA.sdma.alpha_us, FORMULA.sdma.beta_us, FORMULA.gamma_us
+ALPHA, BETA, GAMMA = FORMULA.hccs.alpha_us, FORMULA.hccs.beta_us, FORMULA.gamma_us
 
 
 def recorded(op: str, size: int, count: int, root: int = 0) -> Program:

@@ -33,7 +33,7 @@ TEMPLATES: dict[str, Callable[..., None]] = {
     "scatter": ring_scatter,
     "gather": ring_gather,
 }
-ALPHA, BETA, GAMMA = FORMULA.sdma.alpha_us, FORMULA.sdma.beta_us, FORMULA.gamma_us
+ALPHA, BETA, GAMMA = FORMULA.hccs.alpha_us, FORMULA.hccs.beta_us, FORMULA.gamma_us
 
 
 @pytest.mark.parametrize("op", TEMPLATES)

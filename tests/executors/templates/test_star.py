@@ -33,7 +33,7 @@ TEMPLATES: dict[str, Template] = {
     "reduce": star_reduce,
     "all_reduce": star_all_reduce,
 }
-ALPHA, BETA, GAMMA = FORMULA.sdma.alpha_us, FORMULA.sdma.beta_us, FORMULA.gamma_us
+ALPHA, BETA, GAMMA = FORMULA.hccs.alpha_us, FORMULA.hccs.beta_us, FORMULA.gamma_us
 
 
 @pytest.mark.parametrize("op", TEMPLATES)
@@ -69,7 +69,7 @@ def test_times_equal_the_closed_formulas(op: str) -> None:
 def test_writes_over_the_wire_leave_the_root_together() -> None:
     """Acks arrive in the same α; the wires are a connection each."""
     topology = topology_of(servers=6, devices=1)
-    alpha, beta = FORMULA.rdma.alpha_us, FORMULA.rdma.beta_us
+    alpha, beta = FORMULA.roce.alpha_us, FORMULA.roce.beta_us
     for op, share in (("broadcast", 6 * 128), ("scatter", 128), ("gather", 128)):
         executor = flat_executor(op, TEMPLATES[op], star_pattern(2))
         count = 32 * 6 if op == "broadcast" else 32

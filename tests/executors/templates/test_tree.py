@@ -42,7 +42,7 @@ def test_times_equal_the_closed_formulas(op: str, template: Template, size: int)
     executor = flat_executor(op, template, "nhr")
     program = record_flat(executor, size, flat_op(executor, 1000, root=1))
     gamma = FORMULA.gamma_us if op == "reduce" else 0.0
-    step = FORMULA.sdma.alpha_us + 4000 * (FORMULA.sdma.beta_us + gamma)
+    step = FORMULA.hccs.alpha_us + 4000 * (FORMULA.hccs.beta_us + gamma)
     wanted = (size - 1).bit_length() * step
     if op == "broadcast" or size & (size - 1) == 0:
         assert formula_us(program) == pytest.approx(wanted, rel=1e-9)

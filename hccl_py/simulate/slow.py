@@ -1,0 +1,100 @@
+"""Stragglers and bad links, as an input of simulation and of emulated schedules.
+
+rank=3:2x      rank 3 takes twice as long for everything it does: moving, reducing, computing
+link=0-1:10x   everything over the link between 0 and 1 takes ten times as long, both ways
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.errors import ParameterError
+
+__all__ = ["EVEN", "Slow"]
+
+_FACTOR = re.compile(r"(?P<what>.+):(?P<factor>[0-9.eE+]+)x?")
+_HINT = "Write rank=3:2x or link=0-1:10x."
+
+
+@dataclass(frozen=True)
+class Slow:
+    """Factors of 1 or more: of ranks, and of links by the names of their two ends.
+
+    An end is a rank's number, or the name of a node of the topology's network.
+    """
+
+    ranks: tuple[tuple[int, float], ...] = ()
+    links: tuple[tuple[str, str, float], ...] = ()
+
+    @staticmethod
+    def parse(texts: Iterable[str]) -> Slow:
+        """Read `rank=3:2x` and `link=0-1:10x`; ParameterError for anything else."""
+        ranks: dict[int, float] = {}
+        links: dict[tuple[str, str], float] = {}
+        for text in texts:
+            match = _FACTOR.fullmatch(text.strip())
+            kind, _, name = match["what"].partition("=") if match else ("", "", "")
+            if match is None or kind not in ("rank", "link"):
+                raise ParameterError(f"--slow {text!r} is not understood.", _HINT)
+            factor = _factor(text, match["factor"])
+            if kind == "rank":
+                rank = _rank(text, name)
+                ranks[rank] = ranks.get(rank, 1.0) * factor
+            else:
+                ends = _ends(text, name)
+                links[ends] = links.get(ends, 1.0) * factor
+        return Slow(
+            tuple(sorted(ranks.items())),
+            tuple(sorted((a, b, factor) for (a, b), factor in links.items())),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.ranks or self.links)
+
+    def of_ranks(self, ranks: int) -> npt.NDArray[np.float64]:
+        """Return the factor of every rank; ParameterError for one that does not exist."""
+        found = np.ones(ranks)
+        for rank, factor in self.ranks:
+            if rank >= ranks:
+                raise ParameterError(
+                    f"--slow rank={rank} names no rank.", f"There are ranks 0 to {ranks - 1}."
+                )
+            found[rank] = factor
+        return found
+
+
+EVEN = Slow()
+"""Nothing is slow."""
+
+
+def _factor(text: str, number: str) -> float:
+    try:
+        factor = float(number)
+    except ValueError:
+        factor = math.nan
+    if not 1 <= factor < math.inf:
+        raise ParameterError(f"--slow {text!r}: the factor is not 1 or more.", _HINT)
+    return factor
+
+
+def _rank(text: str, name: str) -> int:
+    if not re.fullmatch("[0-9]{1,9}", name):
+        raise ParameterError(f"--slow {text!r} names no rank.", _HINT)
+    return int(name)
+
+
+def _ends(text: str, name: str) -> tuple[str, str]:
+    """Return the two names; a dash inside a name is doubled: `pod--1-switch`."""
+    parts = re.split("(?<!-)-(?!-)", name)
+    if len(parts) != 2 or not all(parts) or parts[0] == parts[1]:
+        raise ParameterError(
+            f"--slow {text!r} does not name two ends.", f"{_HINT} Double a dash inside a name."
+        )
+    one, other = sorted(part.replace("--", "-") for part in parts)
+    return one, other
