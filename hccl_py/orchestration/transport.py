@@ -150,5 +150,6 @@ class Link:
 
 def _common(exports: np.ndarray[tuple[int, ...], np.dtype[np.int8]]) -> frozenset[int]:
     """Return the memories that all peers export."""
-    rows = np.unique(exports.reshape(-1, exports.shape[-1]), axis=0)
+    rows = exports.reshape(-1, exports.shape[-1])
+    rows = rows[:1] if (rows == rows[0]).all() else np.unique(rows, axis=0)
     return frozenset.intersection(*(frozenset(row) for row in rows.tolist()))

@@ -1,9 +1,10 @@
 """The uncontended walk over batches: final clocks of very large programs, without expanding them.
 
-Every (batch, stream) is a queue of vector instructions with one clock per lane. A queue runs in
+Every (batch, stream) is a queue of vector instructions with one clock per lane. As long as all
+lanes keep the same time one number stands for them (uniform.py). From there on a queue runs in
 lock-step until a wait of it finds an empty cell in some lane; go round the queues while any moves.
 A batch that depends on itself (a pipelined chain) stops there: the same clocks, cells and counters
-then go on rank by rank. Both add and compare the same numbers as the walk over the task view does,
+then go on rank by rank. All add and compare the same numbers as the walk over the task view does,
 so all give the same times to the last bit.
 """
 
@@ -25,6 +26,7 @@ from hccl_py.simulate.columns import ColumnPool, PooledColumns
 from hccl_py.simulate.cost import CostModel
 from hccl_py.simulate.durations import Durations, Lanes
 from hccl_py.simulate.slow import EVEN, Slow
+from hccl_py.simulate.uniform import walk_uniform
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
@@ -77,8 +79,11 @@ def simulate_batches(
     counter = code.first[:-1].copy()
     done = 0
     if lockstep:
+        shared = (code.first, code.lane_first, code.kind, code.columns, code.pool)
+        done = _checked(walk_uniform(*shared, counter, *state.arrays()), program)
+    if lockstep and done < steps:
         run: Callable[..., int] = _lockstep.sized(steps)
-        done = _checked(run(*code.arrays(), counter, *state.arrays()), program)
+        done += _checked(run(*code.arrays(), counter, *state.arrays()), program)
     together = done / max(steps, 1)
     if done < steps:
         lanes = np.repeat(np.arange(len(counter)), np.diff(code.lane_first))

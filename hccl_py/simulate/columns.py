@@ -29,10 +29,12 @@ class PooledColumns:
 
     Row c of `formulas` is (base, step, add, mod, table). The value of lane l is
     v = ints[base + l·step] + add; v -= mod where mod > 0 and v >= mod; v = ints[table + v] where
-    table >= 0. A duration is floats[place + v] of its index column.
+    table >= 0. A duration is floats[place + v] of its index column. No value of column c is above
+    `highest[c]`.
     """
 
     formulas: IntArray
+    highest: IntArray
     ints: IntArray
     floats: npt.NDArray[np.float64]
 
@@ -42,6 +44,8 @@ class ColumnPool:
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, int, int, int, int]] = []
+        self._highest: list[int] = []
+        self._tops: dict[int, int] = {}
         self._known: dict[object, int] = {}
         self._arrays: dict[int, int] = {}
         self._ints: list[IntArray] = [np.zeros(1, np.int64)]
@@ -57,6 +61,7 @@ class ColumnPool:
         if key not in self._known:
             self._known[key] = len(self._rows)
             self._rows.append(self._row(value))
+            self._highest.append(self._top(value))
             self._alive.append(value)
         return self._known[key]
 
@@ -79,7 +84,17 @@ class ColumnPool:
         """Return the arrays."""
         rows = np.array(self._rows, np.int64).reshape(-1, 5)
         floats = np.concatenate(self._floats) if self._floats else np.zeros(0)
-        return PooledColumns(rows, np.concatenate(self._ints), floats)
+        highest = np.array(self._highest, np.int64)
+        return PooledColumns(rows, highest, np.concatenate(self._ints), floats)
+
+    def _top(self, value: RankInt) -> int:
+        if not isinstance(value, PerRank):
+            return value
+        if value.table is None:
+            return value.mod - 1 if value.mod else value.high + value.add
+        if id(value.table) not in self._tops:
+            self._tops[id(value.table)] = int(value.table.max())
+        return self._tops[id(value.table)]
 
     def _row(self, value: RankInt) -> tuple[int, int, int, int, int]:
         if not isinstance(value, PerRank):

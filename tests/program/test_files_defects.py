@@ -287,11 +287,11 @@ def test_an_op_without_a_data_type_is_named() -> None:
 )
 def test_numbers_that_would_fill_the_memory_are_refused(change: dict[str, Any]) -> None:
     short = {**VALID, "buffers": {}, "exported": [], "tasks": {}, "resources": {}}
-    started = time.perf_counter()
+    started = time.process_time()
     error = refusal({**short, **change})
     check_sentence(error)
     assert "at most" in error.message
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 # --- files that are nearly right -----------------------------------------------------------------
