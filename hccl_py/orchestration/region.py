@@ -85,7 +85,7 @@ class Chunks:
     `offsets` and `sizes` have shape [rows, n]; `row` is each rank's row.
     """
 
-    __slots__ = ("buffer", "link", "offsets", "order", "row", "same_size", "sizes")
+    __slots__ = ("_only", "buffer", "link", "offsets", "order", "row", "same_size", "sizes")
 
     def __init__(
         self,
@@ -104,6 +104,8 @@ class Chunks:
         self.row = row
         self.link = link
         self.order = order
+        # Where all ranks share a row: one array each, by which formulas over them are known.
+        self._only = (self.offsets[0], self.sizes[0]) if isinstance(row, int) else None
         flat = self.sizes.reshape(-1)
         self.same_size = int(flat[0]) if flat.size and (flat == flat[0]).all() else None
 
@@ -116,8 +118,8 @@ class Chunks:
     def __getitem__(self, index: RankInt) -> Region:
         """Return one chunk; a negative index counts from the end."""
         at = self._physical(self._index(index))
-        size = self.same_size if self.same_size is not None else self._at(self.sizes, at)
-        return Region(self.buffer, self._at(self.offsets, at), size, self.link)
+        offset, size = self._at(at)
+        return Region(self.buffer, offset, size, self.link)
 
     @property
     def largest(self) -> int:
@@ -226,10 +228,18 @@ class Chunks:
             return index.looked_up(_order_table(self.order))
         return self.order[index]
 
-    def _at(self, table: IntArray, index: RankInt) -> RankInt:
-        if isinstance(self.row, int):
-            return index.looked_up(table[0]) if isinstance(index, PerRank) else int(table[0, index])
-        return PerRank.of(table[self.row.values(), values_of(index)])
+    def _at(self, index: RankInt) -> tuple[RankInt, RankInt]:
+        """Return offset and size of a chunk by its place."""
+        if self.same_size is None:
+            return self._looked_up(0, index), self._looked_up(1, index)
+        return self._looked_up(0, index), self.same_size
+
+    def _looked_up(self, which: int, index: RankInt) -> RankInt:
+        if self._only is None:
+            table = (self.offsets, self.sizes)[which]
+            return PerRank.of(table[values_of(self.row), values_of(index)])
+        only = self._only[which]
+        return index.looked_up(only) if isinstance(index, PerRank) else int(only[index])
 
     def __repr__(self) -> str:
         return f"Chunks(buffer={self.buffer}, n={len(self)}, offsets={self.offsets.tolist()})"
