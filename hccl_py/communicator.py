@@ -6,11 +6,12 @@ execution.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -25,7 +26,7 @@ from hccl_py.executor import Executor
 from hccl_py.groups import check_name, members_of, members_of_colors
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
-from hccl_py.planning import BatchingWarning, Plan, Planner, idle
+from hccl_py.planning import BatchingWarning, Chooser, Plan, Planner, idle
 from hccl_py.planning import ExecutorChoice as Choice
 from hccl_py.platforms import Platform, Schedule, Session
 from hccl_py.program.program import Program
@@ -33,6 +34,10 @@ from hccl_py.selection import Selection
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import DEFAULT_PRESET
+
+if TYPE_CHECKING:
+    from hccl_py.simulate.cost import CostModel
+    from hccl_py.tuning.table import TuningTable
 
 __all__ = ["BatchingWarning", "Communicator", "Plan", "Result"]
 
@@ -63,6 +68,10 @@ class Communicator:
     platform for one interleaving of the asynchronous streams; without it the platform takes the
     fastest order. `executors` adds classes that no installed package brings.
 
+    `selection` says who chooses executors: HCCL's `rules`; `cost`, which times every one that suits
+    with a cost model, `cost` or else the product's, and takes the fastest; or a tuning table, or
+    its file.
+
     The ops of a communicator share its buffers: calls from several threads run one after another.
     Different communicators, also of the same ranks, have nothing in common.
 
@@ -86,6 +95,8 @@ class Communicator:
         strict: bool | None = None,
         schedule: Schedule | None = None,
         executors: Sequence[Executor | type[Executor]] = (),
+        selection: str | os.PathLike[str] | TuningTable = "rules",
+        cost: CostModel | None = None,
     ) -> None:
         config = Config.load(
             mode=mode,
@@ -120,13 +131,16 @@ class Communicator:
         registry = installed_executors().copy()
         for executor in executors:
             registry.add(executor, "this communicator")
-        self._set_up(topology, config, registry, find_platform(platform), schedule, GROUP_NAME)
+        chooser = _chooser(selection, cost, config)
+        found = find_platform(platform)
+        self._set_up(topology, config, registry, chooser, found, schedule, GROUP_NAME)
 
     def _set_up(
         self,
         topology: Topology,
         config: Config,
         registry: Registry,
+        chooser: Chooser | None,
         platform: Platform,
         schedule: Schedule | None,
         name: str,
@@ -135,7 +149,8 @@ class Communicator:
         self.topology, self.config, self.registry, self.name = topology, config, registry, name
         self.ranks = tuple(range(topology.size)) if ranks is None else tuple(ranks)
         self._platform, self._schedule = platform, schedule
-        self._planner = Planner(topology, config, registry, name)
+        self._chooser = chooser
+        self._planner = Planner(topology, config, registry, name, chooser)
         self._session: Session | None = None
         self._lock = threading.RLock()
         self._groups = 0
@@ -390,8 +405,9 @@ class Communicator:
             self.topology.subset(members),
             config,
             self.registry,
+            self._chooser,
             self._platform,
-            self._schedule,
+            self._schedule and self._schedule.among(members),
             name,
             members,
         )
@@ -500,3 +516,20 @@ class Communicator:
     def _check_open(self) -> None:
         if self._is_closed:
             raise ParameterError("The communicator is closed.", "Make a new one.")
+
+
+def _chooser(
+    selection: str | os.PathLike[str] | TuningTable, cost: CostModel | None, config: Config
+) -> Chooser | None:
+    """Return what chooses executors in place of HCCL's rules, if anything does."""
+    if selection == "rules" and cost is None:
+        return None
+    from hccl_py.tuning.choose import chooser_of, spell_selection
+
+    found = chooser_of(selection, cost)
+    if found is not None and config.strict:
+        raise ParameterError(
+            f"Strict asks for what HCCL takes, selection by {spell_selection(selection)} does not.",
+            "Leave --strict-hccl (strict) or --select (selection) out.",
+        )
+    return found

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
 
 from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry
@@ -15,7 +17,15 @@ from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
 from hccl_py.selection import Selection, select
 
-__all__ = ["CACHED_PLANS", "BatchingWarning", "ExecutorChoice", "Plan", "Planner", "idle"]
+__all__ = [
+    "CACHED_PLANS",
+    "BatchingWarning",
+    "Chooser",
+    "ExecutorChoice",
+    "Plan",
+    "Planner",
+    "idle",
+]
 
 ExecutorChoice: TypeAlias = str | Executor | type[Executor] | None
 
@@ -39,35 +49,64 @@ class Plan:
     program: Program
 
 
-class Planner:
-    """Selects and records calls on one topology; `group` is the name that tags carry."""
+class Chooser(Protocol):
+    """Chooses the executor of a call in place of HCCL's rules: by cost, or from a tuning table."""
 
-    def __init__(self, topology: Topology, config: Config, registry: Registry, group: str) -> None:
+    def select(
+        self, op: OpParam, topology: Topology, config: Config, registry: Registry, *, group: str
+    ) -> tuple[Selection, Registered]:
+        """Choose, as `hccl_py.selection.select` does; a planner asks once for each call."""
+
+
+class Planner:
+    """Selects and records calls on one topology; `group` is the name that tags carry. HCCL's rules
+    select where no `chooser` is given.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        config: Config,
+        registry: Registry,
+        group: str,
+        chooser: Chooser | None = None,
+    ) -> None:
         self.topology, self.config, self.registry, self.group = topology, config, registry, group
+        self._chooser = chooser
+        self._choose = lru_cache(CACHED_PLANS)(self._ask)
         self._plans: OrderedDict[tuple[object, ...], tuple[Plan, ExecutorChoice]] = OrderedDict()
 
-    def plan(self, op: OpParam, executor: ExecutorChoice) -> Plan:
-        """Return the plan of a call, from the cache or new."""
-        key = (op, executor if isinstance(executor, str) or executor is None else id(executor))
+    def plan(
+        self, op: OpParam, executor: ExecutorChoice, levels: Mapping[str, str] | None = None
+    ) -> Plan:
+        """Return the plan of a call, from the cache or new; `levels` as in `select`."""
+        name = executor if isinstance(executor, str) or executor is None else id(executor)
+        key = (op, name, tuple(sorted((levels or {}).items())))
         if key in self._plans:
             self._plans.move_to_end(key)
             return self._plans[key][0]
-        plan = self._planned(op, executor)
+        plan = self._planned(op, executor, levels)
         self._plans[key] = (plan, executor)  # kept: the key is the executor's id
         if len(self._plans) > CACHED_PLANS:
             self._plans.popitem(last=False)
         return plan
 
-    def select(self, op: OpParam, executor: ExecutorChoice) -> tuple[Selection, Registered]:
+    def select(
+        self, op: OpParam, executor: ExecutorChoice, levels: Mapping[str, str] | None = None
+    ) -> tuple[Selection, Registered]:
         """Check the call's legality and choose its executor."""
         make_operator(op.name).check(op, self.topology)
         registry, name = self.registry, executor
+        if name is None and self._chooser is not None:
+            return self._choose(op)
         if name is not None and not isinstance(name, str):
             registry = registry.copy()
             wanted = name.__name__ if isinstance(name, type) else type(name).__name__
             registry.executors.pop(wanted, None)
             name = registry.add(executor, "the caller").name
-        return select(op, self.topology, self.config, registry, name, group=self.group)
+        return select(
+            op, self.topology, self.config, registry, name, levels=levels, group=self.group
+        )
 
     def nothing(self, op: OpParam) -> Plan:
         """Return the plan of a call without data: HCCL leaves it before it selects anything."""
@@ -87,14 +126,21 @@ class Planner:
     def clear(self) -> None:
         """Let go of all plans."""
         self._plans.clear()
+        self._choose.cache_clear()
 
-    def _planned(self, op: OpParam, executor: ExecutorChoice) -> Plan:
-        selection, chosen = self.select(op, executor)
-        levels = selection.levels
+    def _ask(self, op: OpParam) -> tuple[Selection, Registered]:
+        assert self._chooser is not None
+        return self._chooser.select(op, self.topology, self.config, self.registry, group=self.group)
+
+    def _planned(
+        self, op: OpParam, executor: ExecutorChoice, levels: Mapping[str, str] | None
+    ) -> Plan:
+        selection, chosen = self.select(op, executor, levels)
+        words = selection.levels
         op = replace(
             op,
-            level1=levels.get("level1", ""),
-            level2=levels.get("level2", ""),
+            level1=words.get("level1", ""),
+            level2=words.get("level2", ""),
             deterministic=op.reduce is not None and self.config.deterministic != "false",
         )
         program = self._recorded(chosen.executor, op)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from hccl_py.program.program import Program
 from hccl_py.resources import ResourceResponse
+from hccl_py.simulate.slow import EVEN, Slow
 from hccl_py.topology.topology import Topology
 
 __all__ = ["Adversary", "Chooser", "Platform", "Replayed", "Schedule", "Seeded", "Session"]
@@ -77,16 +78,22 @@ class Schedule:
     """An interleaving of asynchronous streams: the same seed gives the same one.
 
     `choices` lists the first choices of the run instead, and those after the last are 0; then the
-    seed says nothing. 0 lets the first stream that can go on take one task.
+    seed says nothing. 0 lets the first stream that can go on take one task. What is `slow` gets as
+    many times fewer turns as its factors say.
     """
 
     seed: int = 0
     adversary: Adversary = Adversary.RANDOM
     choices: tuple[int, ...] | None = None
+    slow: Slow = EVEN
 
     def chooser(self) -> Chooser:
         """Return who makes the choices of one run."""
         return Seeded(self.seed) if self.choices is None else Replayed(self.choices)
+
+    def among(self, members: Sequence[int]) -> Schedule:
+        """Return the schedule of a group of some ranks, numbered from 0 in the order given."""
+        return replace(self, slow=self.slow.among(members))
 
 
 class Session(Protocol):

@@ -4,11 +4,13 @@ One template, `templates/pipeline.py`, does both levels at once, so there is no 
 no choice between servers: a ring. Blocks lie in the CCL buffers:
 
     all_gather       two, one in each buffer
-    reduce_scatter   three in CCL_In, so that the own part of the next one is copied meanwhile
-    all_reduce       two, one in each buffer; the data has a slot per rank
+    reduce_scatter   three in CCL_In, so that the own part of the next one is copied meanwhile; what
+                     comes from the next server lands in CCL_Out
+    all_reduce       as many, two in each buffer; the data has a slot per rank
 
 Rounds take what HCCL's do, which keeps 16 KiB of a buffer free. Where the CCL buffer is so small
-that nothing would be left for three blocks (below 96 KiB), blocks are cut without (ours).
+that nothing would be left for three blocks (below 96 KiB), blocks are cut without (ours). Slots of
+an all-reduce that fill more than half of a buffer go in two parts, one after the other (ours).
 
 Source: HCCL's public documents.
 """
@@ -49,7 +51,7 @@ FREE = 16384
 """Bytes of a buffer that HCCL leaves free, and to multiples of which it cuts three blocks."""
 
 DEPTH = 3
-"""Blocks of a reduce-scatter: HCCL's PIPELINE_DEPTH."""
+"""Blocks that are reduced in turn: HCCL's PIPELINE_DEPTH."""
 
 
 class Pipeline(ABC):
@@ -91,10 +93,6 @@ class Pipeline(ABC):
         """Record both levels."""
 
 
-def _two_blocks(rank: Rank[Any, Any], slots: Chunks) -> tuple[Region, Region]:
-    return rank.ccl_in.head(slots.largest), rank.ccl_out.head(slots.largest)
-
-
 class AllGatherMeshOpbasePipelineExecutor(Pipeline):
     """AllGather straight into the user's output."""
 
@@ -102,7 +100,7 @@ class AllGatherMeshOpbasePipelineExecutor(Pipeline):
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
         """Stage the own slot, then hand blocks round."""
-        blocks = _two_blocks(rank, rank.user_out)
+        blocks = [buffer.head(rank.user_out.largest) for buffer in (rank.ccl_in, rank.ccl_out)]
         rank.main.copy(blocks[0].head(rank.user_in.size), rank.user_in)
         ring = rank.plane(all_servers(rank))
         pipeline_all_gather(rank, rank.level0, ring, rank.user_out, blocks)
@@ -125,7 +123,8 @@ class ReduceScatterMeshOpbasePipelineExecutor(Pipeline):
         size = rank.user_in.largest
         blocks = [rank.ccl_in[k * each : k * each + size] for k in range(DEPTH)]
         ring = rank.plane(all_servers(rank))
-        done = pipeline_reduce_scatter(rank, rank.level0, ring, rank.user_in, blocks)
+        land = rank.ccl_out.head(size)
+        done = pipeline_reduce_scatter(rank, rank.level0, ring, rank.user_in, blocks, land)
         rank.main.copy(rank.user_out, done)
 
 
@@ -142,6 +141,10 @@ class AllReduceMeshOpbasePipelineExecutor(Pipeline):
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
         """Hand partial sums round, then results."""
         inputs, outputs = rank.user_in.split(rank.size), rank.user_out.split(rank.size)
-        blocks = _two_blocks(rank, inputs)
-        ring = rank.plane(all_servers(rank))
-        pipeline_all_reduce(rank, rank.level0, ring, inputs, outputs, blocks)
+        half = rank.ccl_bytes // 2 // SLICE_ALIGN * SLICE_ALIGN
+        buffers = rank.ccl_in.head(2 * half), rank.ccl_out.head(2 * half)
+        places = [place for buffer in buffers for place in buffer.split(2)]
+        ring, parts = rank.plane(all_servers(rank)), 1 if inputs.largest <= half else 2
+        for part, result in zip(inputs.parts(parts), outputs.parts(parts), strict=True):
+            *blocks, land = [place.head(part.largest) for place in places]
+            pipeline_all_reduce(rank, rank.level0, ring, part, result, blocks, land)

@@ -5,12 +5,16 @@ from typing import Annotated
 import typer
 
 from hccl_py.cli.check import check
+from hccl_py.cli.compare import compare
 from hccl_py.cli.explain import explain
+from hccl_py.cli.fit import fit
 from hccl_py.cli.listing import list_
 from hccl_py.cli.new import new
 from hccl_py.cli.options import CallCommand
 from hccl_py.cli.run import run
+from hccl_py.cli.simulate import simulate
 from hccl_py.cli.trace import trace
+from hccl_py.cli.tuning import tuning
 
 __all__ = ["app"]
 
@@ -41,7 +45,11 @@ def group(
 
 app.command("run", cls=CallCommand)(run)
 app.command("trace", cls=CallCommand)(trace)
+app.command("simulate", cls=CallCommand)(simulate)
+app.command("compare", cls=CallCommand)(compare)
 app.command("explain", cls=CallCommand)(explain)
+app.command("fit", cls=CallCommand)(fit)
+app.command("tuning")(tuning)
 app.command("check")(check)
 app.command("list")(list_)
 app.add_typer(new, name="new")

@@ -52,6 +52,7 @@ class Request:
             deterministic=call.deterministic,
             strict=call.strict_hccl or None,
             schedule=schedule,
+            selection=call.select,
         )
         self.executor = _executor(call.executor)
         for problem in self.comm.registry.problems:

@@ -43,6 +43,7 @@ def _document(op: str | None) -> Document:
     from hccl_py.discovery import installed_executors, installed_platforms
     from hccl_py.executor import ops_of
     from hccl_py.topology import PRESETS
+    from hccl_py.topology.networks import KINDS, OPTIONS
 
     registry = installed_executors()
     platforms = installed_platforms()
@@ -73,6 +74,10 @@ def _document(op: str | None) -> Document:
                 f"devices, {_SHAPES[product.shape]}",
             }
             for product in PRESETS.values()
+        ],
+        "networks": [
+            {"name": kind.form, "options": [*OPTIONS, *kind.options], "summary": kind.summary}
+            for kind in KINDS.values()
         ],
         "problems": [
             {"message": problem.message, "hint": problem.hint}
@@ -106,6 +111,7 @@ def _print(document: Document) -> None:
         _section(screen, f"executors of {op}", rows, ("algorithm", "summary"))
     _section(screen, "platforms", document["platforms"], ("summary",))
     _section(screen, "topologies", document["topologies"], ("summary",))
+    _section(screen, "networks, also with gbps= and latency=", document["networks"], ("summary",))
     for problem in document["problems"]:
         screen.show(f"broken: {problem['message']}", style="red")
         screen.show(f"  {problem['hint']}")

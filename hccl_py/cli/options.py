@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 
 from hccl_py.cli.errors import PipeClosedError
 
-__all__ = ["Call", "CallCommand", "Output", "Sizes", "grouped"]
+__all__ = ["Call", "CallCommand", "Output", "Sizes", "TimeModel", "grouped"]
 
 _DETERMINISTIC = "--deterministic"
 
@@ -48,8 +48,8 @@ class Call:
         str | None,
         typer.Option(
             "--topology",
-            metavar="PRESET",
-            help="atlas-800t-a2, unless given; `hccl-py list` shows all.",
+            metavar="NAME|FILE",
+            help="atlas-800t-a2, unless given; a network such as torus:4x4; `hccl-py list`.",
         ),
     ] = None
     rank_table: Annotated[
@@ -66,6 +66,14 @@ class Call:
             help="Run this executor; module:Class takes one from the current folder.",
         ),
     ] = None
+    select: Annotated[
+        str,
+        typer.Option(
+            "--select",
+            metavar="rules|cost|FILE",
+            help="Who chooses else: HCCL's rules, the cheapest by simulation, a tuning table.",
+        ),
+    ] = "rules"
     algo: Annotated[
         str | None,
         typer.Option(
@@ -145,6 +153,36 @@ class Sizes:
             "--stepbytes",
             metavar="SIZE",
             help="Add to the size; without: a tenth of -e minus -b. 0: only -b.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class TimeModel:
+    """What model times are computed with."""
+
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            "--cost",
+            metavar="NAME|FILE",
+            help="The cost model, unless that of the product; a name, formula, JSON or YAML.",
+        ),
+    ] = None
+    network: Annotated[
+        str,
+        typer.Option(
+            "--network",
+            metavar="KIND",
+            help="uncontended: every transfer alone; contended: they share links.",
+        ),
+    ] = "uncontended"
+    slow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--slow",
+            metavar="WHAT",
+            help="A straggler, rank=3:2x, or a bad link, link=0-1:10x; may be repeated.",
         ),
     ] = None
 

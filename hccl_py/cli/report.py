@@ -139,11 +139,18 @@ def _clock(measurement: Measurement) -> str:
 
 def _interleaving(measurement: Measurement) -> str:
     schedule = measurement.schedule
-    return f", {schedule.adversary.value} interleaving {schedule.seed}" if schedule else ""
+    if schedule is None:
+        return ""
+    slow = f" with {', '.join(schedule.slow.spelled())}" if schedule.slow else ""
+    return f", {schedule.adversary.value} interleaving {schedule.seed}{slow}"
 
 
 def _schedule(measurement: Measurement) -> dict[str, Any] | None:
     schedule = measurement.schedule
     if schedule is None:
         return None
-    return {"seed": schedule.seed, "adversary": schedule.adversary.value}
+    return {
+        "seed": schedule.seed,
+        "adversary": schedule.adversary.value,
+        "slow": schedule.slow.spelled(),
+    }

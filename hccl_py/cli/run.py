@@ -50,17 +50,26 @@ def run(
             help="Its kind: random, late-wire, early-wire, starved-stream or slow-rank.",
         ),
     ] = None,
+    slow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--slow",
+            metavar="WHAT",
+            help="A straggler, rank=3:2x, or a slow link, link=0-1:10x, in the interleaving.",
+        ),
+    ] = None,
     output: Output,
 ) -> None:
     """Run an op on real data and check every element of the result.
 
     One row per size from -b to -e, in hccl_test's columns. The times are wall time of the platform;
-    on the emulated one they say how fast this machine emulates, not how fast NPUs are.
+    on the emulated one they say how fast this machine emulates, not how fast NPUs are. There --slow
+    gives a straggler fewer turns, which changes the order of tasks, and no time.
     """
     from hccl_py.cli.measure import Measurement
     from hccl_py.cli.report import JsonReport, TextReport
 
-    measurement = Measurement(call, sizes, iters, warmup, check, _schedule(seed, schedule))
+    measurement = Measurement(call, sizes, iters, warmup, check, _schedule(seed, schedule, slow))
     report = JsonReport(measurement) if output.json else TextReport(measurement)
     with measurement.request.comm:
         report.begin()
@@ -69,12 +78,13 @@ def run(
         report.end()
 
 
-def _schedule(seed: int | None, name: str | None) -> Schedule | None:
+def _schedule(seed: int | None, name: str | None, slow: list[str] | None) -> Schedule | None:
     """Return the interleaving that the user asks for, if any."""
-    if seed is None and name is None:
+    if seed is None and name is None and not slow:
         return None
     from hccl_py.errors import ParameterError, did_you_mean
     from hccl_py.platforms import Adversary, Schedule
+    from hccl_py.simulate.slow import Slow
 
     known = {adversary.value: adversary for adversary in Adversary}
     name = name or Adversary.RANDOM.value
@@ -82,4 +92,4 @@ def _schedule(seed: int | None, name: str | None) -> Schedule | None:
         raise ParameterError(f"--schedule {name!r} is unknown.", did_you_mean(name, known))
     if seed is not None and not 0 <= seed < 1 << 64:
         raise ParameterError(f"--seed is {seed}.", "Give 0 to 2^64 - 1.")
-    return Schedule(seed or 0, known[name])
+    return Schedule(seed or 0, known[name], slow=Slow.parse(slow or []))

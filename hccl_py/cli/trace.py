@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hccl_py.cli.options import Call, Output, grouped
+from hccl_py.cli.options import Call, Output, TimeModel, grouped
 
 if TYPE_CHECKING:
     from hccl_py.cli.call import Request
+    from hccl_py.cli.time_model import Model
     from hccl_py.communicator import Plan
     from hccl_py.trace.steps import Trace
 
@@ -20,6 +21,7 @@ __all__ = ["trace"]
 def trace(
     *,
     call: Call,
+    model: TimeModel,
     rank: Annotated[int, typer.Option("--rank", metavar="R", help="The rank that is drawn.")] = 0,
     all_ranks: Annotated[bool, typer.Option("--all-ranks", help="Draw every rank.")] = False,
     limit: Annotated[
@@ -30,24 +32,27 @@ def trace(
 ) -> None:
     """Draw what every stream does, and when.
 
-    Who waits for whom, and which memory moves. The times are those of the cost model, every link
-    alone. --json has all ranks and all tasks.
+    Who waits for whom, and which memory moves. The times are those of the cost model. --json has
+    all ranks and all tasks.
     """
     from hccl_py.cli.call import Request, check_tasks
+    from hccl_py.cli.time_model import checked_model
 
     request = Request(call)
     with request.comm:
         _check_rank(rank, request)
+        used = checked_model(model, request.topology)
         plan = request.plan(request.op(request.minbytes))
         check_tasks(plan.program)
         from hccl_py.trace.steps import Trace
 
-        timed = Trace.of(plan.program, request.topology)
+        topology, program = request.topology, plan.program
+        timed = Trace.of(program, topology, used.cost, network=used.network, slow=used.slow)
         if output.json:
-            _print_document(request, plan, timed)
+            _print_document(request, plan, timed, used)
         else:
             ranks = range(request.topology.size) if all_ranks else range(rank, rank + 1)
-            _draw(request, plan, timed, ranks, limit)
+            _draw(request, plan, timed, used, ranks, limit)
 
 
 def _check_rank(rank: int, request: Request) -> None:
@@ -60,7 +65,7 @@ def _check_rank(rank: int, request: Request) -> None:
         )
 
 
-def _print_document(request: Request, plan: Plan, timed: Trace) -> None:
+def _print_document(request: Request, plan: Plan, timed: Trace, model: Model) -> None:
     from hccl_py.cli.call import data_size
     from hccl_py.cli.output import print_json
     from hccl_py.trace.document import resources, task_documents
@@ -80,7 +85,7 @@ def _print_document(request: Request, plan: Plan, timed: Trace) -> None:
             "executor": plan.selection.executor,
             "algorithm": dict(plan.selection.algorithm),
             "rounds": plan.program.rounds,
-            "clock": "model",
+            **model.document(),
             "total_us": timed.timeline.total_us,
         },
         resources=resources(plan.program),
@@ -88,9 +93,12 @@ def _print_document(request: Request, plan: Plan, timed: Trace) -> None:
     )
 
 
-def _draw(request: Request, plan: Plan, timed: Trace, ranks: range, limit: int) -> None:
+def _draw(
+    request: Request, plan: Plan, timed: Trace, model: Model, ranks: range, limit: int
+) -> None:
     from hccl_py.cli.call import spell_topology
     from hccl_py.cli.output import Screen, spell_levels
+    from hccl_py.simulate import CostModel
     from hccl_py.trace.terminal import draw_rank, draw_resources
     from hccl_py.trace.words import Words
 
@@ -101,8 +109,10 @@ def _draw(request: Request, plan: Plan, timed: Trace, ranks: range, limit: int) 
     screen.show(f"{plan.selection.executor}, {spell_levels(plan.selection.algorithm)}")
     screen.show(
         f"{program.task_count} tasks in {rounds}; {timed.timeline.total_us:.2f} us of model time, "
-        "every link alone"
+        f"{model.conditions}"
     )
+    if model.cost != CostModel.of(request.topology.product.name):
+        screen.show(f"cost model {model.cost.name}")
     words = Words(program, unicode=screen.unicode)
     screen.show()
     screen.show(draw_resources(program))

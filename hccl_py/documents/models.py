@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from hccl_py.documents.checks import an_object, at, defect, only_keys, spell
-from hccl_py.errors import FileError
+from hccl_py.errors import FileError, did_you_mean
 
 __all__ = ["Strict", "checked"]
 
@@ -34,7 +35,7 @@ def checked(model: type[M], value: object, path: str = "") -> M:
     """
     mapping = an_object(path, value)
     if model.model_config.get("extra") == "forbid":
-        only_keys(path, mapping, model.model_fields)
+        only_keys(path, mapping, _keys(model))
     try:
         return model.model_validate(mapping)
     except ValidationError as error:
@@ -45,6 +46,9 @@ def _first(error: ErrorDetails, path: str, model: type[BaseModel]) -> FileError:
     place = at(path, *error["loc"])
     if error["type"] == "missing":
         return defect(place, "a value", "nothing", _missing(error, model))
+    if error["type"] == "extra_forbidden":
+        hint = did_you_mean(str(error["loc"][-1])[:40], _keys(_model_at(model, error["loc"])))
+        return defect(place, "a key of the format", spell(str(error["loc"][-1])), hint)
     expected = _TYPES.get(error["type"], error["msg"].removeprefix("Input should be "))
     hint = error.get("ctx", {}).get("hint", f"Write {expected} here.")
     return defect(place, expected, spell(error["input"]), hint)
@@ -52,7 +56,7 @@ def _first(error: ErrorDetails, path: str, model: type[BaseModel]) -> FileError:
 
 def _missing(error: ErrorDetails, model: type[BaseModel]) -> str:
     """Return the hint for a key that is not there: one that is misspelt, or all that must be."""
-    key, fields = str(error["loc"][-1]), _model_at(model, error["loc"]).model_fields
+    key, fields = str(error["loc"][-1]), _keys(_model_at(model, error["loc"]))
     there = error["input"] if isinstance(error["input"], Mapping) else {}
     free = [other for other in there if other not in fields and len(other) < 2 * len(key)]
     near = difflib.get_close_matches(key, free, n=1)
@@ -62,11 +66,16 @@ def _missing(error: ErrorDetails, model: type[BaseModel]) -> str:
     return f"Keys that must be there: {', '.join(needed)}."
 
 
+def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a model by their keys in documents."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
 def _model_at(model: type[BaseModel], loc: Sequence[int | str]) -> type[BaseModel]:
     """Return the model that the last key of a path belongs to: the others lead through lists."""
     for key in loc[:-1]:
         if isinstance(key, str):
-            found = model.model_fields[key].annotation
+            found = _keys(model)[key].annotation
             inner = next(iter(get_args(found)), found)
             assert isinstance(inner, type)
             assert issubclass(inner, BaseModel)

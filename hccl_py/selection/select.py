@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry
-from hccl_py.errors import HcclResult, NotSupportedError, ParameterError
+from hccl_py.errors import HcclResult, NotSupportedError, ParameterError, did_you_mean
 from hccl_py.executor import Unsuitable, choices_of, with_levels
 from hccl_py.op_param import OpParam
 from hccl_py.orchestration.author_errors import told_of
@@ -21,7 +22,7 @@ from hccl_py.selection.tables import TABLES
 from hccl_py.selection.tags import GROUP_NAME, tag_of
 from hccl_py.topology.topology import Topology
 
-__all__ = ["Rejected", "Selection", "select"]
+__all__ = ["Rejected", "Selection", "select", "ways"]
 
 
 @dataclass(frozen=True)
@@ -64,28 +65,59 @@ def select(
     registry: Registry,
     executor: str | None = None,
     *,
+    levels: Mapping[str, str] | None = None,
     strict: bool = False,
     group: str = GROUP_NAME,
+    why: str = "named by the caller",
 ) -> tuple[Selection, Registered]:
     """Choose by the tables, or take `executor`; raise where nothing suits.
 
+    `levels` has words for levels that the named executor leaves open; HCCL's rules say the others.
+    `why` is the reason for naming one.
     `strict`, or the setting of this name, demands what HCCL does: it raises where HCCL refuses, and
-    where HCCL's executor is not offered here. Raises ParameterError for an unknown executor and
-    NotSupportedError for one that does not suit, with its reason.
+    where HCCL's executor is not offered here. Raises ParameterError for an unknown executor and for
+    words that it does not do, and NotSupportedError for one that does not suit, with its reason.
     """
     config.check(topology.product)
-    choice = _Choice(op, topology, config, registry)
-    chosen, reasons = choice.named(executor) if executor is not None else choice.by_table()
+    if levels and executor is None:
+        raise ParameterError("levels are those of an executor.", "Name one.")
+    choice = _Choice(op, topology, config, registry, levels or {})
+    chosen, reasons = choice.named(executor, why) if executor is not None else choice.by_table()
     if strict or config.strict:
         choice.insist(chosen, named=executor is not None)
     return choice.selection(chosen, reasons, group), chosen
 
 
+def ways(
+    op: OpParam,
+    topology: Topology,
+    config: Config,
+    registry: Registry,
+    wanted: Iterable[tuple[Registered, Mapping[str, str]]],
+) -> list[dict[str, str] | None]:
+    """Return what executors, with words for the levels that they leave open, run on each level for
+    a call; None for those that do not suit it.
+    """
+    choice = _Choice(op, topology, config, registry, {})
+    found = []
+    for registered, levels in wanted:
+        one = choice.with_levels(levels)
+        found.append(None if one.against(registered) else one.algorithm(registered))
+    return found
+
+
 class _Choice:
     """One call, the row of the table that fits it, and the executors that there are."""
 
-    def __init__(self, op: OpParam, topology: Topology, config: Config, registry: Registry) -> None:
-        self.op, self.topology, self.registry = op, topology, registry
+    def __init__(
+        self,
+        op: OpParam,
+        topology: Topology,
+        config: Config,
+        registry: Registry,
+        forced: Mapping[str, str],
+    ) -> None:
+        self.op, self.topology, self.registry, self.forced = op, topology, registry, forced
         self.facts = gather_facts(op, topology, config)
         self.table, self.rows = _rows(self.facts)
         self.row = next(row for row in self.rows if not row.missing(self.facts))
@@ -94,17 +126,18 @@ class _Choice:
             self.known += [r for r in registry.for_op(op.name) if r not in self.known]
         self._against: dict[str, str] = {}
 
-    def named(self, name: str) -> tuple[Registered, list[str]]:
+    def named(self, name: str, why: str) -> tuple[Registered, list[str]]:
         """Return the executor that the caller names, if it suits."""
         chosen = next((r for r in self.known if r.name == name), None)
         chosen = chosen or self.registry.find(name, self.facts.op.name)
+        _check_forced(chosen, self.forced)
         if self.against(chosen):
             suiting = [r.name for r in self.known if not self.against(r)]
             raise NotSupportedError(
                 f"{name} does not suit this call: {self.against(chosen)}.",
                 f"These do: {', '.join(suiting) or 'none'}.",
             )
-        return chosen, ["named by the caller", *self._refusal(), *self._broken(chosen)]
+        return chosen, [why, *self._refusal(), *self._broken(chosen)]
 
     def by_table(self) -> tuple[Registered, list[str]]:
         """Take the row's executor, or the next one of the table that is offered and suits, or any
@@ -149,18 +182,12 @@ class _Choice:
         """Return what explains the choice."""
         refusal, result = self._hccl_refuses()
         levels, notes = self._levels(chosen)
-        choices = choices_of(chosen.executor)
-        algorithm = {
-            level: levels.get(level, words[0])
-            for level, words in choices.items()
-            if level != "level2" or self.facts.superpods > 1
-        }
         level1 = self._hccl_levels["level1"]
         return Selection(
             op=self.op.name,
             executor=chosen.name,
             hccl_executor=None if refusal else self.row.executor,
-            algorithm=algorithm,
+            algorithm=self.algorithm(chosen),
             tag=tag_of(self.facts, chosen.name, levels.get("level1", level1), group),
             reasons=(*reasons, *notes),
             rejected=tuple(self._rejected(chosen)),
@@ -170,6 +197,21 @@ class _Choice:
             result=f"HCCL_{result.name}" if refusal else "",
             refusal=refusal,
         )
+
+    def algorithm(self, chosen: Registered) -> dict[str, str]:
+        """Return what an executor runs on each level."""
+        levels, _ = self._levels(chosen)
+        return {
+            level: levels.get(level, words[0])
+            for level, words in choices_of(chosen.executor).items()
+            if level != "level2" or self.facts.superpods > 1
+        }
+
+    def with_levels(self, forced: Mapping[str, str]) -> _Choice:
+        """Return the same call with other words for open levels."""
+        found = copy(self)
+        found.forced, found._against = forced, {}
+        return found
 
     @property
     def _hccl_levels(self) -> dict[str, str]:
@@ -236,7 +278,7 @@ class _Choice:
         levels, notes = {}, []
         for level in ("level1", "level2"):
             words = choices_of(chosen.executor).get(level, ())
-            wanted = self._hccl_levels.get(level, "")
+            wanted = self.forced.get(level) or self._hccl_levels.get(level, "")
             if len(words) < 2 or not wanted:
                 continue
             levels[level] = wanted if wanted in words else words[0]
@@ -292,6 +334,18 @@ class _Choice:
         if not isinstance(verdict, (bool, np.bool_)):
             return f"its suits() returned a {type(verdict).__name__} instead of True or False"
         return "" if verdict else "its suits() says no"
+
+
+def _check_forced(chosen: Registered, forced: Mapping[str, str]) -> None:
+    """Raise for words that the executor does not do."""
+    choices = choices_of(chosen.executor)
+    for level, word in forced.items():
+        words = choices.get(level, ()) if level in ("level1", "level2") else ()
+        if word not in words:
+            raise ParameterError(
+                f"{chosen.name} does not do {word} on {level}.",
+                f"It does {', '.join(words)}." if words else did_you_mean(level, choices),
+            )
 
 
 def _rows(facts: Facts) -> tuple[Table, tuple[Rule, ...]]:

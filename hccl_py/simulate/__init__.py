@@ -12,6 +12,7 @@ from typing import Any
 from hccl_py.simulate.batches import Clocks, simulate_batches
 from hccl_py.simulate.contended import simulate_contended
 from hccl_py.simulate.cost import CostModel, LinkCost
+from hccl_py.simulate.cost_files import find_cost, read_cost, write_cost
 from hccl_py.simulate.entry import simulate
 from hccl_py.simulate.presets import COSTS
 from hccl_py.simulate.slow import Slow
@@ -25,10 +26,13 @@ __all__ = [
     "LinkCost",
     "Slow",
     "Timeline",
+    "find_cost",
+    "read_cost",
     "simulate",
     "simulate_batches",
     "simulate_contended",
     "simulate_tasks",
+    "write_cost",
 ]
 
 

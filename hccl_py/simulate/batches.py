@@ -66,7 +66,8 @@ def simulate_batches(
 ) -> Clocks:
     """Time a program by its batches; `lockstep=False` goes rank by rank from the start.
 
-    Raises DeadlockError where streams can never end, OrchestrationError for a post on a full cell.
+    Raises DeadlockError where streams can never end, OrchestrationError for a post on a full cell
+    and for one that nobody waits for.
     """
     code = _compile(program, Durations(program, cost, topology, slow))
     steps = program.task_count
@@ -93,6 +94,13 @@ def simulate_batches(
         raise DeadlockError(
             f"Deadlock: {done} of {steps} tasks done, no stream can go on.",
             "Record it with fewer ranks and look at program.linked.report(program).",
+        )
+    if (state.cell >= 0).any():
+        raise OrchestrationError(
+            f"Unmatched post: nobody waits for cell {int(np.argmax(state.cell >= 0))} of "
+            f"{program.executor}.",
+            "Record it with fewer ranks and call program.linked.check(program).",
+            finding="UNMATCHED_POST",
         )
     end = np.zeros((program.ranks, program.streams))
     for queue, (ranks, stream) in enumerate(code.queues):

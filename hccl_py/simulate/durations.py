@@ -66,7 +66,8 @@ class Durations:
         found = link.astype(np.int32) * self._slownesses
         if self._slownesses > 1:
             found = found + self._of_rank[ranks].astype(np.int32)
-        return int(found[0]) if (found == found[0]).all() else found
+        same = len(found) > 0 and (found == found[0]).all()
+        return int(found[0]) if same else found
 
     def on_stream(self, kind: Lanes, of: Lanes, size: Ints) -> Floats:
         """Return the stream's time for data tasks of so many bytes."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +56,24 @@ class Slow:
 
     def __bool__(self) -> bool:
         return bool(self.ranks or self.links)
+
+    def spelled(self) -> list[str]:
+        """Return the texts that `parse` reads."""
+        ranks = [f"rank={rank}:{factor:.15g}x" for rank, factor in self.ranks]
+        ends = [(a.replace("-", "--"), b.replace("-", "--"), f) for a, b, f in self.links]
+        return ranks + [f"link={a}-{b}:{factor:.15g}x" for a, b, factor in ends]
+
+    def among(self, members: Sequence[int]) -> Slow:
+        """Return what of it concerns some ranks, numbered from 0 in the order given."""
+        place = {rank: number for number, rank in enumerate(members)}
+        ranks = [(place[rank], factor) for rank, factor in self.ranks if rank in place]
+        names = {str(rank): str(number) for rank, number in place.items()}
+        links = [
+            (*sorted(names.get(end, end) for end in ends), factor)
+            for *ends, factor in self.links
+            if all(end in names or not end.isdecimal() for end in ends)
+        ]
+        return Slow(tuple(sorted(ranks)), tuple(sorted((a, b, f) for a, b, f in links)))
 
     def of_ranks(self, ranks: int) -> npt.NDArray[np.float64]:
         """Return the factor of every rank; ParameterError for one that does not exist."""

@@ -256,10 +256,11 @@ def _spell_wrong(suite: Suite, case: Case, wrong: WrongResult) -> str:
 def spell_schedule(schedule: Schedule) -> str:
     """Return a schedule as one writes it in Python."""
     adversary = f"Adversary.{schedule.adversary.name}"
+    slow = f", slow={schedule.slow}" if schedule.slow else ""
     if schedule.choices is None:
-        return f"Schedule({schedule.seed}, {adversary})"
-    random = schedule.adversary is Adversary.RANDOM
-    return f"Schedule(choices={schedule.choices}{'' if random else f', adversary={adversary}'})"
+        return f"Schedule({schedule.seed}, {adversary}{slow})"
+    named = "" if schedule.adversary is Adversary.RANDOM else f", adversary={adversary}"
+    return f"Schedule(choices={schedule.choices}{named}{slow})"
 
 
 def _sync_deletion(suite: Suite) -> str:

@@ -52,7 +52,7 @@ def choices_of(run: Callable[[Schedule], object], schedule: Schedule) -> tuple[i
     Of several runs, one after the other, those of the last; none where the run's platform does not
     ask the schedule.
     """
-    watched = _Watched(schedule.seed, schedule.adversary, schedule.choices)
+    watched = _Watched(schedule.seed, schedule.adversary, schedule.choices, schedule.slow)
     object.__setattr__(watched, "choosers", [])
     run(watched)
     return tuple(watched.choosers[-1].choices) if watched.choosers else ()

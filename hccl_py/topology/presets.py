@@ -4,7 +4,7 @@ Sources: HCCL's public documents for what a product's hardware reduces inline, w
 ops take and how its servers are built; the documents of aclrtCreateStream for streams; Huawei's
 product page for memory (64 GB of HBM per NPU of an Atlas 800T A2). `ring` and `mesh` are networks
 for study: one kind of link, any number of ranks, devices as in Atlas 800T A2 but for their memory,
-which nobody states.
+which nobody states. Networks that have routes (`torus:4x4`, files) are in `networks/`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from itertools import product as choices
 from typing import TYPE_CHECKING
 
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.errors import ParameterError, did_you_mean
+from hccl_py.errors import ParameterError
 
 if TYPE_CHECKING:
     from hccl_py.topology.topology import Topology
 
-__all__ = ["DEFAULT_PRESET", "PRESETS", "Product", "topology_of"]
+__all__ = ["DEFAULT_PRESET", "MAX_RANKS", "PRESETS", "ROUTED", "Product", "topology_of"]
 
 MAX_RANKS = 65536
 
@@ -44,7 +44,8 @@ class Product:
     """What selection and orchestration must know of a product.
 
     `shape` is how the devices of a server are linked: `mesh` (every pair), `ring` (neighbours
-    only), `dies` (a switch, and pairs of dies in a package), `8p` (two groups of four), `pcie`.
+    only), `dies` (a switch, and pairs of dies in a package), `8p` (two groups of four), `pcie`,
+    `routed` (a network whose routes join everybody).
 
     `inline` and `rdma_inline` are the reductions that SDMA and RDMA do while they copy,
     `reductions` all that the product's ops take, `copy_types` what the other ops take.
@@ -146,6 +147,9 @@ _DUO = Product(
 
 _STUDY = replace(_A2, devices_per_server=MAX_RANKS, memory_bytes=None)
 
+ROUTED = replace(_STUDY, name="routed", title="network", shape="routed")
+"""The product whose one server is a network with routes."""
+
 DEFAULT_PRESET = _A2.name
 
 PRESETS = {
@@ -172,14 +176,18 @@ def topology_of(
     """Return a topology of a preset: as few servers as hold `ranks`, or `servers` of `devices`
     each, in each of `superpods`.
 
+    `preset` may also be a generated network, such as `torus:4x4`, or the file of one; it says
+    itself where its ranks are, and `ranks` takes the first ones only.
+
     Raises ParameterError for an unknown preset, for numbers below 1, and where both ways are mixed.
     """
     from hccl_py.topology.topology import Topology
 
-    if preset not in PRESETS:
-        raise ParameterError(f"Topology {preset!r} is unknown.", did_you_mean(preset, PRESETS))
-    product = PRESETS[preset]
     _check_numbers(ranks=ranks, servers=servers, devices=devices, superpods=superpods)
+    if preset not in PRESETS:
+        _check_left_out(preset, servers=servers, devices=devices, superpods=superpods)
+        return _of_network(preset, ranks)
+    product = PRESETS[preset]
     if superpods is not None and not product.superpod_servers:
         raise ParameterError(
             f"{product.title} has no superpods.", "Leave superpods out: atlas-900-a3 has them."
@@ -204,6 +212,28 @@ def topology_of(
         )
     sizes = (servers,) * pods if superpods else _filled_superpods(product, servers)
     return Topology(product, (devices,) * servers * pods, sizes)
+
+
+def _of_network(spelling: str, ranks: int | None) -> Topology:
+    """Return the topology of a network that is not a product's, or its first ranks."""
+    from hccl_py.topology.networks import find_network
+
+    found = find_network(spelling)
+    if ranks is None or ranks == found.size:
+        return found
+    if ranks > found.size:
+        raise ParameterError(
+            f"{spelling} has {found.size} ranks, not {ranks}.", f"Give at most {found.size} ranks."
+        )
+    return found.subset(range(ranks))
+
+
+def _check_left_out(spelling: str, **numbers: int | None) -> None:
+    for name, number in numbers.items():
+        if number is not None:
+            raise ParameterError(
+                f"Topology {spelling!r} says where the ranks are.", f"Leave {name} out."
+            )
 
 
 def _check_numbers(**numbers: int | None) -> None:

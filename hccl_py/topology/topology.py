@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from hccl_py.enums import DataType, LinkKind, ReduceOp
 from hccl_py.errors import ParameterError
-from hccl_py.topology.presets import Product
+from hccl_py.topology.presets import ROUTED, Product
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
@@ -105,6 +105,12 @@ class Topology:
         _check_placement(found)
         _check_servers(product, found.servers, found.superpods)
         return found
+
+    @classmethod
+    def routed(cls, network: Network) -> Topology:
+        """Return the ranks of a network that has no servers: one server for study."""
+        ranks = np.arange(network.ranks)
+        return cls.placed(ROUTED, np.zeros_like(ranks), ranks, network=network)
 
     def _lay_out(
         self, product: Product, server: IntArray, device_id: IntArray, superpod: IntArray
@@ -291,11 +297,19 @@ class Topology:
 
     def __repr__(self) -> str:
         pods = f", superpods={self.superpods}" if len(self.superpods) > 1 else ""
-        return f"Topology({self.product.name}, servers={self.servers}{pods})"
+        network = f"{self.network.name!r}, " if self.network else ""
+        return f"Topology({network}{self.product.name}, servers={self.servers}{pods})"
 
     @property
     def description(self) -> str:
-        """One phrase for people: product, superpods, servers and devices."""
+        """One phrase for people: network, product, superpods, servers and devices."""
+        if self.network is None:
+            return self._placement
+        is_routed = self.product == ROUTED
+        return self.network.name if is_routed else f"{self.network.name}, {self._placement}"
+
+    @property
+    def _placement(self) -> str:
         pods = f"{len(self.superpods)} superpods, " if len(self.superpods) > 1 else ""
         if len(set(self.servers)) > 1:
             each = ", ".join(map(str, self.servers))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,8 @@ from hccl_py.enums import TaskKind
 from hccl_py.program.describe import NOTIFY_NAMES, spell_stream
 from hccl_py.program.program import Program
 from hccl_py.program.transports import OWN_NOTIFIES
-from hccl_py.simulate import Timeline, simulate
+from hccl_py.simulate import CostModel, Slow, Timeline, simulate
+from hccl_py.simulate.slow import EVEN
 from hccl_py.topology import Topology
 
 __all__ = ["Place", "Range", "Step", "Trace", "notify_name"]
@@ -69,9 +70,16 @@ class Trace:
     timeline: Timeline
 
     @staticmethod
-    def of(program: Program, topology: Topology) -> Trace:
-        """Time a program with the cost model of a topology's product."""
-        return Trace(program, simulate(program, topology))
+    def of(
+        program: Program,
+        topology: Topology,
+        cost: CostModel | None = None,
+        *,
+        network: Literal["uncontended", "contended"] = "uncontended",
+        slow: Slow = EVEN,
+    ) -> Trace:
+        """Time a program, as `simulate` does."""
+        return Trace(program, simulate(program, topology, cost, network=network, slow=slow))
 
     @cached_property
     def partner(self) -> npt.NDArray[np.int32]:

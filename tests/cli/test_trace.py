@@ -36,6 +36,9 @@ def test_the_head(article: Any) -> None:
         "executor": "AllGatherMeshOpbaseExecutor",
         "algorithm": {"level0": "mesh"},
         "rounds": 1,
+        "network": "uncontended",
+        "cost": "atlas-800t-a2",
+        "slow": [],
         "clock": "model",
     }
     assert article["total_us"] == max(task["effect_us"] for task in article["tasks"])

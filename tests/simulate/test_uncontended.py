@@ -125,3 +125,16 @@ def test_programs_that_cannot_end_are_refused() -> None:
         late = recorded(Notifies("tx_ack", "tx_ack"), op_of("all_gather"), 2)
         with pytest.raises(OrchestrationError, match="overrun"):
             simulate_batches(late, COST, lockstep=lockstep)
+        left = without(ring, lambda i: i.kind == 9)
+        with pytest.raises(OrchestrationError, match="Unmatched post|overrun"):
+            simulate_batches(left, COST, lockstep=lockstep)
+        once = recorded(Notifies("tx_ack"), op_of("all_gather"), 2)
+        with pytest.raises(OrchestrationError, match="Unmatched post"):
+            simulate_batches(once, COST, lockstep=lockstep)
+
+
+def test_programs_without_tasks_take_no_time() -> None:
+    empty = recorded(Notifies(), op_of("all_gather"), 2)
+    assert empty.task_count == 0
+    assert simulate_tasks(empty, COST).total_us == 0
+    assert simulate_batches(empty, COST).total_us == 0

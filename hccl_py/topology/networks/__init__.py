@@ -1,6 +1,21 @@
 """What joins the ranks: the links of products, generated networks, graphs from files."""
 
+from hccl_py.topology.networks.cuts import Cut, Groups
+from hccl_py.topology.networks.files import read_network
 from hccl_py.topology.networks.network import Network, Rates, Routes
 from hccl_py.topology.networks.product import ProductNetwork, network_of
+from hccl_py.topology.networks.spelled import KINDS, OPTIONS, find_network
 
-__all__ = ["Network", "ProductNetwork", "Rates", "Routes", "network_of"]
+__all__ = [
+    "KINDS",
+    "OPTIONS",
+    "Cut",
+    "Groups",
+    "Network",
+    "ProductNetwork",
+    "Rates",
+    "Routes",
+    "find_network",
+    "network_of",
+    "read_network",
+]

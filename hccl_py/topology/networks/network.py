@@ -9,20 +9,23 @@ Every link is full duplex: the two directions are two links.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.errors import ParameterError, did_you_mean
+from hccl_py.errors import ParameterError
+from hccl_py.topology.networks.cuts import Cut, Groups, slowest
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
     from hccl_py.simulate.cost import CostModel
 
-__all__ = ["Network", "Rates", "Routes", "routes_of"]
+__all__ = ["Bools", "Floats", "Network", "Rates", "Routes"]
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 
 class Routes(NamedTuple):
@@ -47,7 +50,7 @@ class Network(ABC):
     nodes: int
 
     @abstractmethod
-    def routes(self, source: IntArray, target: IntArray, is_rdma: npt.NDArray[np.bool_]) -> Routes:
+    def routes(self, source: IntArray, target: IntArray, is_rdma: Bools) -> Routes:
         """Return the route of each pair of different ranks, always the same one; `is_rdma` says
         which take RoCE on products that have both.
         """
@@ -55,6 +58,16 @@ class Network(ABC):
     @abstractmethod
     def rates(self, links: IntArray, cost: CostModel) -> Rates:
         """Return rates and latencies of links; the cost model says what the network leaves open."""
+
+    @abstractmethod
+    def groups(self, cost: CostModel) -> list[Groups]:
+        """Return the natural ways to cut the network, each rank alone first."""
+
+    def cuts(self, cost: CostModel) -> list[Cut]:
+        """Return the cuts that bind, and none with nobody inside or nobody outside: of the groups
+        of one kind with equally many ranks, the slowest.
+        """
+        return slowest(self.groups(cost))
 
     def subset(self, ranks: IntArray) -> Network:
         """Return the same network with some of its ranks only, in the order given."""
@@ -78,23 +91,26 @@ class Network(ABC):
         return str(node) if node < self.ranks else f"switch{node - self.ranks}"
 
     def node(self, name: str) -> int:
-        """Return the node of a name; ParameterError where there is none."""
-        for node in range(self.nodes):
-            if self.node_name(node) == name:
-                return node
-        names = [self.node_name(node) for node in range(min(self.nodes, 10_000))]
-        raise ParameterError(f"{self.name} has no node {name!r}.", did_you_mean(name, names))
+        """Return the node of a name, or of a rank's number; ParameterError where there is none."""
+        found = self._nodes.get(name)
+        if found is None:
+            switches = f" and {self.nodes - self.ranks} switches" if self.nodes > self.ranks else ""
+            last = f", the last of them {self.node_name(self.nodes - 1)}" if switches else ""
+            raise ParameterError(
+                f"{self.name} has no node {name!r}.",
+                f"It has ranks 0 to {self.ranks - 1}{switches}{last}.",
+            )
+        return found
 
+    @property
+    def rank_nodes(self) -> IntArray:
+        """The node of every rank."""
+        return np.arange(self.ranks)
 
-def routes_of(columns: list[IntArray]) -> Routes:
-    """Return routes from one column per hop, in order; -1 where a route has no such hop."""
-    if not columns:
-        return Routes(np.zeros(1, np.int64), np.zeros(0, np.int64))
-    hops = np.stack(columns, axis=1)
-    used = hops >= 0
-    first = np.zeros(len(hops) + 1, np.int64)
-    np.cumsum(used.sum(axis=1), out=first[1:])
-    return Routes(first, hops[used])
+    @cached_property
+    def _nodes(self) -> dict[str, int]:
+        numbered = {str(rank): node for rank, node in enumerate(self.rank_nodes.tolist())}
+        return numbered | {self.node_name(node): node for node in range(self.nodes)}
 
 
 class Subset(Network):
@@ -106,7 +122,7 @@ class Subset(Network):
         self._whole, self._at = whole, ranks
         self.name, self.nodes, self.ranks = whole.name, whole.nodes, len(ranks)
 
-    def routes(self, source: IntArray, target: IntArray, is_rdma: npt.NDArray[np.bool_]) -> Routes:
+    def routes(self, source: IntArray, target: IntArray, is_rdma: Bools) -> Routes:
         """Return the routes of the whole network."""
         return self._whole.routes(self._at[source], self._at[target], is_rdma)
 
@@ -114,14 +130,32 @@ class Subset(Network):
         """Return the rates of the whole network."""
         return self._whole.rates(links, cost)
 
+    def groups(self, cost: CostModel) -> list[Groups]:
+        """Return the groups of the whole network, with the ranks that take part."""
+        return [group.of_some(self._at) for group in self._whole.groups(cost)]
+
+    def subset(self, ranks: IntArray) -> Network:
+        """Return some of these ranks, of the whole network."""
+        return Subset(self._whole, self._at[ranks])
+
     def joins(self, source: int, target: int) -> bool:
         """Whether the whole network has such a link."""
         return self._whole.joins(source, target)
 
     def node_name(self, node: int) -> str:
-        """Return the number that a rank has here; ranks that do not take part are in brackets."""
-        place = np.flatnonzero(self._at == node)
-        if len(place):
-            return str(int(place[0]))
+        """Return the number that a rank has here; ranks that do not take part are in brackets, and
+        names other than numbers stay.
+        """
         name = self._whole.node_name(node)
-        return f"({name})" if node < self._whole.ranks else name
+        if node >= self._whole.ranks or name != str(node):
+            return name
+        return str(self._place[node]) if node in self._place else f"({name})"
+
+    @property
+    def rank_nodes(self) -> IntArray:
+        """The node of every rank: its number in the whole network."""
+        return self._whole.rank_nodes[self._at]
+
+    @cached_property
+    def _place(self) -> dict[int, int]:
+        return {node: place for place, node in enumerate(self.rank_nodes.tolist())}

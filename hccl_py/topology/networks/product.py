@@ -1,7 +1,7 @@
 """The links of products, as HCCL's public documents describe them.
 
     mesh   every pair of a server by an HCCS link of its own
-    ring   neighbours
+    ring   neighbours; what goes further passes those in between, the shorter way round
     dies   every die by HCCS to the switch of its superpod, the two dies of a package by SIO
     8p     two groups of four, each fully linked by HCCS, and device i with i + 4
     pcie   every device by PCIe to the switch of its server
@@ -11,17 +11,21 @@ Every device has a RoCE port to one switch that never blocks.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.topology.networks.network import Network, Rates, Routes, routes_of
+from hccl_py.topology.networks.cuts import Groups
+from hccl_py.topology.networks.generated import memory_of
+from hccl_py.topology.networks.network import Bools, Floats, Network, Rates, Routes
+from hccl_py.topology.networks.paths import Visited, around, ends, times
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.simulate.cost import CostModel
+    from hccl_py.simulate.cost import CostModel, LinkCost
 
 __all__ = ["MEDIA", "ProductNetwork", "network_of"]
 
@@ -29,8 +33,6 @@ MEDIA = ("hccs", "sio", "pcie", "roce")
 """Sorts of links; the cost model has a field for each."""
 
 HCCS, SIO, PCIE, ROCE = range(len(MEDIA))
-
-Bools = npt.NDArray[np.bool_]
 
 
 def network_of(topology: Topology) -> Network:
@@ -62,7 +64,11 @@ class ProductNetwork(Network):
         return found
 
     def routes(self, source: IntArray, target: IntArray, is_rdma: Bools) -> Routes:
-        """One link, or two by way of a switch, or of the other group of an 8p server."""
+        """One link, or two by way of a switch, or of the other group of an 8p server; round the
+        ring of a server.
+        """
+        if self.shape == "ring":
+            return self._ring_routes(source, target, is_rdma)
         media = self.media(source, target, is_rdma)
         by_switch = media == (PCIE if self.shape == "pcie" else HCCS)
         by_switch &= self.shape in ("dies", "pcie")
@@ -70,9 +76,8 @@ class ProductNetwork(Network):
         via[is_rdma] = self.roce
         if self.shape == "8p":
             via = np.where(is_rdma, via, self._across(source, target))
-        one = self.number(source, via)
-        other = np.where(via == target, -1, self.number(via, target))
-        return routes_of([one, other])
+        by_hop = Visited.by_hop(np.where(via == target, -1, via), target)
+        return by_hop.routes(source, self.nodes)
 
     def rates(self, links: IntArray, cost: CostModel) -> Rates:
         """Rates are those of the cost model, times the ports where a link ends in a switch."""
@@ -88,8 +93,28 @@ class ProductNetwork(Network):
         ports = np.array([m.ports for m in table])
         gbps = alone[media] * np.where(at_switch, ports[media], 1)
         own = source == target
-        gbps[own] = np.inf if cost.memory_gbps is None else cost.memory_gbps
+        gbps[own] = memory_of(cost)
         return Rates(gbps, np.zeros(len(links)))
+
+    def groups(self, cost: CostModel) -> list[Groups]:
+        """Ranks by all their links; packages, servers and superpods by their ports; inside one
+        server, two halves of it.
+        """
+        t, roce = self.topology, np.zeros(self.ranks)
+        if t.has_rdma:
+            roce += _port(cost.roce)
+        switched = roce + (_port(cost.hccs) if self.shape == "dies" else 0)
+        found = [Groups("rank", np.arange(self.ranks), self._inside(cost) + roce)]
+        if self.shape == "dies":
+            package = self._packages[0]
+            found.append(Groups.summed("package", package, switched))
+        if not t.is_single_server:
+            found.append(Groups.summed("server", t.server, switched))
+        elif self.shape in ("mesh", "ring", "8p"):
+            found.append(self._halves(_link(cost.hccs), roce))
+        if len(t.superpods) > 1:
+            found.append(Groups.summed("superpod", t.superpod, roce))
+        return found
 
     def joins(self, source: int, target: int) -> bool:
         """Whether a link, a port of a switch or a RoCE port lies between."""
@@ -99,8 +124,7 @@ class ProductNetwork(Network):
                 self.shape in ("dies", "pcie") and int(self._switch[low]) == high
             )
         pair = np.array([low]), np.array([high])
-        t = self.topology
-        if t.server[low] != t.server[high]:
+        if self.topology.server[low] != self.topology.server[high]:
             return False
         return len(self.routes(*pair, np.zeros(1, bool)).link) == 1
 
@@ -111,14 +135,78 @@ class ProductNetwork(Network):
         kind = "pcie" if self.shape == "pcie" else "hccs"
         return str(node) if node < self.ranks else f"{kind}{node - self.ranks}"
 
+    def _inside(self, cost: CostModel) -> Floats:
+        """Return what each rank's links let through, RoCE left out."""
+        others = np.array(self.topology.servers)[self.topology.server] - 1
+        if self.shape == "dies":
+            return np.where(self._packages[1], _link(cost.sio), 0.0) + _port(cost.hccs)
+        if self.shape == "pcie":
+            return np.full(self.ranks, _port(cost.pcie))
+        if self.shape == "ring":
+            others = np.minimum(others, 2)
+        elif self.shape == "8p":
+            others = np.bincount(self._linked_8p[0], minlength=self.ranks)
+        return times(others, _link(cost.hccs))
+
+    def _halves(self, hccs: float, roce: Floats) -> Groups:
+        """Return the two halves of a single server; each has its ports to RoCE, too."""
+        t, few = self.topology, self.ranks // 2
+        half = t.device_id // 4 if self.shape == "8p" else (t.device >= few).astype(np.int64)
+        links = few * (self.ranks - few)
+        if self.shape == "ring":
+            links = min(2, self.ranks - 1)
+        elif self.shape == "8p":
+            one, other = self._linked_8p
+            links = int((half[one] > half[other]).sum())
+        across = times(np.array([links]), hccs)[0]
+        return Groups.summed("half", half, roce).faster(across)
+
+    @cached_property
+    def _packages(self) -> tuple[IntArray, Bools]:
+        """The package of every die, and whether the other die takes part."""
+        t = self.topology
+        key = t.server * (int(t.device_id.max()) + 1) + t.device_id // 2
+        _, package, dies = np.unique(key, return_inverse=True, return_counts=True)
+        return package.reshape(-1), dies[package.reshape(-1)] == 2
+
+    @cached_property
+    def _linked_8p(self) -> tuple[IntArray, IntArray]:
+        """Pairs of ranks of 8p servers that have a link, both ways."""
+        t = self.topology
+        one = np.repeat(np.arange(self.ranks), 8)
+        other = self._rank_at(t.server[one], np.tile(np.arange(8), self.ranks))
+        there = (other >= 0) & (other != one)
+        one, other = one[there], other[there]
+        linked = self._across(one, other) == other
+        return one[linked], other[linked]
+
+    def _ring_routes(self, source: IntArray, target: IntArray, is_rdma: Bools) -> Routes:
+        """Pass the devices of the server in between, or the RoCE switch."""
+        t = self.topology
+        near, far = np.flatnonzero(~is_rdma), np.flatnonzero(is_rdma)
+        server = t.server[source[near]]
+        sizes = np.array(t.servers)[server]
+        ring = around(t.device[source[near]], t.device[target[near]], sizes)
+        passed = t.members("level0")[server[ring.pair], ring.place]
+        visited = Visited.put_together(
+            [
+                (near, Visited(ends(ring.hops), passed)),
+                (far, Visited.by_hop(np.full(len(far), self.roce), target[far])),
+            ]
+        )
+        return visited.routes(source, self.nodes)
+
     def _across(self, source: IntArray, target: IntArray) -> IntArray:
         """Return the device that an 8p server's route between its groups goes through: the one
-        opposite of the source; the target where they are linked.
+        opposite of the source, or of the target where nobody sits there; the target where they are
+        linked, and where nobody sits on either.
         """
         t = self.topology
         mine, far = t.device_id[source], t.device_id[target]
         linked = (mine // 4 == far // 4) | (mine % 4 == far % 4)
         opposite = self._rank_at(t.server[source], (mine + 4) % 8)
+        other = self._rank_at(t.server[target], (far + 4) % 8)
+        opposite = np.where(opposite < 0, other, opposite)
         return np.where(linked | (opposite < 0), target, opposite)
 
     def _rank_at(self, server: IntArray, device: IntArray) -> IntArray:
@@ -129,3 +217,13 @@ class ProductNetwork(Network):
         wanted = server * 8 + device
         at = np.minimum(np.searchsorted(place, wanted, sorter=order), self.ranks - 1)
         return np.where(place[order[at]] == wanted, order[at], -1)
+
+
+def _link(link: LinkCost) -> float:
+    """Return the GB/s of a link from device to device; inf: anything."""
+    return np.inf if link.gbps is None else link.gbps
+
+
+def _port(link: LinkCost) -> float:
+    """Return the GB/s of all ports of a device to a switch."""
+    return _link(link) * link.ports

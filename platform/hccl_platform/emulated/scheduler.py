@@ -8,20 +8,22 @@ have RDMA work in flight. Somebody chooses which of them moves next:
 
 A wire belongs to one end of an RDMA transport and keeps the order of what was issued there, posts
 included. All choices go through a `Chooser`, so that a seed, or a recorded list of choices, gives
-the same interleaving again.
+the same interleaving again. Who moves next is drawn by lot; stragglers have fewer lots (turns.py).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from hccl_platform.emulated.memory import Bytes
 from hccl_platform.emulated.moves import Step, run_step
+from hccl_platform.emulated.turns import Turns
 from hccl_py.enums import TaskKind
 from hccl_py.platforms import Adversary, Chooser
 from hccl_py.program.link import Linked, queues_of
@@ -46,6 +48,7 @@ class Scheduler:
         slots: Sequence[Bytes],
         adversary: Adversary,
         chooser: Chooser,
+        turns: Turns | None = None,
     ) -> None:
         tasks, queues = program.tasks, queues_of(program)
         self._program = program
@@ -64,8 +67,12 @@ class Scheduler:
         self._waiting: dict[int, list[int]] = {}
         self._flights: dict[int, deque[int]] = {}
         self._busy: list[int] = []
-        self._order: list[int] = []
+        self.order: list[int] = []
+        """Task rows, as streams took them."""
         self._post_of = np.full(len(tasks), -1, np.int32)
+        self._turns = turns or Turns.of(program)
+        first = [self._turns.on_stream[queue[0]] if queue else 1 for queue in self._queues]
+        self._lots = first + [1] * len(program.transports)
         self._adversary = adversary
         self._last = self._draw_victims()
 
@@ -73,7 +80,7 @@ class Scheduler:
         """Run to the end; DeadlockError or OrchestrationError where it cannot end well."""
         with np.errstate(all="ignore"):
             while candidates := self._candidates():
-                chosen = candidates[self._chooser.choose(len(candidates))]
+                chosen = self._drawn(candidates)
                 if chosen < len(self._queues):
                     self._run_stream(chosen, self._burst(chosen))
                 else:
@@ -103,6 +110,13 @@ class Scheduler:
             return [q for q in self._ready if q not in self._last] + self._busy or self._ready
         return self._ready + self._busy
 
+    def _drawn(self, candidates: list[int]) -> int:
+        """Draw one of all lots and return whose it is."""
+        if self._turns.are_even:  # the same draw, without adding up
+            return candidates[self._chooser.choose(len(candidates))]
+        bounds = list(accumulate(map(self._lots.__getitem__, candidates)))
+        return candidates[bisect_right(bounds, self._chooser.choose(bounds[-1]))]
+
     def _burst(self, stream: int) -> int:
         """Draw how many tasks a stream may run; one, where the next may be somebody else's turn."""
         if stream in self._last or self._adversary is Adversary.EARLY_WIRE:
@@ -111,7 +125,10 @@ class Scheduler:
 
     def _run_stream(self, queue: int, burst: int) -> None:
         rows, at = self._queues[queue], self._next[queue]
+        lots, mine = self._turns.on_stream, self._lots[queue]
         for row in rows[at : at + burst]:
+            if lots[row] != mine:
+                break  # what is slower or faster takes a turn of its own
             wire = self._wire[row]
             if self._kind[row] == _WAIT:
                 if not self._consume(row, queue):
@@ -120,11 +137,13 @@ class Scheduler:
                 self._issue(row, wire)
             else:
                 self._complete(row)
-            self._order.append(row)
+            self.order.append(row)
             at += 1
         self._next[queue] = at
         if at == len(rows):
             self._ready.remove(queue)
+        else:
+            self._lots[queue] = lots[rows[at]]
 
     def _consume(self, row: int, queue: int) -> bool:
         """Clear the cell of a wait; where it is empty, the stream sleeps until somebody posts."""
@@ -141,12 +160,15 @@ class Scheduler:
         flight = self._flights.setdefault(wire, deque())
         if not flight:
             self._busy.append(wire)
+            self._lots[wire] = self._turns.on_wire[row]
         flight.append(row)
 
     def _deliver(self, wire: int) -> None:
         flight = self._flights[wire]
         self._complete(flight.popleft())
-        if not flight:
+        if flight:
+            self._lots[wire] = self._turns.on_wire[flight[0]]
+        else:
             self._busy.remove(wire)
 
     def _complete(self, row: int) -> None:
@@ -169,7 +191,7 @@ class Scheduler:
     ) -> None:
         """Raise unless everything is empty, with the words that the untimed walk uses."""
         linked = Linked(
-            order=np.array(self._order, np.int32),
+            order=np.array(self.order, np.int32),
             post_of=self._post_of,
             overruns=np.array(overruns, np.int32).reshape(-1, 2),
             leftover=np.array(leftover, np.int32),

@@ -14,6 +14,7 @@ from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.emulated.moves import moves_of
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler
+from hccl_platform.emulated.turns import Turns, check_slow
 from hccl_py.errors import ParameterError
 from hccl_py.platforms import Schedule
 from hccl_py.program.program import Program
@@ -32,7 +33,9 @@ class EmulatedPlatform:
     def open(
         self, topology: Topology, ccl_bytes: int, schedule: Schedule | None
     ) -> EmulatedSession:
-        return EmulatedSession(topology.size, ccl_bytes, schedule)
+        if schedule is not None:
+            check_slow(topology, schedule.slow)
+        return EmulatedSession(topology.size, ccl_bytes, schedule, topology=topology)
 
 
 class EmulatedSession:
@@ -44,11 +47,13 @@ class EmulatedSession:
         ccl_bytes: int,
         schedule: Schedule | None = None,
         *,
+        topology: Topology | None = None,
         threads: int | None = None,
         thresholds: Thresholds | None = None,
     ) -> None:
         self._ranks = ranks
         self._schedule = schedule
+        self._topology = topology
         self._memory = Memory(ccl_bytes)
         self._fast = FastPath(threads, thresholds)
         self._responses: dict[str, ResourceResponse] = {}
@@ -100,7 +105,8 @@ class EmulatedSession:
         else:
             steps = dict(zip(prepared.moves.row.tolist(), prepared.steps, strict=True))
             adversary, chooser = self._schedule.adversary, self._schedule.chooser()
-            Scheduler(program, steps, slots, adversary, chooser).run()
+            turns = Turns.of(program, self._topology, self._schedule.slow)
+            Scheduler(program, steps, slots, adversary, chooser, turns).run()
 
     def close(self) -> None:
         self._is_closed = True

@@ -41,9 +41,7 @@ def region(memory: Region, number: int, size: int) -> Region:
 
 
 class Pipelined:
-    """Op-base: through CCL buffers, all-gather's and all-reduce's blocks one in each, three in
-    CCL_In for reduce-scatter. Graph mode: through scratch.
-    """
+    """Op-base: through CCL buffers, half of the blocks in each. Graph mode: through scratch."""
 
     op: str | tuple[str, ...] = "all_gather"
     algorithm = "level0:mesh;level1:pipeline"
@@ -57,7 +55,7 @@ class Pipelined:
         )
 
     def blocks(self, op: OpParam) -> int:
-        return 3 if op.name == "reduce_scatter" else 2
+        return 2 if op.name == "all_gather" else 4
 
     def slot_bytes(self, op: OpParam, size: int) -> int:
         if op.name == "all_reduce":
@@ -68,8 +66,8 @@ class Pipelined:
         n, servers = int(rank.level0.size), int(rank.level1.size)
         graph = op.mode is Mode.GRAPH
         memories = (Buffer.USER_IN, Buffer.SCRATCH) if graph else (None, None)
-        each = rank.ccl_bytes // 3 if self.op == "reduce_scatter" else rank.ccl_bytes
-        each = each // 128 * 128 * (rank.size if self.op == "all_reduce" else 1)
+        each = rank.ccl_bytes * 2 // self.blocks(op) // 128 * 128
+        each *= rank.size if self.op == "all_reduce" else 1
         planes = ("level0", "mesh", n), ("level1", "ring", servers)
         return ResourceRequest(
             planes=tuple(PlaneRequest(p, links, *memories) for p, links, k in planes if k > 1),
@@ -87,19 +85,20 @@ class Pipelined:
             rank.main.copy(blocks[0].head(rank.user_in.size), rank.user_in)
             pipeline_all_gather(rank, rank.level0, rank.level1, slots, blocks)
         elif op.name == "reduce_scatter":
-            done = pipeline_reduce_scatter(rank, rank.level0, rank.level1, slots, blocks)
+            *blocks, land = blocks
+            done = pipeline_reduce_scatter(rank, rank.level0, rank.level1, slots, blocks, land)
             rank.main.copy(rank.user_out, done)
         else:
-            inputs = rank.user_in.split(rank.size)
-            pipeline_all_reduce(rank, rank.level0, rank.level1, inputs, slots, blocks)
+            inputs, (*blocks, land) = rank.user_in.split(rank.size), blocks
+            pipeline_all_reduce(rank, rank.level0, rank.level1, inputs, slots, blocks, land)
 
     def places(self, op: OpParam, rank: Rank[Any, Any], size: int) -> list[Region]:
         if op.mode is Mode.GRAPH:
             return [region(rank.scratch, k, size) for k in range(self.blocks(op))]
-        if op.name == "reduce_scatter":
-            each = rank.ccl_bytes // 3 // 128 * 128
-            return [region(rank.ccl_in, k, each).head(size) for k in range(3)]
-        return [rank.ccl_in.head(size), rank.ccl_out.head(size)]
+        count = self.blocks(op) // 2
+        each = rank.ccl_bytes // count // 128 * 128
+        memories = rank.ccl_in, rank.ccl_out
+        return [region(m, k, each).head(size) for m in memories for k in range(count)]
 
 
 class PipelinedAllGather(Pipelined):

@@ -1,0 +1,207 @@
+"""The cases that are held against SimGrid, and how to write one as a file that replay.py reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import hccl_executors
+from hccl_py.enums import DataType, ReduceOp, TaskKind
+from hccl_py.executor import ops_of
+from hccl_py.op_param import OpParam
+from hccl_py.operators import make_operator
+from hccl_py.orchestration.record import record
+from hccl_py.program.link import queues_of
+from hccl_py.program.program import Program
+from hccl_py.simulate import CostModel, Slow
+from hccl_py.simulate.durations import Durations
+from hccl_py.simulate.links import Links
+from hccl_py.simulate.tasks import TaskCosts
+from hccl_py.topology import Topology, topology_of
+
+EXECUTORS = {cls.__name__: cls for cls in hccl_executors.EXECUTORS}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call on one topology: `kib` per rank, `over` replaces fields of the product's costs."""
+
+    name: str
+    executor: str
+    topology: dict[str, Any]
+    kib: int = 256
+    op: str = ""
+    level1: str = ""
+    over: dict[str, Any] = field(default_factory=dict)
+    slow: tuple[str, ...] = ()
+    variant: int = 0
+
+    def place(self) -> Topology:
+        """Return the topology."""
+        return topology_of(**self.topology)
+
+    def cost(self) -> CostModel:
+        """Return the cost model."""
+        model = CostModel.of(self.place().product.name)
+        return CostModel.model_validate(model.model_dump() | self.over)
+
+    def program(self) -> Program:
+        """Record the call."""
+        topology, cls = self.place(), EXECUTORS[self.executor]
+        name = self.op or ops_of(cls())[0]
+        operator = make_operator(name)
+        reduce = ReduceOp.SUM if operator.reduces else None
+        op = OpParam(name, self.kib << 8, DataType.FP32, reduce, level1=self.level1)
+        op = operator.variants()[self.variant](op, topology.size)
+        return record(cls(), op, topology, operator, 200 << 20)
+
+
+A2, A2_OF_4 = {"servers": 2, "devices": 8}, {"servers": 4, "devices": 4}
+A3_PODS = {"superpods": 2, "servers": 2, "devices": 4, "preset": "atlas-900-a3"}
+DUO = {"servers": 2, "devices": 4, "preset": "300i-duo"}
+NINE_THOUSAND = {"ranks": 8, "preset": "atlas-800-9000"}
+TORUS, TORUS_3D = {"preset": "torus:4x4"}, {"preset": "torus:2x3x4"}
+FAT_TREE = {"preset": "fat-tree:4"}
+THIN_TREE = {"preset": "fat-tree:4,oversubscription=2"}
+THINNER_TREE = {"preset": "fat-tree:4,oversubscription=4"}
+DRAGONFLY = {"preset": "dragonfly:2,2,1"}
+CUBE = {"preset": "hypercube:4"}
+FULL, DIRECT = "RunAlltoAllVFullMesh", "RunAlltoAllDirectFullmesh"
+ALL_PAIRS = "RunAlltoAllVFor310PExecutor"
+
+CASES = (
+    Case("incast of 7 by RoCE", "GatherStar", {"servers": 8, "devices": 1}),
+    Case("incast of 15 by RoCE", "GatherStar", {"servers": 16, "devices": 1}, kib=64),
+    Case("incast of 15 on a torus", "GatherMeshExecutor", TORUS),
+    Case("scatter from one RoCE port", "ScatterStar", {"servers": 8, "devices": 1}),
+    Case("broadcast from one rank of a torus", "BroadCastMeshExecutor", TORUS),
+    Case("RoCE ports shared by 8 peers", ALL_PAIRS, A2),
+    Case("the same with little data", ALL_PAIRS, A2, kib=1),
+    Case("reduce-scatter over shared RoCE ports", "ReduceScatterDeterExecutor", A2_OF_4),
+    Case("the same between superpods", "ReduceScatterDeterExecutor", A3_PODS, kib=64),
+    Case("PCIe shared, ring", "AllReduceComm", {"ranks": 4, "preset": "300i-duo"}, kib=4096),
+    Case("PCIe shared, everybody at once", DIRECT, {"ranks": 4, "preset": "300i-duo"}),
+    Case("PCIe and RoCE, all-reduce", "AllReduceMixExecutor", DUO),
+    Case("8p server, routes by way of others", DIRECT, NINE_THOUSAND),
+    Case("8p server, reduce-scatter", "ReduceScatterMeshExecutor", NINE_THOUSAND, 1024),
+    Case("A3 switch ports", DIRECT, {"ranks": 16, "preset": "atlas-900-a3"}),
+    Case(
+        "A3 switch with two ports a die",
+        DIRECT,
+        {"ranks": 16, "preset": "atlas-900-a3"},
+        over={"hccs": {"alpha_us": 10, "gbps": 18.3, "ports": 2}},
+    ),
+    Case("ring all-reduce on a torus", "AllReduceComm", TORUS, kib=4096),
+    Case("NHR all-reduce on a torus", "AllReduceComm", TORUS, kib=4096, level1="NHR"),
+    Case("pairwise all-to-all on a torus", FULL, TORUS),
+    Case("all-to-all on a torus, everybody at once", DIRECT, TORUS),
+    Case("pairwise all-to-all on a torus of 8 x 8", FULL, {"preset": "torus:8x8"}, kib=64),
+    Case("pairwise all-to-all on a torus of 2 x 3 x 4", FULL, TORUS_3D),
+    Case("all-to-all on a fat-tree", FULL, FAT_TREE),
+    Case("all-to-all on a fat-tree, everybody at once", DIRECT, FAT_TREE),
+    Case("all-to-all on a fat-tree, half the links up", FULL, THIN_TREE),
+    Case("half the links up, everybody at once", DIRECT, THIN_TREE),
+    Case("all-to-all on a fat-tree, a quarter of the links up", FULL, THINNER_TREE),
+    Case("NHR all-reduce on a thin fat-tree", "AllReduceComm", THIN_TREE, 4096, level1="NHR"),
+    Case("pairwise all-to-all on a dragonfly", FULL, DRAGONFLY),
+    Case("all-to-all on a dragonfly, everybody at once", DIRECT, DRAGONFLY),
+    Case("RHD all-reduce on a hypercube", "AllReduceComm", CUBE, 4096, level1="H-D_R"),
+    Case("pairwise all-to-all on a hypercube", FULL, CUBE),
+    Case("all-reduce on A2 servers, mesh and NHR", "AllReduceMeshExecutor", A2, 4096, level1="NHR"),
+    Case("all-reduce on A2 servers, mixed", "AllReduceMixExecutor", A2, 4096),
+    Case("uneven all-gather on a torus", "AllGatherVComm", TORUS),
+    Case("uneven all-to-all on a fat-tree", FULL, THIN_TREE, op="all_to_all_v"),
+    Case("uneven all-to-all on A2 servers", ALL_PAIRS, A2, op="all_to_all_vc"),
+    Case("uneven reduce-scatter on A2 servers", "ReduceScatterVDeterExecutor", A2_OF_4),
+    Case("a slow link of a torus", FULL, TORUS, slow=("link=5-6:4x",)),
+    Case("a slow rank and a slow link", DIRECT, TORUS, slow=("rank=3:3x", "link=0-1:2x")),
+    Case(
+        "copies and reductions that share memory",
+        "ReduceScatterDeterExecutor",
+        {"ranks": 8},
+        1024,
+        over={"memory_gbps": 500.0, "copy_gbps": 400.0, "reduce_gbps": 300.0},
+    ),
+    Case(
+        "tasks and notifies that cost time",
+        DIRECT,
+        THIN_TREE,
+        over={"task_us": 1.5, "notify_us": 0.7},
+    ),
+)
+
+
+def exported(case: Case) -> dict[str, Any]:
+    """Return links (bytes a µs), routes (bytes a µs of a flow alone, links by number) and the tasks
+    of every stream.
+
+    ["post", number, latency, connection or -1]   ["wait", number of the post]   ["delay", µs]
+    ["flow", bytes, route]                        ["write", bytes, route, connection]
+    """
+    program, topology = case.program(), case.place()
+    writer = _Writer(program, case.cost(), topology, Slow.parse(case.slow))
+    queues = queues_of(program)
+    streams = [
+        [task for row in queues.rows[first:last].tolist() for task in writer.tasks_of(row)]
+        for first, last in zip(queues.first[:-1], queues.first[1:], strict=True)
+    ]
+    routes = sorted(writer.routes, key=writer.routes.__getitem__)
+    return {
+        "links": [writer.capacity(link) for link in writer.links],
+        "routes": routes,
+        "streams": [tasks for tasks in streams if tasks],
+    }
+
+
+class _Writer:
+    """Says each task for itself; what walks and kernels make of programs is not looked at."""
+
+    def __init__(self, program: Program, cost: CostModel, topology: Topology, slow: Slow) -> None:
+        self.program, self.cost = program, cost
+        self.links_of = Links(cost, topology, slow)
+        self.costs = TaskCosts.of(program, Durations(program, cost, topology, slow))
+        self.task_us = (cost.task_us * slow.of_ranks(program.ranks)).tolist()
+        self.links: dict[int, int] = {}
+        self.routes: dict[tuple[float, tuple[int, ...]], int] = {}
+
+    def capacity(self, link: int) -> float:
+        """Return bytes a µs."""
+        return float(self.links_of.capacities(np.array([link]))[0]) * 1e3
+
+    def tasks_of(self, row: int) -> list[list[Any]]:
+        """Return what a row is for SimGrid: a delay before a flow, or one task."""
+        tasks, costs = self.program.tasks, self.costs
+        kind, wire = TaskKind(int(tasks.kind[row])), int(costs.wire[row])
+        on_stream, after = float(costs.on_stream[row]), float(costs.after[row])
+        if kind == TaskKind.NOTIFY_WAIT:
+            return [["wait", int(self.program.linked.post_of[row])]]
+        if kind == TaskKind.NOTIFY_POST:
+            return [["post", row, after, wire]]
+        task_us = self.task_us[int(tasks.rank[row])] if wire >= 0 or on_stream else 0.0
+        alone = after if wire >= 0 else on_stream - task_us
+        route = self.route_of(row, kind) if alone > 0 else ()
+        if not route:
+            return [["delay", on_stream]] if on_stream else []
+        size = int(tasks.size[row])
+        rated = float(f"{size / alone:.12g}"), route
+        flow = [size, self.routes.setdefault(rated, len(self.routes))]
+        before = [["delay", task_us]] if task_us else []
+        return [*before, ["write", *flow, wire] if wire >= 0 else ["flow", *flow]]
+
+    def route_of(self, row: int, kind: TaskKind) -> tuple[int, ...]:
+        """Return the links that a task's data takes, less those that never fill."""
+        tasks, network = self.program.tasks, self.links_of.network
+        if kind == TaskKind.COMPUTE:
+            return ()
+        rank, peer = int(tasks.rank[row]), int(tasks.peer[row])
+        if kind in (TaskKind.COPY, TaskKind.REDUCE):
+            node = network.rank_nodes[[rank]]
+            links = network.number(node, node)
+        else:
+            pair = (peer, rank) if kind.reads_remote else (rank, peer)
+            is_rdma = self.program.transports.is_rdma[tasks.end[row : row + 1]]
+            links = network.routes(np.array(pair[:1]), np.array(pair[1:]), is_rdma).link
+        finite = [int(link) for link in links if np.isfinite(self.capacity(int(link)))]
+        return tuple(self.links.setdefault(link, len(self.links)) for link in finite)

@@ -1,0 +1,24 @@
+"""A sweep over MPI: rank 0 hands out the points, the other ranks time them.
+
+mpiexec -n 3 python -m mpi4py.futures sweep_mpi.py all_reduce.csv
+"""
+
+import sys
+
+from mpi4py.futures import MPIPoolExecutor
+
+from hccl_py.simulate import CostModel
+from hccl_py.tuning.points import Point
+from hccl_py.tuning.sweep import sweep
+from hccl_py.tuning.tune import alternatives
+
+if __name__ == "__main__":
+    cost = CostModel.of("atlas-800t-a2")
+    calls = [
+        Point(op="all_reduce", bytes=size, servers=2, devices=2, cost=cost)
+        for size in (1 << 10, 1 << 20, 1 << 30)
+    ]
+    points = [way for call in calls for way in alternatives(call)]
+    with MPIPoolExecutor() as executor:
+        found = sweep(points, sys.argv[1], executor=executor)
+    print(f"{found.computed} of {len(found.points)} points timed")

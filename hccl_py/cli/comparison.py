@@ -1,0 +1,228 @@
+"""What `hccl-py compare` does and shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from hccl_py.cli.call import Request
+from hccl_py.cli.options import Call, Sizes, TimeModel
+from hccl_py.cli.output import Screen
+from hccl_py.cli.progress import Bar
+from hccl_py.cli.sizes import row_sizes
+from hccl_py.cli.time_model import checked_model
+from hccl_py.documents.disk import write_file
+from hccl_py.documents.kind import FileKind
+from hccl_py.errors import FileError, ParameterError
+from hccl_py.trace.units import spell_size, spell_time
+from hccl_py.tuning.chart import chart
+from hccl_py.tuning.compare import Comparison, Row, compare
+from hccl_py.tuning.pictures import page, png, subtitle_of, title_of
+from hccl_py.tuning.points import Point
+
+__all__ = ["compared", "document", "show", "write_pictures"]
+
+FACTOR = 4
+"""From size to size, unless the user says otherwise."""
+
+_PICTURE = FileKind("picture", "parts", FileError, "", "", "", "")
+
+
+def compared(
+    call: Call,
+    sizes: Sizes,
+    options: TimeModel,
+    executors: str | None,
+    effort_s: float | None,
+    jobs: int | None,
+) -> Comparison:
+    """Compare what the options say."""
+    _check(call)
+    request = Request(call)
+    request.check_sizes(sizes)
+    model = checked_model(options, request.topology)
+    if sizes.stepfactor is None and sizes.stepbytes is None:
+        sizes = replace(sizes, stepfactor=FACTOR)
+    wanted = [0] if request.is_fixed else row_sizes(call.minbytes, sizes)
+    if wanted[0] == 0 and not request.is_fixed:
+        raise ParameterError("There is nothing to compare at 0 bytes.", "Give -b 1 or more.")
+    point = Point(
+        op=call.op,
+        bytes=wanted[0],
+        dtype=call.dtype,
+        reduce_op=call.reduce_op,
+        root=call.root,
+        topology=call.topology,
+        ranks=call.ranks,
+        servers=call.servers,
+        devices=call.devices,
+        superpods=call.superpods,
+        rank_table=call.rank_table,
+        config=request.comm.config,
+        cost=model.cost,
+        network=model.network,
+        slow=model.stragglers,
+    )
+    names = [name.strip() for name in executors.split(",")] if executors is not None else []
+    with Bar("candidates", 1) as bar:
+
+        def progress(done: int, of: int) -> None:
+            bar.advance()
+
+        return compare(
+            point, wanted, executors=names, effort_s=effort_s, jobs=jobs, progress=progress
+        )
+
+
+def _check(call: Call) -> None:
+    """Refuse options that make no sense here, rather than ignore them."""
+    refused = {
+        "--executor": (call.executor, "--executors names those to compare."),
+        "--counts": (call.counts, "Give -b and -e: amounts are the usual ones."),
+        "--in-place": (call.in_place, "Times in place are the same."),
+        "--strict-hccl": (call.strict_hccl, "HCCL's choice is shown beside the others."),
+    }
+    for option, (value, hint) in refused.items():
+        if value:
+            raise ParameterError(f"compare takes no {option}.", hint)
+
+
+def write_pictures(found: Comparison, png_path: str | None, html_path: str | None) -> None:
+    """Write the files that are asked for."""
+    if png_path is not None:
+        write_file(png_path, png(found), _PICTURE)
+    if html_path is not None:
+        write_file(html_path, page(found).encode(), _PICTURE)
+
+
+def document(found: Comparison) -> dict[str, Any]:
+    """Return the JSON document."""
+    op = found.op
+    return {
+        "schema": "hccl-py.compare/1",
+        "op": op.name,
+        "ranks": found.topology.size,
+        "topology": found.topology.description,
+        "dtype": op.dtype.value,
+        "reduce_op": None if op.reduce is None else op.reduce.spelling,
+        "mode": op.mode.value,
+        "cost": found.point.cost.name,
+        "network": found.point.network,
+        "slow": list(found.point.slow),
+        "clock": "model",
+        "rows": [_row(row) for row in found.rows],
+        "left_out": [
+            {
+                "executor": one.candidate.executor,
+                "levels": one.candidate.levels,
+                "bytes": list(one.sizes),
+                "reason": one.reason,
+            }
+            for one in found.left_out
+        ],
+        "notes": list(found.notes),
+        "spent_s": found.spent_s,
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    outcome = row.outcome
+    return {
+        "bytes": row.bytes,
+        "executor": row.candidate.executor,
+        "algorithm": row.candidate.algorithm,
+        "levels": row.candidate.levels,
+        "simulated_us": row.time_us,
+        "algbw_gbps": outcome.algbw_gbps,
+        "busbw_gbps": outcome.busbw_gbps,
+        "lower_bound_us": outcome.lower_bound_us,
+        "times_bound": row.times_bound,
+        "shared_bound_us": outcome.shared_bound_us,
+        "times_shared_bound": row.times_shared_bound,
+        "overloads": row.overloads,
+        "is_winner": row.is_winner,
+        "is_hccl": row.candidate.is_hccl,
+        "tasks": outcome.tasks,
+        "rounds": outcome.rounds,
+    }
+
+
+def show(found: Comparison, *, every: bool) -> None:
+    """Print the table, the chart, and what there is to say about them."""
+    screen = Screen()
+    print(title_of(found))
+    print(subtitle_of(found))
+    for line in _all_lines(found) if every else _lines(found):
+        print(line)
+    if len(found.by_size) > 1:
+        print()
+        for line in chart(found, screen.console.width, unicode=screen.unicode):
+            print(line)
+    told = [*_overloading(found), *found.notes, *found.left_out_lines()]
+    for line in [""] * bool(told) + told:
+        print(line)
+
+
+_HEAD = ("bytes", "fastest", "us", "busbw", "x bound", "HCCL's rules", "us", "costs")
+
+
+def _lines(found: Comparison) -> list[str]:
+    """Return a line for each size: the winner, and what HCCL's rules choose."""
+    rows: list[tuple[str, ...]] = [_HEAD]
+    for size, best in found.winners.items():
+        rules, costs = found.hccl.get(size), found.cost_of_rules(size)
+        chosen = ("not timed", "", "")
+        if rules is not None:
+            same = rules.candidate.name == best.candidate.name
+            name = "the same" if same else rules.candidate.name
+            chosen = (name, spell_time(rules.time_us), f"{costs:.2f}x" if costs else "")
+        rows.append((*_cells(best), *chosen))
+    return _columns(rows, (1, 5))
+
+
+def _all_lines(found: Comparison) -> list[str]:
+    """Return a line for each size and candidate; the winners and HCCL's choices are marked."""
+    rows: list[tuple[str, ...]] = [("bytes", "candidate", "us", "busbw", "x bound", "")]
+    for row in found.rows:
+        marks = [
+            *(["fastest"] if row.is_winner else []),
+            *(["HCCL's rules"] if row.candidate.is_hccl else []),
+            *(["overloads links"] if row.overloads else []),
+        ]
+        rows.append((*_cells(row), ", ".join(marks)))
+    return _columns(rows, (1, 5))
+
+
+def _cells(row: Row) -> tuple[str, str, str, str, str]:
+    bound = row.times_shared_bound
+    return (
+        spell_size(row.bytes),
+        row.candidate.name,
+        spell_time(row.time_us),
+        f"{row.outcome.busbw_gbps:.2f}",
+        "" if bound is None else f"{bound:.2f}",
+    )
+
+
+def _columns(rows: list[tuple[str, ...]], left: Iterable[int]) -> list[str]:
+    """Return rows with aligned columns, those of numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            f"{cell:<{width}}" if at in left else f"{cell:>{width}}"
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _overloading(found: Comparison) -> list[str]:
+    """Name what is faster than shared links let it be."""
+    names = dict.fromkeys(row.candidate.name for row in found.rows if row.overloads)
+    if not names:
+        return []
+    return [
+        f"faster than links that flows share let them be: {', '.join(names)}. "
+        "They do not win; --network contended times them."
+    ]

@@ -1,0 +1,53 @@
+"""From the options of a command to a cost model, a kind of network and what is slow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hccl_py.cli.options import TimeModel
+from hccl_py.errors import ParameterError, did_you_mean
+from hccl_py.simulate import CostModel, Slow, find_cost
+from hccl_py.simulate.entry import NETWORKS
+from hccl_py.topology import Topology
+
+__all__ = ["Model", "checked_model"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """What model times are computed with, checked."""
+
+    cost: CostModel
+    network: Literal["uncontended", "contended"]
+    slow: Slow
+    stragglers: tuple[str, ...]
+    """What is slow, as the user wrote it."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the keys of a JSON document that say what the times mean."""
+        return {
+            "network": self.network,
+            "cost": self.cost.name,
+            "slow": list(self.stragglers),
+            "clock": "model",
+        }
+
+    @property
+    def conditions(self) -> str:
+        """Whether links are shared, and what is slow, in a phrase."""
+        shared = "links shared" if self.network == "contended" else "every link alone"
+        return ", ".join([shared, *(f"slow {text}" for text in self.stragglers)])
+
+
+def checked_model(options: TimeModel, topology: Topology) -> Model:
+    """Return the model; ParameterError names the option that is wrong."""
+    if options.network not in NETWORKS:
+        hint = did_you_mean(options.network, NETWORKS)
+        raise ParameterError(f"--network {options.network!r} is unknown.", hint)
+    product = topology.product.name
+    cost = CostModel.of(product) if options.cost is None else find_cost(options.cost, product)
+    slow = Slow.parse(options.slow or [])
+    slow.of_ranks(topology.size)
+    network: Any = options.network
+    return Model(cost, network, slow, tuple(options.slow or []))

@@ -1,0 +1,136 @@
+"""`hccl-py tuning`: a tuning table, held against HCCL's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hccl_py.cli.options import Output, grouped
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hccl_py.tuning.table import Entry, Range, Sample, TuningTable
+
+__all__ = ["tuning"]
+
+
+@grouped
+def tuning(
+    *,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", show_default=False, help="A tuning table.")
+    ],
+    differing: Annotated[
+        bool, typer.Option("--differing", help="Only ranges where HCCL's rules choose otherwise.")
+    ] = False,
+    output: Output,
+) -> None:
+    """Show a tuning table, and where it differs from HCCL's rules.
+
+    Per range of sizes: the fastest executor, what HCCL's rules choose at the sizes that were timed,
+    and how many times longer that takes by the cost model.
+    """
+    from hccl_py.cli.output import Screen, print_json
+    from hccl_py.tuning.table import TuningTable
+
+    table = TuningTable.read(file)
+    if output.json:
+        print_json(_document(table, file), ranges=_rows(table, differing))
+        return
+    screen = Screen()
+    for number, entry in enumerate(table.entries):
+        if number:
+            screen.show()
+        screen.show(_title(entry))
+        screen.show(_by_model(entry))
+        screen.show(_drawn(entry, differing))
+    if not table.entries:
+        screen.show("The table has no entries.")
+
+
+def _document(table: TuningTable, file: str) -> dict[str, Any]:
+    return {
+        "schema": "hccl-py.tuning-report/1",
+        "file": file,
+        "entries": len(table.entries),
+        "costs": [cost.name for cost in table.costs],
+    }
+
+
+def _rows(table: TuningTable, differing: bool) -> Iterator[dict[str, Any]]:
+    """Yield one row for each range of every entry."""
+    for entry in table.entries:
+        about = entry.model_dump(mode="json", exclude={"ranges"})
+        for found, last in _bounded(entry):
+            if differing and not found.differs:
+                continue
+            yield {
+                **about,
+                "from_bytes": found.from_bytes,
+                "to_bytes": last,
+                "executor": found.executor,
+                "levels": found.levels,
+                "differs": found.differs,
+                "samples": [
+                    sample.model_dump(mode="json") | {"times_longer": sample.gain}
+                    for sample in found.samples
+                ],
+            }
+
+
+def _bounded(entry: Entry) -> Iterator[tuple[Range, int | None]]:
+    """Yield ranges with the last size of each; None: no end."""
+    for found, after in zip(entry.ranges, [*entry.ranges[1:], None], strict=True):
+        yield found, None if after is None else after.from_bytes - 1
+
+
+def _title(entry: Entry) -> str:
+    reduce = f" {entry.reduce_op}" if entry.reduce_op else ""
+    deterministic = (
+        "" if entry.deterministic == "false" else f", deterministic {entry.deterministic}"
+    )
+    return (
+        f"{entry.op}{reduce}, {entry.dtype}, {entry.mode}{deterministic}, "
+        f"buffers of {entry.buffsize_mb}M, on {entry.topology}"
+    )
+
+
+def _by_model(entry: Entry) -> str:
+    return f"timed {entry.network} by the cost model {entry.cost}"
+
+
+def _drawn(entry: Entry, differing: bool) -> Table | str:
+    """Return a line for each range, and below it one for each size that was timed."""
+    from rich.table import Table
+
+    from hccl_py.trace.units import spell_size
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("bytes", "timed at", "time us", "HCCL us", "times"):
+        table.add_column(name, justify="right")
+    table.add_column("executor", overflow="fold")
+    for found in entry.ranges:
+        if differing and not found.differs:
+            continue
+        name = " ".join([found.executor, *found.levels.values()])
+        above = f"over {spell_size(found.from_bytes - 1)}" if found.from_bytes else "from 0"
+        table.add_row(above, "", "", "", "", name)
+        for sample in found.samples:
+            table.add_row("", *_cells(found, sample))
+    return table if table.row_count else "HCCL's rules choose the same everywhere."
+
+
+def _cells(found: Range, sample: Sample) -> list[str]:
+    from hccl_py.trace.units import spell_size, spell_time
+
+    rules = " ".join([sample.hccl_executor, *sample.hccl_levels.values()])
+    return [
+        spell_size(sample.bytes),
+        spell_time(sample.simulated_us),
+        "" if sample.hccl_us is None else spell_time(sample.hccl_us),
+        "" if sample.gain is None else f"{sample.gain:.2f}",
+        "as HCCL's rules" if found.is_hccl(sample) else f"not {rules}",
+    ]

@@ -1,0 +1,11 @@
+"""The contended walk: tasks whose data is on the same links at the same time share them.
+
+paths    which links every task's data takes, numbered densely
+shares   max-min fair rates of the flows on links
+engine   the events, compiled
+entry    simulate_contended: a program's timeline
+"""
+
+from hccl_py.simulate.contended.entry import simulate_contended
+
+__all__ = ["simulate_contended"]

@@ -1,0 +1,189 @@
+"""From the models of a network's file to a topology, refusing what makes no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+
+from hccl_py.documents.checks import at, defect, spell
+from hccl_py.errors import FileError, ParameterError, did_you_mean
+from hccl_py.topology.networks.drawn import DrawnNetwork, DrawnNodes, LinkTable, Paths
+from hccl_py.topology.networks.models import LinkModel, NetworkModel, RankModel, RouteModel
+from hccl_py.topology.networks.paths import Visited, ends
+from hccl_py.topology.presets import MAX_RANKS, PRESETS, Product
+from hccl_py.topology.topology import Topology
+from hccl_py.values import IntArray
+
+__all__ = ["topology_from"]
+
+MOST_LINKS = 1_000_000
+
+
+def topology_from(model: NetworkModel, name: str) -> Topology:
+    """Return the topology of a file; FileError for what makes no network."""
+    _check_size("ranks", len(model.ranks), MAX_RANKS)
+    _check_size("switches", len(model.switches), MAX_RANKS)
+    _check_size("links", len(model.links), MOST_LINKS)
+    product = _product(model)
+    nodes = _numbered(model)
+    links = _links(model.links, nodes)
+    declared = _paths(model.routes, nodes, len(model.ranks), links)
+    placed = _placed(model.ranks, product) if product else {}
+    areas = {key: column for key, column in placed.items() if key != "device"}
+    gbps = np.array([np.inf] * len(model.ranks) + [s.gbps or np.inf for s in model.switches])
+    about = DrawnNodes(tuple(nodes), len(model.ranks), gbps, areas)
+    network = DrawnNetwork(model.name or name, about, _table(links, model.links), declared)
+    _check_connected(network)
+    if product is None:
+        return Topology.routed(network)
+    try:
+        return Topology.placed(product, **placed, network=network)
+    except ParameterError as error:
+        raise FileError(f"ranks: {error.message}", error.hint) from None
+
+
+def _check_size(key: str, count: int, most: int) -> None:
+    if count > most:
+        raise defect(key, f"at most {most}", str(count), "Draw a part of the network.")
+    if key == "ranks" and not count:
+        raise defect(key, "at least one rank", "none", 'Write {"name": "a"} for each.')
+
+
+def _product(model: NetworkModel) -> Product | None:
+    if model.product is None:
+        for rank, about in enumerate(model.ranks):
+            for key in ("server", "device", "superpod"):
+                if getattr(about, key) is not None:
+                    hint = "State the product that servers are of, or leave the key out."
+                    raise defect(at("ranks", rank, key), "none without a product", "one", hint)
+        return None
+    if model.product not in PRESETS:
+        hint = did_you_mean(model.product[:40], PRESETS)
+        raise defect("product", "a product", spell(model.product), hint)
+    return PRESETS[model.product]
+
+
+def _numbered(model: NetworkModel) -> dict[str, int]:
+    """Return the node of every name."""
+    nodes: dict[str, int] = {}
+    named = [("ranks", about.name) for about in model.ranks]
+    named += [("switches", switch.name) for switch in model.switches]
+    for node, (key, name) in enumerate(named):
+        path = at(key, node - (0 if key == "ranks" else len(model.ranks)), "name")
+        if name in nodes:
+            raise defect(path, "a name of its own", f"{spell(name)} twice", "Rename one.")
+        if name.isdecimal() and not (key == "ranks" and name == str(node)):
+            hint = "A number as a name is a rank's own: 0 for the first rank of the file."
+            raise defect(path, "another name", spell(name), hint)
+        nodes[name] = node
+    return nodes
+
+
+Links = dict[tuple[int, int], int]
+"""The model of every directed link, by source and target."""
+
+
+def _links(models: list[LinkModel], nodes: dict[str, int]) -> Links:
+    found: Links = {}
+    for number, model in enumerate(models):
+        source = _node(at("links", number, "from"), model.source, nodes)
+        target = _node(at("links", number, "to"), model.target, nodes)
+        if source == target:
+            hint = "What a node lets through as a whole is the gbps of a switch."
+            raise defect(at("links", number), "two nodes", f"{spell(model.source)} twice", hint)
+        for pair in ((source, target), (target, source))[: 1 + model.duplex]:
+            if found.setdefault(pair, number) != number:
+                again = f"the link that links[{found[pair]}] is"
+                hint = "Write one link with the rates added up; links go both ways unless duplex is"
+                raise defect(at("links", number), "another link", again, f"{hint} false.")
+    return found
+
+
+def _table(links: Links, models: list[LinkModel]) -> LinkTable:
+    pairs = np.array(list(links), np.int64).reshape(-1, 2)
+    told = [(models[number].gbps, models[number].latency_us) for number in links.values()]
+    numbers = np.array(told, np.float64).reshape(-1, 2)  # None becomes NaN
+    return LinkTable(pairs[:, 0], pairs[:, 1], numbers[:, 0], numbers[:, 1])
+
+
+def _node(path: str, name: str, nodes: dict[str, int]) -> int:
+    if name not in nodes:
+        hint = did_you_mean(name, list(nodes)[:1000]) if len(nodes) <= 1000 else "Is it misspelt?"
+        raise defect(path, "a rank or a switch", spell(name), hint)
+    return nodes[name]
+
+
+def _paths(models: list[RouteModel], nodes: dict[str, int], ranks: int, links: Links) -> Paths:
+    """Return declared routes, those back too."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for number, model in enumerate(models):
+        place = at("routes", number, "path")
+        there = [_node(at(place, hop), name, nodes) for hop, name in enumerate(model.path)]
+        _check_path(place, model.path, there, ranks)
+        for path in (there, there[::-1])[: 1 + model.duplex]:
+            _check_joined(place, path, links, tuple(nodes))
+            if found.setdefault((path[0], path[-1]), path) is not path:
+                hint = "Keep one of the two; routes go both ways unless duplex is false."
+                raise defect(place, "one route for two ranks", "a second one", hint)
+    pairs = np.array(list(found), np.int64).reshape(-1, 2)
+    count = np.array([len(path) - 1 for path in found.values()], np.int64)
+    visited = np.array(list(_after(found.values())), np.int64)
+    return Paths(pairs[:, 0], pairs[:, 1], Visited(ends(count), visited))
+
+
+def _after(paths: Iterable[list[int]]) -> Iterable[int]:
+    for path in paths:
+        yield from path[1:]
+
+
+def _check_path(place: str, names: list[str], path: list[int], ranks: int) -> None:
+    if len(path) < 2 or max(path[0], path[-1]) >= ranks:
+        found = " ".join(names)[:80] or "nothing"
+        raise defect(place, "a path from one rank to another", found, "Begin and end with a rank.")
+    if len(set(path)) < len(path):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise defect(place, "every node once", f"{spell(twice)} twice", "A route has no loops.")
+
+
+def _check_joined(place: str, path: list[int], links: Links, names: tuple[str, ...]) -> None:
+    for one, other in pairwise(path):
+        if (one, other) not in links:
+            found = f"none from {spell(names[one])} to {spell(names[other])}"
+            hint = "Add the link, or write duplex: false where the way back is another one."
+            raise defect(place, "a link for every hop", found, hint)
+
+
+def _placed(ranks: list[RankModel], product: Product) -> dict[str, IntArray]:
+    """Return server, device and superpod of all ranks."""
+    taken: dict[int, int] = {}
+    server, device = [], []
+    for rank, about in enumerate(ranks):
+        if about.server is None:
+            hint = "With a product, every rank states its server."
+            raise defect(at("ranks", rank, "server"), "a number", "nothing", hint)
+        usual = taken.get(about.server, 0)
+        taken[about.server] = usual + 1
+        server.append(about.server)
+        device.append(usual if about.device is None else about.device)
+        if device[-1] >= product.devices_per_server:
+            expected = f"a device from 0 to {product.devices_per_server - 1}"
+            raise defect(at("ranks", rank), expected, str(device[-1]), f"As {product.title} has.")
+    return {
+        "server": np.array(server),
+        "device": np.array(device),
+        "superpod": np.array([about.superpod or 0 for about in ranks]),
+    }
+
+
+def _check_connected(network: DrawnNetwork) -> None:
+    """Refuse networks where some node cannot be reached from another one."""
+    for graph, is_back in ((network.graph, False), (network.graph.turned(), True)):
+        reached = graph.reached(0)
+        if not reached.all():
+            one, other = network.node_name(0), network.node_name(int(np.argmin(reached)))
+            pair = (other, one) if is_back else (one, other)
+            spelled = f"none from {spell(pair[0])} to {spell(pair[1])}"
+            hint = "Add the link that is missing, or leave the node out."
+            raise defect("links", "a way between any two nodes", spelled, hint)

@@ -1,0 +1,114 @@
+"""The file format of networks, as pydantic models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+from pydantic import BeforeValidator, FailFast, Field
+from pydantic_core import PydanticCustomError
+
+from hccl_py.documents.models import Strict
+from hccl_py.topology.presets import MAX_RANKS
+
+__all__ = ["LinkModel", "NetworkModel", "RankModel", "RouteModel", "SwitchModel"]
+
+T = TypeVar("T")
+
+_TITLE = re.compile(r"[\w.:/()-]([\w .,:/()-]{0,62}[\w.:/()-])?")
+_NAME = re.compile(r"\w([\w.:/-]{0,62}\w)?")
+
+
+def _expected(what: str, hint: str) -> PydanticCustomError:
+    return PydanticCustomError("expected", "{expected}", {"expected": what, "hint": hint})
+
+
+def _name(value: object) -> str:
+    """Return a name; numbers are names too, since many people number nodes."""
+    text = str(value) if type(value) is int and 0 <= value < MAX_RANKS else value
+    if not isinstance(text, str) or not _NAME.fullmatch(text):
+        hint = "A name begins and ends with a letter or digit; . : / _ - may stand in between."
+        raise _expected("a name of 1 to 64 characters", hint)
+    return text
+
+
+def _title(value: object) -> str:
+    if not isinstance(value, str) or not _TITLE.fullmatch(value):
+        hint = "Letters, digits, spaces and . , : / ( ) - may stand in it."
+        raise _expected("a name of 1 to 64 characters", hint)
+    return value
+
+
+def _number(what: str, low: float, high: float) -> Callable[[object], float]:
+    """Return the validator of a number from low to high."""
+
+    def check(value: object) -> float:
+        if type(value) in (int, float) and low <= value <= high:  # type: ignore[operator]
+            return float(value)  # type: ignore[arg-type]
+        hint = "Leave the key out where the cost model says it."
+        raise _expected(f"{what} from {low:g} to {high:g}", hint)
+
+    return check
+
+
+def _numbered(value: object) -> object:
+    """Return ranks with the names 0, 1, ... where the file only says how many."""
+    if type(value) is not int:
+        return value
+    if not 1 <= value <= MAX_RANKS:
+        raise _expected(f"1 to {MAX_RANKS} ranks", "Write their number, or a list of them.")
+    return [{"name": str(rank)} for rank in range(value)]
+
+
+Name = Annotated[str, BeforeValidator(_name)]
+Rate = Annotated[float, BeforeValidator(_number("GB/s", 1e-6, 1e6))]
+Latency = Annotated[float, BeforeValidator(_number("microseconds", 0, 1e6))]
+Number = Annotated[int, Field(ge=0, lt=MAX_RANKS)]
+Listed = Annotated[list[T], FailFast()]
+
+
+class RankModel(Strict):
+    """A rank; where it lies only in files that state a product."""
+
+    name: Name
+    server: Number | None = None
+    device: Number | None = None
+    superpod: Number | None = None
+
+
+class SwitchModel(Strict):
+    """A switch; `gbps` is what it lets through as a whole, anything where it is left out."""
+
+    name: Name
+    gbps: Rate | None = None
+
+
+class LinkModel(Strict):
+    """A link, both ways unless `duplex` is false."""
+
+    source: Name = Field(alias="from")
+    target: Name = Field(alias="to")
+    gbps: Rate | None = None
+    latency_us: Latency | None = None
+    duplex: bool = True
+
+
+class RouteModel(Strict):
+    """A declared route: all nodes from the first rank to the last one; back the same way, unless
+    `duplex` is false.
+    """
+
+    path: Listed[Name]
+    duplex: bool = True
+
+
+class NetworkModel(Strict):
+    """The whole file."""
+
+    name: Annotated[str, BeforeValidator(_title)] | None = None
+    product: str | None = None
+    ranks: Annotated[Listed[RankModel], BeforeValidator(_numbered)]
+    switches: Listed[SwitchModel] = Field(default_factory=list)
+    links: Listed[LinkModel] = Field(default_factory=list)
+    routes: Listed[RouteModel] = Field(default_factory=list)

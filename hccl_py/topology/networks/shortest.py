@@ -1,0 +1,149 @@
+"""Shortest paths in a graph: Dijkstra from the sources that are asked for, kept per source.
+
+What counts is latency, then hops, then the order of nodes: of several paths of the same latency and
+hops, the one whose last node but one comes first, and so on backwards. Latencies are whole
+picoseconds, so that sums are exact.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import OrderedDict
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.program.kernels import kernel
+from hccl_py.topology.networks.paths import Visited, ends
+from hccl_py.values import IntArray
+
+__all__ = ["Graph", "Shortest"]
+
+KEPT = 1 << 25
+"""Entries of trees that are kept: 128 MB."""
+
+
+class Graph(NamedTuple):
+    """Links in the order of their sources: those of node k lead to `head[first[k]]` and further,
+    each with `length` in picoseconds.
+    """
+
+    first: IntArray
+    head: IntArray
+    length: IntArray
+
+    @staticmethod
+    def of(nodes: int, source: IntArray, target: IntArray, length: IntArray) -> Graph:
+        """Return the graph of links in any order."""
+        order = np.lexsort((target, source))
+        first = ends(np.bincount(source, minlength=nodes))
+        return Graph(first, target[order], length[order])
+
+    def turned(self) -> Graph:
+        """Return the graph with every link turned round."""
+        nodes = len(self.first) - 1
+        source = np.repeat(np.arange(nodes), np.diff(self.first))
+        return Graph.of(nodes, self.head, source, self.length)
+
+    def reached(self, source: int) -> npt.NDArray[np.bool_]:
+        """Return which nodes a path leads to."""
+        everybody = np.ones(len(self.first) - 1, np.bool_)
+        found: npt.NDArray[np.bool_] = self.tree(source, everybody) >= 0
+        return found
+
+    def tree(self, source: int, wanted: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+        """Return the node before each on the paths from a source to the wanted nodes at least."""
+        run = _dijkstra.sized(len(self.head))
+        return run(self.first, self.head, self.length, source, wanted, int(wanted.sum()))
+
+
+class Shortest:
+    """Shortest paths between ranks, which are the first nodes."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._nodes = len(graph.first) - 1
+        self._trees: OrderedDict[int, npt.NDArray[np.int32]] = OrderedDict()
+
+    def visited(self, source: IntArray, target: IntArray) -> Visited:
+        """Return what the shortest paths of pairs visit."""
+        order = np.argsort(source, kind="stable")
+        starts = np.flatnonzero(np.diff(source[order], prepend=-1))
+        parts = []
+        for pairs in np.split(order, starts[1:]):
+            if len(pairs):
+                parts.append((pairs, self._paths(int(source[pairs[0]]), target[pairs])))
+        return Visited.put_together(parts) if parts else Visited(np.zeros(1, np.int64), order)
+
+    def _paths(self, source: int, targets: IntArray) -> Visited:
+        """Follow a source's tree back from the targets."""
+        before = self._tree(source, targets)
+        hops, here = [targets], targets
+        while (here != source).any():
+            here = np.where(here == source, source, before[here])
+            hops.append(here)
+        steps = np.stack(hops[::-1], axis=1)
+        used = steps != source
+        return Visited(ends(used.sum(axis=1)), steps[used])
+
+    def _tree(self, source: int, targets: IntArray) -> npt.NDArray[np.int32]:
+        """Return the node before each on the paths from a source; -1 for what is not known yet.
+
+        The first time as far as the targets, which is all that rings need; then the whole.
+        """
+        kept = self._trees.pop(source, None)
+        if kept is None or (kept[targets] < 0).any():
+            wanted = np.full(self._nodes, kept is not None)
+            wanted[targets] = True
+            kept = self._graph.tree(source, wanted)
+        self._trees[source] = kept
+        if len(self._trees) * self._nodes > KEPT:
+            self._trees.popitem(last=False)
+        return kept
+
+
+@kernel
+def _dijkstra(
+    first: IntArray,
+    head: IntArray,
+    length: IntArray,
+    source: int,
+    wanted: npt.NDArray[np.bool_],
+    left: int,
+) -> npt.NDArray[np.int32]:
+    """Return the node before each on its shortest path from the source, which is its own; -1 for
+    nodes that are not reached before all `left` wanted ones are.
+
+    When a node is taken from the heap, all that may come before it on a path have been: no path
+    has zero hops.
+    """
+    nodes = len(first) - 1
+    far = np.full(nodes, np.iinfo(np.int64).max, np.int64)
+    hops = np.full(nodes, np.iinfo(np.int64).max, np.int64)
+    before = np.full(nodes, -1, np.int32)
+    is_done = np.zeros(nodes, np.bool_)
+    far[source] = 0
+    hops[source] = 0
+    before[source] = source
+    heap = [(0, 0, source)]
+    while len(heap) > 0 and left > 0:
+        distance, steps, node = heapq.heappop(heap)
+        if is_done[node]:
+            continue
+        is_done[node] = True
+        if wanted[node]:
+            left -= 1
+        for k in range(first[node], first[node + 1]):
+            other, longer = int(head[k]), int(distance + length[k])
+            if longer < far[other] or (longer == far[other] and steps + 1 < hops[other]):
+                far[other] = longer
+                hops[other] = steps + 1
+                before[other] = node
+                heapq.heappush(heap, (longer, steps + 1, other))
+            elif longer == far[other] and steps + 1 == hops[other] and node < before[other]:
+                before[other] = node
+    for node in range(nodes):
+        if not is_done[node]:
+            before[node] = -1
+    return before

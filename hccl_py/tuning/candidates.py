@@ -1,0 +1,85 @@
+"""Candidates: the ways in which a call can run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+from hccl_py.config import Config
+from hccl_py.discovery import Registered, Registry
+from hccl_py.executor import choices_of
+from hccl_py.op_param import OpParam
+from hccl_py.operators import make_operator
+from hccl_py.selection.facts import gather_facts
+from hccl_py.selection.order import breaks_order
+from hccl_py.selection.select import select, ways
+from hccl_py.topology.topology import Topology
+
+__all__ = ["Candidate", "candidates"]
+
+OPEN_LEVELS = ("level1", "level2")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An executor, with words for the levels that it leaves open.
+
+    `algorithm` is what runs on each level. `is_hccl` marks what HCCL's rules choose here.
+    """
+
+    executor: str
+    levels: dict[str, str] = field(default_factory=dict)
+    algorithm: dict[str, str] = field(default_factory=dict)
+    is_hccl: bool = False
+
+    @property
+    def name(self) -> str:
+        """`AllReduceComm ring`: the executor and the words that were chosen for it."""
+        return " ".join([self.executor, *self.levels.values()])
+
+
+def candidates(
+    op: OpParam, topology: Topology, config: Config, registry: Registry
+) -> list[Candidate]:
+    """Return every executor that suits a call, once for each choice of words, in a fixed order.
+
+    Where HCCL_DETERMINISTIC asks for an order of sums, those that do not keep it are left out, but
+    for what HCCL's rules choose. Raises as `select` where the call is illegal or nothing suits.
+    """
+    make_operator(op.name).check(op, topology)
+    config = config.model_copy(update={"strict": False})
+    chosen, _ = select(op, topology, config, registry)
+    facts = gather_facts(op, topology, config)
+    wanted = [
+        (registered, levels)
+        for registered in _known(op, registry)
+        if registered.name == chosen.executor or not breaks_order(registered.executor, facts)
+        for levels in _words(registered, topology)
+    ]
+    algorithms = ways(op, topology, config, registry, wanted)
+    hccl = (chosen.executor, dict(chosen.algorithm))
+    return [
+        Candidate(r.name, levels, algorithm, (r.name, algorithm) == hccl)
+        for (r, levels), algorithm in zip(wanted, algorithms, strict=True)
+        if algorithm is not None
+    ]
+
+
+def _known(op: OpParam, registry: Registry) -> list[Registered]:
+    """Return the executors of the op, and of the one that it runs as."""
+    served = registry.for_op(make_operator(op.name).runs_as)
+    return served + [r for r in registry.for_op(op.name) if r not in served]
+
+
+def _words(registered: Registered, topology: Topology) -> Iterator[dict[str, str]]:
+    """Yield every choice of words for the levels that the executor leaves open and that have more
+    than one rank here; level1 covers all ranks where there is no level0.
+    """
+    choices = choices_of(registered.executor)
+    is_flat = choices.get("level0", ("NA",)) == ("NA",)
+    several = is_flat or len(topology.servers) > 1
+    there = {"level1": several, "level2": len(topology.superpods) > 1}
+    levels = [at for at in OPEN_LEVELS if there[at] and len(choices.get(at, ())) > 1]
+    for words in product(*(choices[at] for at in levels)):
+        yield dict(zip(levels, words, strict=True))

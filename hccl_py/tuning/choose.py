@@ -1,0 +1,287 @@
+"""Selection by cost: the fastest executor by simulation, or what a tuning table says.
+
+A chooser has a method like `hccl_py.selection.select`; a communicator's planner asks it instead
+of HCCL's rules where the caller names no executor.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hccl_py.config import Config
+from hccl_py.discovery import Registered, Registry
+from hccl_py.documents.disk import PathLike, spell_path
+from hccl_py.enums import DataType, ReduceOp
+from hccl_py.errors import HcclError, ParameterError, did_you_mean
+from hccl_py.op_param import OpParam
+from hccl_py.operators import make_operator
+from hccl_py.planning import BatchingWarning, Chooser, Planner
+from hccl_py.selection.facts import gather_facts
+from hccl_py.selection.order import breaks_order
+from hccl_py.selection.select import Rejected, Selection, select
+from hccl_py.selection.tags import GROUP_NAME
+from hccl_py.simulate.batches import simulate_batches
+from hccl_py.simulate.bounds import lower_bound
+from hccl_py.simulate.cost import CostModel
+from hccl_py.topology.topology import Topology
+from hccl_py.trace.units import spell_size
+from hccl_py.tuning.candidates import Candidate, candidates
+from hccl_py.tuning.table import Entry, Range, Shape, TuningTable
+from hccl_py.tuning.tune import SLACK
+
+__all__ = ["ByCost", "ByTable", "chooser_of"]
+
+RULES, COST = "rules", "cost"
+
+
+def chooser_of(selection: PathLike | TuningTable, cost: CostModel | None) -> Chooser | None:
+    """Return what chooses executors: nothing for `rules`, where HCCL's do.
+
+    `cost` is the model to choose by, for `cost`. Raises ParameterError for anything else that is no
+    file, FileError for a file that is no tuning table.
+    """
+    if selection == COST:
+        return ByCost(cost)
+    if cost is not None:
+        raise ParameterError(
+            f"A cost model does not go with selection by {spell_selection(selection)}.",
+            'Give selection="cost" (--select cost), or leave the model out.',
+        )
+    if isinstance(selection, TuningTable):
+        return ByTable(selection, "given")
+    if selection == RULES:
+        return None
+    if not isinstance(selection, (str, os.PathLike)):
+        raise ParameterError(
+            f"selection is {selection!r:.60}.", "Give rules, cost, a file or a TuningTable."
+        )
+    if not Path(selection).exists() and not Path(selection).suffix:
+        near = did_you_mean(str(selection), (RULES, COST))
+        raise ParameterError(
+            f"Selection {str(selection)!r} is unknown.",
+            f"{near} A tuning table's file will do too.",
+        )
+    return ByTable(TuningTable.read(selection), spell_path(Path(selection).name))
+
+
+def spell_selection(selection: PathLike | TuningTable) -> str:
+    """Return the name of a selection for a sentence."""
+    return "a tuning table" if isinstance(selection, TuningTable) else str(selection)
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """A candidate and what it takes."""
+
+    candidate: Candidate
+    us: float
+    overloads: bool
+    """Whether that is less than links let through where flows share them."""
+
+    @property
+    def rank(self) -> tuple[bool, float, bool, str]:
+        """The smallest is taken: of equal times HCCL's choice, then by name. Times that differ in
+        the last digits only are equal.
+        """
+        us = float(f"{self.us:.9g}")
+        return self.overloads, us, not self.candidate.is_hccl, self.candidate.name
+
+    def __str__(self) -> str:
+        overloads = ", if links were not shared" if self.overloads else ""
+        return f"{self.us:.1f} us{overloads}"
+
+
+class ByCost:
+    """Takes what a simulation without contention finds to be the fastest.
+
+    All executors that suit take part, those of plugins too, but for those that break what
+    HCCL_DETERMINISTIC asks for. Without contention links carry any number of flows at once: a time
+    below what shared links let through wins only where all are. `cost` is the model of the
+    topology's product where none is given.
+    """
+
+    def __init__(self, cost: CostModel | None = None) -> None:
+        self._cost = cost
+
+    def select(
+        self,
+        op: OpParam,
+        topology: Topology,
+        config: Config,
+        registry: Registry,
+        *,
+        group: str = GROUP_NAME,
+    ) -> tuple[Selection, Registered]:
+        """Choose; raises as `select`."""
+        cost = self._cost or CostModel.of(topology.product.name)
+        found = candidates(op, topology, config, registry)
+        if len(found) < 2:
+            only, registered = select(op, topology, config, registry, group=group)
+            reasons = ("the only one that suits", *only.reasons)
+            return replace(only, reasons=reasons), registered
+        bound = lower_bound(op, topology, cost, network="contended").time_us
+        timed, failed = [], {}
+        for candidate in found:
+            try:
+                us = _simulated(op, topology, config, registry, candidate, cost)
+                timed.append(_Timed(candidate, us, us < bound * (1 - SLACK)))
+            except HcclError as error:
+                failed[candidate.executor] = f"could not be timed: {error.message}"
+        if not timed:
+            return select(op, topology, config, registry, group=group)
+        best = min(timed, key=lambda one: one.rank)
+        why = _reason(best, timed, cost)
+        chosen, registered = select(
+            op,
+            topology,
+            config,
+            registry,
+            best.candidate.executor,
+            levels=best.candidate.levels,
+            group=group,
+            why=why,
+        )
+        return _with_times(chosen, timed, failed, cost), registered
+
+
+def _simulated(
+    op: OpParam,
+    topology: Topology,
+    config: Config,
+    registry: Registry,
+    candidate: Candidate,
+    cost: CostModel,
+) -> float:
+    """Return what a candidate takes, in microseconds; its program is not kept."""
+    planner = Planner(topology, config, registry, GROUP_NAME)
+    with warnings.catch_warnings():  # of an executor that may not be taken
+        warnings.simplefilter("ignore", BatchingWarning)
+        plan = planner.plan(op, candidate.executor, candidate.levels)
+    return simulate_batches(plan.program, cost, topology).total_us
+
+
+def _reason(best: _Timed, timed: list[_Timed], cost: CostModel) -> str:
+    why = f"the cheapest of {len(timed)} ways by the cost model {cost.name}: {best}"
+    hccl = next((one for one in timed if one.candidate.is_hccl), None)
+    if hccl is best:
+        return f"{why}, as HCCL's rules choose"
+    if hccl is None:
+        return f"{why}; what HCCL's rules choose could not be timed"
+    return f"{why}, HCCL's rules choose {hccl.candidate.name}: {hccl}"
+
+
+def _with_times(
+    selection: Selection, timed: list[_Timed], failed: Mapping[str, str], cost: CostModel
+) -> Selection:
+    """Return the selection, saying of the others what they take."""
+    reasons = dict(failed)
+    for one in sorted(timed, key=lambda one: one.rank, reverse=True):
+        reasons[one.candidate.executor] = f"by {cost.name} takes {one}"
+    rejected = [
+        Rejected(r.executor, reasons.get(r.executor, r.reason), r.listed)
+        for r in selection.rejected
+    ]
+    return replace(selection, rejected=tuple(rejected))
+
+
+class ByTable:
+    """Takes what a tuning table has for the call, else what HCCL's rules choose; `name` is the
+    table's, for reasons.
+
+    Of the entries for the op, mode, topology and HCCL_DETERMINISTIC, the nearest is taken: the same
+    reduction or one that links do alike, the same data type or the one nearest in size, the nearest
+    HCCL_BUFFSIZE.
+    """
+
+    def __init__(self, table: TuningTable, name: str) -> None:
+        self._table, self._name = table, name
+
+    def select(
+        self,
+        op: OpParam,
+        topology: Topology,
+        config: Config,
+        registry: Registry,
+        *,
+        group: str = GROUP_NAME,
+    ) -> tuple[Selection, Registered]:
+        """Choose; raises as `select`."""
+        entry = nearest(self._table, op, topology, config)
+        if entry is None:
+            problem = f"has no entry for {op.name} on {Shape.of(topology)}"
+        else:
+            size = int(max(b.max() for b in make_operator(op.name).user_bytes(op, topology.size)))
+            found = entry.at(size)
+            problem = _broken(found, op, topology, config, registry)
+            if not problem:
+                why = f"the tuning table {self._name} has it {spell_range(entry, found)}"
+                return select(
+                    op,
+                    topology,
+                    config,
+                    registry,
+                    found.executor,
+                    levels=found.levels,
+                    group=group,
+                    why=why,
+                )
+        chosen, registered = select(op, topology, config, registry, group=group)
+        note = f"the tuning table {self._name} {problem}: HCCL's rules choose"
+        return replace(chosen, reasons=(note, *chosen.reasons)), registered
+
+
+def nearest(table: TuningTable, op: OpParam, topology: Topology, config: Config) -> Entry | None:
+    """Return the entry of a table that is nearest to a call, if any is for its topology."""
+    shape = Shape.of(topology)
+
+    def distance(entry: Entry) -> tuple[int | bool, ...]:
+        reduce = None if op.reduce is None else op.reduce.spelling
+        dtype = DataType.parse(entry.dtype)
+        return (
+            entry.reduce_op != reduce,
+            dtype is not op.dtype,
+            abs(dtype.itemsize - op.unit),
+            abs(entry.buffsize_mb - config.buffsize_mb),
+        )
+
+    fitting = [
+        entry
+        for entry in table.entries
+        if (entry.op, entry.mode, entry.deterministic, entry.topology)
+        == (op.name, op.mode.value, config.deterministic, shape)
+        and _reduces_alike(entry, op, topology)
+    ]
+    return min(fitting, key=distance, default=None)
+
+
+def _reduces_alike(entry: Entry, op: OpParam, topology: Topology) -> bool:
+    """Whether links reduce inline for both an entry and a call, or for neither."""
+    if op.reduce is None or entry.reduce_op is None:
+        return op.reduce is None and entry.reduce_op is None
+    theirs = DataType.parse(entry.dtype), ReduceOp.parse(entry.reduce_op)
+    return topology.reduces_inline(*theirs) == topology.reduces_inline(op.dtype, op.reduce)
+
+
+def _broken(
+    found: Range, op: OpParam, topology: Topology, config: Config, registry: Registry
+) -> str:
+    """Return why what a table has cannot be taken; empty if it can."""
+    try:
+        one, registered = select(
+            op, topology, config, registry, found.executor, levels=found.levels
+        )
+    except HcclError as error:
+        return f"names {found.executor}, which cannot be taken: {error.message.rstrip('.')}"
+    broken = breaks_order(registered.executor, gather_facts(op, topology, config))
+    return f"names {one.executor}, which {broken}" if broken else ""
+
+
+def spell_range(entry: Entry, found: Range) -> str:
+    """Return `for sizes from 4K to 65535 bytes`."""
+    after = [other.from_bytes for other in entry.ranges if other.from_bytes > found.from_bytes]
+    last = f" to {spell_size(after[0] - 1)} bytes" if after else " bytes on"
+    return f"for sizes from {spell_size(found.from_bytes)}{last}"

@@ -1,0 +1,207 @@
+"""A comparison as pictures: a PNG, and a page of HTML that needs nothing else.
+
+Two panels: time, and bus bandwidth, against data size. The candidates that are the fastest at some
+size have a colour and their name (Okabe and Ito's colours, which colour-blind people can tell
+apart), what HCCL's rules choose has rings, the lower bound is dotted, the others are grey.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from hccl_py.errors import ParameterError
+from hccl_py.trace.units import spell_size, spell_time
+from hccl_py.tuning.compare import Comparison, Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["page", "png", "subtitle_of", "title_of"]
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+GREY = "#8a8a8a"
+INK = "#010203"
+"""Stands for the colour of text, which the page's reader chooses."""
+
+INCHES = 13.0, 5.2
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c1c1c; --paper: #ffffff; --line: #d0d0d0; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e6e6; --paper: #16181c; --line: #3a3f47; }
+}
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; margin-bottom: 0; }
+svg { width: 100%; height: auto; color: var(--ink); }
+.table { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: right; }
+td.name, th.name { text-align: left; }
+""".strip()
+
+
+def title_of(found: Comparison) -> str:
+    """Return what was compared."""
+    reduce = found.op.reduce
+    what = found.op.name if reduce is None else f"{found.op.name} {reduce.spelling}"
+    return f"{what} {found.op.dtype.value}, {found.topology.size} ranks"
+
+
+def subtitle_of(found: Comparison) -> str:
+    """Return on what machine, and by which model."""
+    slow = "".join(f", slow {text}" for text in found.point.slow)
+    return (
+        f"{found.topology.description}; cost model {found.point.cost.name}, "
+        f"{found.point.network}{slow}"
+    )
+
+
+def png(found: Comparison) -> bytes:
+    """Return a PNG of 2080 × 832 pixels; ParameterError where matplotlib is not installed."""
+    return _drawn(found, "png", "#1c1c1c", dpi=160, facecolor="white")
+
+
+def page(found: Comparison) -> str:
+    """Return a page with the picture as SVG and the table; ParameterError as for `png`."""
+    svg = _drawn(found, "svg", INK, transparent=True).decode()
+    svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
+    svg = re.sub("<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    title, subtitle = html.escape(title_of(found)), html.escape(subtitle_of(found))
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n<title>{title}</title>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<style>\n{_STYLE}\n</style></head>\n<body>\n<h1>{title}</h1>\n<p>{subtitle}</p>\n"
+        f"{svg}\n{_table(found)}\n{_notes(found)}</body></html>\n"
+    )
+
+
+def _drawn(found: Comparison, form: str, ink: str, **options: Any) -> bytes:
+    """Return the picture as a file, the same for the same comparison."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise ParameterError(
+            "Pictures need matplotlib.", "pip install 'hccl-py[plots]' brings it."
+        ) from None
+    texts = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    style = {"font.size": 10, "svg.hashsalt": "hccl-py", **dict.fromkeys(texts, ink)}
+    into = io.BytesIO()
+    nothing = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
+    with matplotlib.rc_context(style):
+        _figure(found, ink).savefig(into, format=form, metadata=nothing, **options)
+    return into.getvalue()
+
+
+def _figure(found: Comparison, ink: str) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(INCHES, layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _panel(found, left, "time (µs)", lambda row: row.time_us, ink)
+    left.set_yscale("log")
+    _panel(found, right, "bus bandwidth (GB/s)", lambda row: row.outcome.busbw_gbps or 0, ink)
+    right.set_ylim(bottom=0)
+    bounds = [(size, rows[0].outcome.shared_bound_us) for size, rows in found.by_size.items()]
+    left.plot(*zip(*bounds, strict=True), ":", color=ink, lw=1.2, label="lower bound")
+    _legend(figure, left)
+    figure.suptitle(f"{title_of(found)}\n{subtitle_of(found)}", fontsize=11)
+    return figure
+
+
+def _panel(
+    found: Comparison, axes: Axes, label: str, value: Callable[[Row], float], ink: str
+) -> None:
+    """Draw the curves of all candidates, those that win somewhere on top."""
+    winners = list(dict.fromkeys(row.candidate.name for row in found.winners.values()))
+    colours = dict(zip(winners, COLOURS, strict=False))
+    for name, rows in _curves(found).items():
+        x, y = [row.bytes for row in rows], [value(row) for row in rows]
+        if name in colours:
+            axes.plot(x, y, "-", color=colours[name], lw=2, zorder=3, label=name)
+        else:
+            axes.plot(x, y, "-", color=GREY, lw=0.8, alpha=0.45, zorder=1)
+    best = list(found.winners.values())
+    dots = [colours.get(row.candidate.name, GREY) for row in best]
+    axes.scatter([r.bytes for r in best], [value(r) for r in best], 34, dots, zorder=4)
+    rules = list(found.hccl.values())
+    axes.scatter(
+        [row.bytes for row in rules],
+        [value(row) for row in rules],
+        90,
+        facecolors="none",
+        edgecolors=ink,
+        zorder=5,
+        label="HCCL's rules",
+    )
+    sizes = list(found.by_size)
+    axes.set_xscale("log", base=2)
+    shown = sizes[:: -(-len(sizes) // 12)]
+    axes.set_xticks(shown, [spell_size(size) for size in shown])
+    axes.minorticks_off()
+    axes.set_xlabel("data size (bytes)")
+    axes.set_ylabel(label)
+    axes.grid(color=GREY, alpha=0.25, lw=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _curves(found: Comparison) -> dict[str, list[Row]]:
+    """Return the rows of each candidate, by size."""
+    curves: dict[str, list[Row]] = {}
+    for row in (row for row in found.rows if row.is_winner or not row.overloads):
+        curves.setdefault(row.candidate.name, []).append(row)
+    return curves
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    handles += axes.plot([], [], "-", color=GREY, lw=0.8)
+    columns = min(len(handles), 4)
+    figure.legend(
+        handles, [*labels, "others"], loc="outside lower center", ncols=columns, frameon=False
+    )
+
+
+_HEAD = ("bytes", "fastest", "us", "GB/s", "x bound", "HCCL's rules", "us", "costs")
+_NAMES = (1, 5)
+
+
+def _table(found: Comparison) -> str:
+    """Return the table of winners."""
+    rows = [_cells(found, size) for size in found.by_size]
+    lines = [_line("th", _HEAD), *(_line("td", cells) for cells in rows)]
+    return '<div class="table"><table>\n' + "\n".join(lines) + "\n</table></div>"
+
+
+def _cells(found: Comparison, size: int) -> tuple[str, ...]:
+    best, rules = found.winners[size], found.hccl.get(size)
+    costs, bound = found.cost_of_rules(size), best.times_shared_bound
+    return (
+        spell_size(size),
+        best.candidate.name,
+        spell_time(best.time_us),
+        f"{best.outcome.busbw_gbps or 0:.4g}",
+        "" if bound is None else f"{bound:.2f}",
+        "" if rules is None else rules.candidate.name,
+        "" if rules is None else spell_time(rules.time_us),
+        "" if costs is None else f"{costs:.2f}x",
+    )
+
+
+def _line(tag: str, cells: tuple[str, ...]) -> str:
+    classes = ['class="name"' if at in _NAMES else "" for at in range(len(cells))]
+    found = (
+        f"<{tag} {kind}>{html.escape(cell)}</{tag}>"
+        for kind, cell in zip(classes, cells, strict=True)
+    )
+    return f"<tr>{''.join(found)}</tr>"
+
+
+def _notes(found: Comparison) -> str:
+    told = [*found.notes, *found.left_out_lines()]
+    return "".join(f"<p>{html.escape(text)}</p>\n" for text in told)

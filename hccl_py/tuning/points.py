@@ -1,0 +1,286 @@
+"""Points: one call on one machine each, and how long it would take.
+
+A point holds everything that its outcome depends on, so that processes on other machines can time
+it, and its key tells whether that has been done before. The environment has no say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hccl_py.config import Config
+from hccl_py.discovery import installed_executors
+from hccl_py.enums import DataType, ReduceOp
+from hccl_py.errors import HcclError, NotSupportedError, ParameterError
+from hccl_py.op_param import OpParam
+from hccl_py.operators import Operator, make_operator
+from hccl_py.planning import BatchingWarning, Plan, Planner, idle
+from hccl_py.program.program import Program
+from hccl_py.selection.tags import GROUP_NAME
+from hccl_py.simulate.batches import simulate_batches
+from hccl_py.simulate.bounds import Limits
+from hccl_py.simulate.contended import simulate_contended
+from hccl_py.simulate.cost import CostModel
+from hccl_py.simulate.slow import Slow
+from hccl_py.topology import Topology, topology_of
+from hccl_py.topology.presets import DEFAULT_PRESET
+from hccl_py.tuning.deadline import TooLongError, at_most
+
+__all__ = ["ANY_EFFORT", "Effort", "Outcome", "Place", "Point", "evaluate"]
+
+_FOR_PEOPLE = {"cost": {"name", "sources", "uncertain"}}
+
+
+class Place(NamedTuple):
+    """What of a point says where the ranks are."""
+
+    preset: str | None
+    rank_table: str | None
+    ranks: int | None
+    servers: int | None
+    devices: int | None
+    superpods: int | None
+
+    def topology(self) -> Topology:
+        """Build the topology."""
+        numbers = {n: getattr(self, n) for n in ("ranks", "servers", "devices", "superpods")}
+        if self.rank_table is None:
+            return topology_of(**numbers, preset=self.preset or DEFAULT_PRESET)
+        if any(number is not None for number in numbers.values()):
+            raise ParameterError("A rank table says where the ranks are.", "Give no numbers.")
+        from hccl_py.topology.rank_tables import read_rank_table
+
+        return read_rank_table(self.rank_table).topology(self.preset)
+
+    def digests(self) -> tuple[str, ...]:
+        """Return hashes of the files that it names."""
+        return _digest(self.preset), _digest(self.rank_table)
+
+
+class Point(BaseModel):
+    """One call to time: hccl_test's data size in bytes, the ranks, the settings, the cost model.
+
+    `topology` and the numbers are those of `topology_of`; with `rank_table` the ranks are those of
+    the file, and `topology` names its product. `config` has HCCL's settings: mode, buffsize_mb,
+    deterministic and the others. Without `executor` HCCL's rules choose; `levels` has words for
+    `level1` and `level2` where the executor leaves them open. `slow` is as `--slow` spells it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    op: str
+    bytes: Annotated[int, Field(ge=0)]
+    dtype: str = DataType.FP32.value
+    reduce_op: str | None = None
+    root: int | None = None
+    topology: str | None = None
+    ranks: int | None = None
+    servers: int | None = None
+    devices: int | None = None
+    superpods: int | None = None
+    rank_table: str | None = None
+    config: Config = Config()
+    executor: str | None = None
+    levels: dict[str, str] = {}
+    cost: CostModel
+    network: Literal["uncontended", "contended"] = "uncontended"
+    slow: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """A hash of all that the outcome depends on, the contents of named files included."""
+        values = self.model_dump(mode="json", exclude=_FOR_PEOPLE)
+        values["files"] = self.place.digests()
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
+
+    def machine(self) -> Topology:
+        """Build the topology; ParameterError where the numbers and names do not make one."""
+        return self.place.topology()
+
+    @property
+    def place(self) -> Place:
+        """What says where the ranks are."""
+        numbers = self.ranks, self.servers, self.devices, self.superpods
+        return Place(self.topology, self.rank_table, *numbers)
+
+    def call(self, ranks: int) -> OpParam:
+        """Return the parameters of the call, with the usual amounts where an op has some."""
+        operator = make_operator(self.op)
+        dtype = DataType.parse(self.dtype)
+        count = operator.count(self.bytes, ranks, dtype.itemsize)
+        reduce = ReduceOp.parse(self.reduce_op or ReduceOp.SUM.spelling)
+        op = OpParam(
+            operator.name,
+            count,
+            dtype,
+            reduce if operator.reduces else None,
+            mode=self.config.mode,
+        )
+        op = operator.variants()[0](op, ranks)
+        if operator.rooted and self.root is not None:
+            op = replace(op, root=self.root)
+        return op
+
+
+class Outcome(BaseModel):
+    """How long a point takes by the simulator, and how long finding that out took.
+
+    `bytes` is the data size that the call really has; `lower_bound_us` is what no algorithm beats
+    on this machine with this `network`, `shared_bound_us` the same where flows share the ports and
+    links that they meet on. `error` is one sentence; then there are no times.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    bytes: int = 0
+    executor: str = ""
+    algorithm: dict[str, str] = {}
+    simulated_us: float | None = None
+    algbw_gbps: float | None = None
+    busbw_gbps: float | None = None
+    lower_bound_us: float | None = None
+    shared_bound_us: float | None = None
+    tasks: int = 0
+    rounds: int = 0
+    record_s: float = 0.0
+    simulate_s: float = 0.0
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much may be done for one outcome: seconds of a core for recording, and tasks to simulate
+    where links are shared; None: any.
+    """
+
+    record_s: float | None = None
+    shared_tasks: int | None = None
+
+
+ANY_EFFORT = Effort()
+
+
+def evaluate(point: Point, effort: Effort = ANY_EFFORT) -> Outcome:
+    """Record and time one call.
+
+    Errors of the call, its executor or the machine are told in the outcome, and where more effort
+    would be needed than is allowed.
+    """
+    try:
+        return _Evaluation(point, effort).outcome()
+    except HcclError as error:
+        told = " ".join(error.message.split())
+    except MemoryError:
+        told = "There is not enough memory for this."
+    except TooLongError:
+        told = f"Recording takes more than {effort.record_s:g} s."
+    return Outcome(executor=point.executor or "", error=told)
+
+
+class _Evaluation:
+    """The timing of one point."""
+
+    def __init__(self, point: Point, effort: Effort) -> None:
+        self.point, self.effort = point, effort
+        self.machine = _machine(point.place, point.cost, point.place.digests())
+        self.topology = self.machine.topology
+        self.operator: Operator = make_operator(point.op)
+        self.op = point.call(self.topology.size)
+
+    def outcome(self) -> Outcome:
+        """Record, simulate and bound."""
+        began = time.perf_counter()
+        plan = self._plan()
+        recorded = time.perf_counter()
+        self._check(plan.program)
+        spent = self._simulate(plan.program)
+        ended = time.perf_counter()
+        ranks = self.topology.size
+        size = int(max(part.max() for part in self.operator.user_bytes(self.op, ranks)))
+        algbw = size / spent * 1e-3 if spent else 0.0
+        return Outcome(
+            bytes=size,
+            executor=plan.selection.executor,
+            algorithm=dict(plan.selection.algorithm),
+            simulated_us=spent,
+            algbw_gbps=algbw,
+            busbw_gbps=algbw * self.operator.bus_factor(ranks),
+            lower_bound_us=self._bound(self.point.network == "contended"),
+            shared_bound_us=self._bound(True),
+            tasks=plan.program.task_count,
+            rounds=plan.program.rounds,
+            record_s=recorded - began,
+            simulate_s=ended - recorded,
+        )
+
+    def _plan(self) -> Plan:
+        point = self.point
+        planner = Planner(self.topology, point.config, installed_executors(), GROUP_NAME)
+        if idle(self.op):
+            return planner.nothing(self.op)
+        with warnings.catch_warnings():  # many batches cost time here, which outcomes tell
+            warnings.simplefilter("ignore", BatchingWarning)
+            with at_most(self.effort.record_s):
+                return planner.plan(self.op, point.executor, point.levels or None)
+
+    def _check(self, program: Program) -> None:
+        most = self.effort.shared_tasks
+        shared = self.point.network == "contended"
+        if shared and most is not None and program.task_count > most:
+            count, limit = (f"{n:,}".replace(",", " ") for n in (program.task_count, most))
+            raise NotSupportedError(f"{count} tasks that share links are more than {limit}.")
+
+    def _simulate(self, program: Program) -> float:
+        point = self.point
+        run: Callable[..., Any] = simulate_batches
+        if point.network == "contended":
+            run = simulate_contended
+        timed = run(program, point.cost, self.topology, Slow.parse(point.slow))
+        return float(timed.total_us)
+
+    def _bound(self, shared: bool) -> float:
+        if idle(self.op):
+            return 0.0
+        limits = self.machine.shared if shared else self.machine.alone
+        return limits.bound(self.op).time_us
+
+
+class _Machine:
+    """A topology and what it lets through, for all points of one process that share it."""
+
+    def __init__(self, topology: Topology, cost: CostModel) -> None:
+        self.topology, self._cost = topology, cost
+
+    @cached_property
+    def alone(self) -> Limits:
+        """Limits where flows do not share links."""
+        return Limits.of(self.topology, self._cost, "uncontended")
+
+    @cached_property
+    def shared(self) -> Limits:
+        """Limits where they do."""
+        return Limits.of(self.topology, self._cost, "contended")
+
+
+@lru_cache(maxsize=4)
+def _machine(place: Place, cost: CostModel, files: tuple[str, ...]) -> _Machine:
+    """Return a machine; `files` are digests of the files that the place names."""
+    return _Machine(place.topology(), cost)
+
+
+def _digest(name: str | None) -> str:
+    """Return a hash of the file of this name; empty where there is none."""
+    if name is None or not os.path.isfile(name):
+        return ""
+    return hashlib.sha256(Path(name).read_bytes()).hexdigest()

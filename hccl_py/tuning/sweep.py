@@ -1,0 +1,219 @@
+"""Sweeps: many points, timed on the processes of a machine or a cluster, and written to a file.
+
+    points = [Point(op="all_reduce", bytes=1 << k, ranks=64) for k in range(10, 31)]
+    found = sweep(points, "all_reduce.csv")
+
+Any executor of `concurrent.futures` does the work: processes of this machine by default,
+`mpi4py.futures.MPIPoolExecutor`, Dask's `client.get_executor()`. Every outcome goes to a journal
+next to the file as it comes, so that a sweep which is killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from queue import SimpleQueue
+
+from hccl_py.documents.disk import PathLike, spell_path
+from hccl_py.errors import HcclError, ParameterError
+from hccl_py.tuning.points import Outcome, Point, evaluate
+from hccl_py.tuning.storage import Journal, Row, Store, columns_of, row_of
+
+__all__ = ["Sweep", "SweepError", "processes", "sweep"]
+
+OUTSTANDING = 1000
+"""Points that an executor holds at once: enough for some hundred workers, and no burden."""
+
+Evaluate = Callable[[Point], Outcome]
+Progress = Callable[[int, int], None]
+
+
+class SweepError(HcclError):
+    """The executor of a sweep broke: a worker died, the cluster went away."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Points and their outcomes, in the order in which they were asked for, and how many of them
+    this call computed.
+    """
+
+    path: Path
+    points: tuple[Point, ...]
+    outcomes: tuple[Outcome, ...]
+    computed: int
+
+
+def sweep(
+    points: Iterable[Point],
+    path: PathLike,
+    *,
+    executor: Executor | None = None,
+    evaluate: Evaluate = evaluate,
+    outstanding: int = OUTSTANDING,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Time the points that the file does not have yet, and write all of them in their order.
+
+    The file ends in .csv or .parquet; rows that it has of other points stay, at its end. Without an
+    executor there is a process for each core. `evaluate` is a function that can be pickled; where
+    it raises, the row says so in `error`. `outstanding` bounds what the executor is given at once:
+    at least twice its workers. `progress` is called with how many of the missing points
+    are done, and of how many.
+
+    Raises ParameterError and FileError for a file that cannot be used or holds something else,
+    SweepError where the executor breaks; what is done by then is kept, and the next call goes on.
+    """
+    if outstanding < 1:
+        raise ParameterError(f"outstanding is {outstanding}.", "Give twice the number of workers.")
+    wanted = {point.key: point for point in points}
+    store = Store.at(path, columns_of(Point, Outcome))
+    with Journal(store) as journal:
+        rows = store.rows() | journal.rows
+        missing = [point for key, point in wanted.items() if key not in rows]
+        has_news = bool(missing or journal.rows or not store.path.exists())
+        _compute(missing, journal, _Means(executor, evaluate, outstanding), progress)
+        rows |= journal.rows
+        if has_news:
+            store.write([rows[key] for key in dict.fromkeys([*wanted, *rows])])
+        journal.remove()
+    return _found(store, wanted, rows, len(missing))
+
+
+def processes(jobs: int | None = None) -> ProcessPoolExecutor:
+    """Return an executor of worker processes, one for each core unless `jobs` says how many.
+
+    They start anew and import what they need, so that threads of this process do not matter; a
+    script that sweeps needs the usual `if __name__ == "__main__":`. They end with this process.
+    """
+    if jobs is not None and jobs < 1:
+        raise ParameterError(f"jobs is {jobs}.", "Give 1 or more.")
+    return ProcessPoolExecutor(
+        jobs or len(os.sched_getaffinity(0)),
+        mp_context=multiprocessing.get_context("forkserver"),
+        initializer=_end_with_parent,
+    )
+
+
+def _end_with_parent() -> None:
+    """Let Ctrl-C end a worker at once, and the end of its parent too: a worker of a killed sweep
+    would wait for work for ever.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+@dataclass(frozen=True)
+class _Means:
+    """Where points are evaluated, by what, and how many at once."""
+
+    executor: Executor | None
+    evaluate: Evaluate
+    outstanding: int
+
+
+def _compute(
+    points: list[Point], journal: Journal, means: _Means, progress: Progress | None
+) -> None:
+    """Keep the rows of points as they come; say what is kept when that breaks off."""
+    if not points:
+        return
+    done, kept = 0, spell_path(journal.path)
+    try:
+        with closing(_outcomes(points, means)) as outcomes:
+            for point, outcome in outcomes:
+                journal.append(row_of(point.key, point, outcome))
+                done += 1
+                if progress is not None:
+                    progress(done, len(points))
+    except _ExecutorError as error:
+        raise SweepError(
+            f"The executor broke after {done} of {len(points)} points "
+            f"({type(error.cause).__name__}: {error.cause}).",
+            f"What is done is kept in {kept}: sweep again to go on. "
+            "Where workers run out of memory, take fewer of them.",
+        ) from error.cause
+    except KeyboardInterrupt:
+        logging.getLogger(__name__).info(
+            "%d of %d points are done and kept in %s: sweep again to go on",
+            *(done, len(points), kept),
+        )
+        raise
+
+
+class _ExecutorError(Exception):
+    """What an executor raised, rather than the evaluation of a point."""
+
+    def __init__(self, cause: BaseException) -> None:
+        self.cause = cause
+
+
+def _outcomes(points: list[Point], means: _Means) -> Generator[tuple[Point, Outcome], None, None]:
+    """Yield points with their outcomes as they come, never more than so many at the executor."""
+    own = processes() if means.executor is None else None
+    executor = own or means.executor
+    assert executor is not None
+    waiting: dict[Future[Outcome], Point] = {}
+    ended: SimpleQueue[Future[Outcome]] = SimpleQueue()
+    todo = iter(points)
+    try:
+        while True:
+            try:
+                for point in islice(todo, means.outstanding - len(waiting)):
+                    future = executor.submit(_guarded, means.evaluate, point)
+                    waiting[future] = point
+                    future.add_done_callback(ended.put)
+                if not waiting:
+                    return
+                future = ended.get()
+                outcome = future.result()
+            except Exception as error:
+                yield from _rescued(ended, waiting)
+                raise _ExecutorError(error) from error
+            yield waiting.pop(future), outcome
+    finally:
+        for future in waiting:
+            future.cancel()
+        if own is not None:
+            own.shutdown(wait=not waiting, cancel_futures=True)
+
+
+def _rescued(
+    ended: SimpleQueue[Future[Outcome]], waiting: dict[Future[Outcome], Point]
+) -> Iterator[tuple[Point, Outcome]]:
+    """Yield what had come before the executor broke."""
+    while not ended.empty():
+        future = ended.get()
+        if not future.cancelled() and future.exception() is None:
+            yield waiting.pop(future), future.result()
+
+
+def _guarded(evaluate: Evaluate, point: Point) -> Outcome:
+    """Return the outcome of a point, also where its evaluation raises."""
+    try:
+        return evaluate(point)
+    except Exception as error:
+        return Outcome(error=" ".join(f"{type(error).__name__}: {error}".split()))
+
+
+def _found(store: Store, wanted: dict[str, Point], rows: dict[str, Row], computed: int) -> Sweep:
+    """Return the outcomes of the points, be they computed or read."""
+    names = Outcome.model_fields
+    outcomes = [Outcome.model_validate({n: rows[key][n] for n in names}) for key in wanted]
+    return Sweep(store.path, tuple(wanted.values()), tuple(outcomes), computed)

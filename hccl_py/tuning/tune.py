@@ -1,0 +1,168 @@
+"""From the outcomes of a comparison or a sweep to a tuning table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from hccl_py.discovery import Registry, installed_executors
+from hccl_py.documents.disk import PathLike
+from hccl_py.errors import ParameterError
+from hccl_py.op_param import OpParam
+from hccl_py.selection.select import Selection, select
+from hccl_py.topology.topology import Topology
+from hccl_py.tuning.candidates import candidates
+from hccl_py.tuning.points import Outcome, Point
+from hccl_py.tuning.table import Entry, Sample, Shape, TuningTable, Winner, ranges_of
+
+__all__ = ["SLACK", "alternatives", "save_winners", "tune"]
+
+SLACK = 1e-9
+"""By how much rounding may take a time below a bound."""
+
+_THE_CALL = {"executor", "levels"}
+_THE_MACHINE = {"topology", "ranks", "servers", "devices", "superpods", "rank_table"}
+
+
+def alternatives(point: Point, registry: Registry | None = None) -> list[Point]:
+    """Return the points of one call for every executor that suits it, the point's own left out."""
+    topology = point.machine()
+    known = installed_executors() if registry is None else registry
+    found = candidates(point.call(topology.size), topology, point.config, known)
+    return [
+        point.model_copy(update={"executor": one.executor, "levels": one.levels}) for one in found
+    ]
+
+
+def tune(points: Iterable[Point], outcomes: Iterable[Outcome]) -> TuningTable:
+    """Return the table of the fastest of each call, and what HCCL's rules choose for it.
+
+    Times below what shared links let through win only where all are, ties go to HCCL's choice, then
+    by name. Points whose outcome is an error have no say. Raises
+    ParameterError where ranks or links are slow: a table is for machines without such defects, and
+    where two cost models have one name.
+    """
+    calls: dict[str, _Call] = {}
+    machines: dict[str, Topology] = {}
+    for point, outcome in zip(points, outcomes, strict=True):
+        _check_even(point)
+        if outcome.error is None and outcome.executor:
+            at = point.model_dump_json(include=_THE_MACHINE)
+            machine = machines.get(at) or machines.setdefault(at, point.machine())
+            call = point.model_dump_json(exclude=_THE_CALL)
+            calls.setdefault(call, _Call(point, machine)).add(point, outcome)
+    entries = [call.entry() for call in calls.values()]
+    _check_one_model(entries)
+    return TuningTable.joined([call.point.cost for call in calls.values()], entries)
+
+
+def save_winners(points: Iterable[Point], outcomes: Iterable[Outcome], path: PathLike) -> None:
+    """Write the table of these times to a file, or merge them into the one that it has; raises as
+    `tune`, and FileError for a file that holds something else.
+    """
+    table = tune(points, outcomes)
+    if Path(path).exists():
+        table = TuningTable.read(path).merged(table)
+    table.write(path)
+
+
+def _check_even(point: Point) -> None:
+    if point.slow:
+        raise ParameterError(
+            f"A point has slow parts: {' '.join(point.slow)}.",
+            "Tuning tables are made without --slow.",
+        )
+
+
+def _check_one_model(entries: Iterable[Entry]) -> None:
+    """Refuse times of one entry that are of several models: they cannot be compared."""
+    models: dict[tuple[str | int, ...], tuple[str, str]] = {}
+    for entry in entries:
+        wanted = models.setdefault(entry.key, (entry.cost, entry.network))
+        if wanted != (entry.cost, entry.network):
+            raise ParameterError(
+                f"{entry.op} on {entry.topology} was timed by two models: "
+                f"{' '.join(wanted)} and {entry.cost} {entry.network}.",
+                "Make a table of each.",
+            )
+
+
+class _Timed(NamedTuple):
+    """One way of a call: its executor, what it does on each level, the words that say so."""
+
+    executor: str
+    algorithm: dict[str, str]
+    levels: dict[str, str]
+    us: float
+    overloads: bool
+
+    @property
+    def way(self) -> tuple[str, dict[str, str]]:
+        """What tells ways apart."""
+        return self.executor, self.algorithm
+
+
+class _Call:
+    """One call on one machine, and the ways of it that were timed."""
+
+    def __init__(self, point: Point, topology: Topology) -> None:
+        self.point, self.topology = point, topology
+        self.op: OpParam = point.call(topology.size)
+        self._timed: list[_Timed] = []
+        self._bytes = 0
+
+    def add(self, point: Point, outcome: Outcome) -> None:
+        """Count a way in; one that the rules chose gives way to the same one by name."""
+        assert outcome.simulated_us is not None
+        by_name = point.executor is not None
+        levels = point.levels if by_name else self._hccl.levels
+        us, bound = outcome.simulated_us, outcome.shared_bound_us or 0.0
+        overloads = us < bound * (1 - SLACK)
+        new = _Timed(outcome.executor, outcome.algorithm, dict(levels), us, overloads)
+        others = [one for one in self._timed if one.way != new.way]
+        if by_name or len(others) == len(self._timed):
+            self._timed = [*others, new]
+        self._bytes = outcome.bytes
+
+    def entry(self) -> Entry:
+        """Return the entry of this call's size alone."""
+        point = self.point
+        return Entry(
+            op=self.op.name,
+            dtype=self.op.dtype.value,
+            reduce_op=None if self.op.reduce is None else self.op.reduce.spelling,
+            mode=point.config.mode.value,
+            deterministic=point.config.deterministic,
+            buffsize_mb=point.config.buffsize_mb,
+            topology=Shape.of(self.topology),
+            cost=point.cost.name,
+            network=point.network,
+            ranges=tuple(ranges_of([self._winner()])),
+        )
+
+    def _winner(self) -> Winner:
+        rules = (self._hccl.executor, dict(self._hccl.algorithm))
+        hccl = next((one for one in self._timed if one.way == rules), None)
+
+        def rank(one: _Timed) -> tuple[bool, float, bool, str, list[str]]:
+            words = [*one.algorithm.values()]
+            us = float(f"{one.us:.9g}")
+            return one.overloads, us, one is not hccl, one.executor, words
+
+        best = min(self._timed, key=rank)
+        sample = Sample(
+            bytes=self._bytes,
+            simulated_us=best.us,
+            hccl_executor=self._hccl.executor,
+            hccl_levels=dict(self._hccl.levels if hccl is None else hccl.levels),
+            hccl_us=None if hccl is None else hccl.us,
+        )
+        return Winner(executor=best.executor, levels=best.levels, sample=sample)
+
+    @cached_property
+    def _hccl(self) -> Selection:
+        """What HCCL's rules choose."""
+        config = self.point.config.model_copy(update={"strict": False})
+        return select(self.op, self.topology, config, installed_executors())[0]

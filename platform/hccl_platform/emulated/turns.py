@@ -1,0 +1,86 @@
+"""Whose turn it is where something is slow: a draw in which everybody has lots.
+
+Where nothing is slow everybody has one lot. What is slow by a factor has as many times fewer lots
+than the rest, at most 1000 times. Lots are whole, so that a draw is a number that replays and
+shrinks like every choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.program.program import Program
+from hccl_py.program.transports import Transports
+from hccl_py.simulate.cost import CostModel
+from hccl_py.simulate.links import Links
+from hccl_py.simulate.slow import EVEN, Slow
+from hccl_py.topology.topology import Topology
+from hccl_py.values import IntArray
+
+__all__ = ["Turns", "check_slow"]
+
+Floats = npt.NDArray[np.float64]
+
+_MOST_LOTS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Turns:
+    """How many lots a stream has before each task row, and an RDMA connection before delivering it.
+
+    A slow rank is slow in all that it does. A slow link is slow in what moves or posts over it: by
+    SDMA the stream does that, by RDMA the connection. `are_even` says that everybody has one lot.
+    """
+
+    on_stream: list[int]
+    on_wire: list[int]
+    are_even: bool = False
+
+    @staticmethod
+    def of(program: Program, topology: Topology | None = None, slow: Slow = EVEN) -> Turns:
+        """Return the lots of a program; slow links need a topology."""
+        tasks, transports = program.tasks, program.transports
+        if not slow:
+            return Turns([1] * len(tasks), [1] * len(tasks), are_even=True)
+        rank = slow.of_ranks(program.ranks)[tasks.rank]
+        link = np.ones(len(tasks))
+        is_rdma = np.zeros(len(tasks), np.bool_)
+        linked = np.flatnonzero(tasks.end >= 0)
+        if topology is not None and slow.links:
+            link[linked] = _factors(transports, topology, slow)[tasks.end[linked]]
+        is_rdma[linked] = transports.is_rdma[tasks.end[linked]]
+        on_stream, on_wire = _lots(np.stack([np.where(is_rdma, rank, rank * link), rank * link]))
+        return Turns(on_stream.tolist(), on_wire.tolist())
+
+
+def check_slow(topology: Topology, slow: Slow) -> None:
+    """Raise ParameterError for ranks and links that do not exist."""
+    slow.of_ranks(topology.size)
+    if slow.links:
+        links = Links(CostModel.of(topology.product.name), topology, slow)
+        links.capacities(np.zeros(0, np.int64))  # looks every slow link up
+
+
+def _factors(transports: Transports, topology: Topology, slow: Slow) -> Floats:
+    """Return how slow each transport end is: what its α grows by."""
+    cost = CostModel.of(topology.product.name)
+    even, uneven = (Links(cost, topology, s).classes(transports) for s in (EVEN, slow))
+    return uneven.alpha_us[uneven.of_end] / even.alpha_us[even.of_end]
+
+
+def _lots(factors: Floats) -> IntArray:
+    """Return whole numbers in proportion to 1 / factor, the smallest there are; where these are too
+    large, rounded ones, but never 0.
+    """
+    found, place = np.unique(factors, return_inverse=True)
+    scale = 1
+    while scale < _MOST_LOTS and not _whole(scale / found).all():
+        scale += 1
+    return np.maximum(np.rint(scale / found), 1).astype(np.int64)[place.reshape(factors.shape)]
+
+
+def _whole(numbers: Floats) -> npt.NDArray[np.bool_]:
+    return (numbers > 0.5) & np.isclose(numbers, np.rint(numbers), rtol=1e-9, atol=0)

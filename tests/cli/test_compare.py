@@ -1,0 +1,83 @@
+"""`hccl-py compare`: its table, its document, its files, its errors."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hccl_py.cli import main
+
+FEW = ("--ranks", "4", "--jobs", "1", "--executors", "AllReduceComm,AllReduceRing")
+
+
+def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["compare", "all_reduce", "--ranks", "8", "-b", "256K", "-e", "1M", "--jobs", "1"])
+        == 0
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "all_reduce sum fp32, 8 ranks"
+    assert " ".join(lines[2].split()) == "bytes fastest us busbw x bound HCCL's rules us costs"
+    assert "AllReduceMeshSmallCountExecutor" in lines[3]
+    assert lines[3].endswith("1.12x")
+    assert "the same" in lines[4]
+    assert any("fastest" in line and "others" in line for line in lines[5:])
+
+
+def test_all_candidates(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "all_reduce", "-b", "1K", "--all", *FEW]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("AllReduceComm" in line for line in lines) == 7
+    assert sum(line.endswith("fastest") for line in lines) == 1
+
+
+def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["compare", "all_reduce", "-b", "1K", "-e", "64K", "--json", *FEW]
+    assert main([*arguments, "--network", "contended", "--cost", "formula"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "hccl-py.compare/1"
+    assert document["network"] == "contended"
+    assert document["left_out"] == []
+    sizes = sorted({row["bytes"] for row in document["rows"]})
+    assert sizes == [1 << 10, 1 << 12, 1 << 14, 1 << 16]
+    for row in document["rows"]:
+        assert row["simulated_us"] >= row["lower_bound_us"] > 0
+        assert row["times_bound"] == pytest.approx(row["simulated_us"] / row["lower_bound_us"])
+    assert sum(row["is_winner"] for row in document["rows"]) == 4
+
+
+def test_sizes_as_hccl_test_has_them(capsys: pytest.CaptureFixture[str]) -> None:
+    for option, wanted in ((("-f", "2"), [1024, 2048]), (("-i", "512"), [1024, 1536, 2048])):
+        arguments = ["compare", "all_reduce", "-b", "1K", "-e", "2K", *option, "--json", *FEW]
+        assert main(arguments) == 0
+        rows = json.loads(capsys.readouterr().out)["rows"]
+        assert sorted({row["bytes"] for row in rows}) == wanted
+
+
+def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture, page = tmp_path / "a.png", tmp_path / "a.html"
+    arguments = ["compare", "all_reduce", "-b", "1K", "-e", "4K", *FEW]
+    assert main([*arguments, "--png", str(picture), "--html", str(page)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert main([*arguments, "--png", str(tmp_path / "no" / "a.png")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--executor", "AllReduceComm"], "compare takes no --executor."),
+        (["--counts", "a.json"], "compare takes no --counts."),
+        (["--in-place"], "compare takes no --in-place."),
+        (["--strict-hccl"], "compare takes no --strict-hccl."),
+        (["-b", "0"], "There is nothing to compare at 0 bytes."),
+        (["--executors", "AllReduceCom"], "all_reduce has no executor 'AllReduceCom'."),
+        (["--network", "shared"], "--network 'shared' is unknown."),
+        (["--root", "9"], "Root 9 is out of range."),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_errors(capsys: pytest.CaptureFixture[str], arguments: list[str], error: str) -> None:
+    assert main(["compare", "all_reduce", "--ranks", "4", "--jobs", "1", *arguments]) == 2
+    assert error in capsys.readouterr().err

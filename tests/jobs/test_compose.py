@@ -1,0 +1,241 @@
+"""The program of a job: the times of its calls, what they share, and how few batches there are."""
+
+import time
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import hccl_py
+from hccl_py.communicator import Communicator
+from hccl_py.enums import Buffer, DataType, Mode, ReduceOp
+from hccl_py.groups import parallel_groups
+from hccl_py.jobs import Job, JobProgram
+from hccl_py.op_param import OpParam
+from hccl_py.program.files import from_json, from_npz, to_json, to_npz
+from hccl_py.program.program import Program
+from hccl_py.simulate import Slow, simulate_batches, simulate_tasks
+from hccl_py.topology import Topology
+from hccl_py.trace.steps import Trace
+from tests.recording import filled, op_of
+from tests.simulate.test_uncontended import COST
+
+Floats = npt.NDArray[np.float64]
+
+
+def all_reduce(count: int, mode: Mode = Mode.OP_BASE) -> OpParam:
+    return OpParam("all_reduce", count, DataType.FP32, ReduceOp.SUM, mode=mode)
+
+
+def ends_of(program: Program, topology: Topology) -> Floats:
+    """Return when each rank has done everything."""
+    timeline = simulate_tasks(program, COST, topology)
+    last = np.zeros(program.ranks)
+    np.maximum.at(last, program.tasks.rank, timeline.end_us)
+    return last
+
+
+def alone(world: Communicator, *ops: OpParam) -> JobProgram:
+    job = Job(world.topology)
+    stream = job.stream("comm")
+    for op in ops:
+        stream.run(world, op)
+    return job.program()
+
+
+def backward(world: Communicator, layers: int, op: OpParam) -> Job:
+    """Compute layers, each followed by a collective on another stream."""
+    job = Job(world.topology)
+    compute, comm = job.stream("compute"), job.stream("dp")
+    for layer in range(layers):
+        compute.compute(100.0, f"layer {layer}")
+        comm.wait(compute.record())
+        comm.run(world, op, f"bucket {layer}")
+    compute.wait(comm.record())
+    return job
+
+
+# ---- times ----
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize(("servers", "devices"), [(1, 4), (2, 3), (3, 1)])
+@pytest.mark.parametrize("name", ["all_reduce", "all_gather", "all_to_all", "broadcast"])
+def test_one_call_takes_as_long_as_its_plan(
+    name: str, servers: int, devices: int, mode: Mode
+) -> None:
+    with Communicator(servers=servers, devices=devices, buffsize_mb=1) as world:
+        op = filled(op_of(name, 100_000, mode=mode), world.size)
+        plain, program = world.plan(op).program, alone(world, op)
+        wanted, found = (simulate_tasks(p, COST, world.topology) for p in (plain, program))
+        assert np.array_equal(wanted.start_us, found.start_us)
+        assert np.array_equal(wanted.effect_us, found.effect_us)
+        one, other = (simulate_batches(p, COST, world.topology) for p in (plain, program))
+        assert np.array_equal(one.end_us, other.end_us)
+
+
+def test_groups_take_as_long_as_each_alone() -> None:
+    with Communicator(servers=4, devices=4) as world, parallel_groups(world, tp=4) as groups:
+        job = Job(world.topology)
+        job.stream("compute").compute(0.0)
+        job.stream("dp").run(groups.dp, all_reduce(1 << 20))
+        job.stream("tp").run(groups.tp, all_reduce(1 << 19))
+        program = job.program()
+        found = simulate_batches(program, COST, world.topology)
+        wanted = np.zeros((2, world.size))
+        for row, (kind, count) in enumerate(((groups.dp, 1 << 20), (groups.tp, 1 << 19))):
+            for group in kind:
+                plan = group.plan(all_reduce(count)).program
+                wanted[row, list(group.ranks)] = ends_of(plan, group.topology)
+        # The first stream wakes the others, which takes a local notify.
+        assert np.allclose(found.end_us[:, 1:3].T - COST.notify_us, wanted, rtol=1e-12)
+        assert found.lockstep == 1.0
+        assert len(program.batches) == 1
+
+
+def test_unlike_groups_are_placed_by_their_own_numbers() -> None:
+    with Communicator(servers=2, devices=5) as world:
+        colors = ["a", "b", "a", None, "b", "a", "b", "a", "a", "b"]
+        groups = world.split(colors, keys=[3, 0, 2, 0, 1, 9, 8, 7, 6, 5])
+        job = Job(world.topology)
+        job.stream("comm").run(list(groups.values()), all_reduce(3000))
+        program = job.program()
+        ends = ends_of(program, world.topology)
+        for group in groups.values():
+            plan = group.plan(all_reduce(3000)).program
+            wanted = simulate_tasks(plan, COST, group.topology)
+            last = np.zeros(group.size)
+            np.maximum.at(last, plan.tasks.rank, wanted.end_us)
+            assert np.array_equal(ends[list(group.ranks)], last)
+        assert ends[3] == 0
+
+
+def test_walks_agree_to_the_last_bit_on_whole_jobs() -> None:
+    with Communicator(servers=2, devices=4) as world, parallel_groups(world, tp=4) as groups:
+        job = Job(world.topology)
+        compute, tp, dp = (job.stream(name) for name in ("compute", "tp", "dp"))
+        for layer in range(3):
+            compute.on([0, 5]).compute([7.0, 9.0])
+            compute.compute(30.0)
+            tp.wait(compute.record())
+            tp.run(groups.tp, all_reduce(2000), f"tp {layer}")
+            compute.wait(tp.record())
+            dp.wait(compute.record())
+            dp.run(groups.dp, all_reduce(5000), f"dp {layer}")
+        program = job.program()
+        slow = Slow.parse(["rank=3:2x"])
+        timeline = simulate_tasks(program, COST, world.topology, slow)
+        for lockstep in (True, False):
+            clocks = simulate_batches(program, COST, world.topology, slow, lockstep=lockstep)
+            assert clocks.total_us == timeline.total_us
+
+
+def test_communicators_on_one_network_slow_each_other_down() -> None:
+    with Communicator(servers=4, devices=1) as world, world.create_group(range(4)) as other:
+        job = Job(world.topology)
+        for number, communicator in enumerate((world, other)):
+            job.stream(f"s{number}").run(communicator, all_reduce(1 << 20))
+        program = job.program()
+        alone_us = hccl_py.simulate(program, world.topology).total_us
+        shared_us = hccl_py.simulate(program, world.topology, network="contended").total_us
+        assert 1.5 * alone_us < shared_us < 2.1 * alone_us
+
+
+# ---- resources ----
+
+
+def test_calls_with_one_tag_share_resources() -> None:
+    with Communicator(servers=2, devices=2) as world:
+        one, many = alone(world, all_reduce(4096)), alone(world, *[all_reduce(4096)] * 5)
+        assert len(many.transports) == len(one.transports)
+        assert many.local_notifies == one.local_notifies
+        assert many.streams == one.streams
+        assert np.array_equal(many.buffer_sizes, one.buffer_sizes)
+        assert many.task_count == 5 * one.task_count
+
+
+def test_communicators_of_the_same_ranks_share_nothing() -> None:
+    with Communicator(4, buffsize_mb=1) as world, world.create_group(range(4)) as other:
+        job = Job(world.topology)
+        for number, communicator in enumerate((world, other)):
+            job.stream(f"s{number}").run(communicator, all_reduce(4096))
+        program, single = job.program(), world.plan(all_reduce(4096)).program
+        assert len(program.transports) == 2 * len(single.transports)
+        assert program.streams == 2 * single.streams
+        sizes = program.buffer_sizes[:, Buffer.CCL_IN]
+        assert (sizes == 2 * single.buffer_sizes[:, Buffer.CCL_IN]).all()
+        planes = program.transports
+        names = {planes.planes[p] for p in planes.plane.tolist()}
+        assert len(names) == 2
+
+
+def test_disjoint_groups_have_the_same_numbers() -> None:
+    with Communicator(8, buffsize_mb=1) as world:
+        halves = [world.create_group(range(4)), world.create_group(range(4, 8))]
+        together, apart = Job(world.topology), Job(world.topology)
+        together.stream("comm").run(halves, all_reduce(4096))
+        comm = apart.stream("comm")
+        for half in halves:
+            comm.run(half, all_reduce(4096))
+        for job in (together, apart):
+            program = job.program()
+            assert program.streams == halves[0].plan(all_reduce(4096)).program.streams
+            assert (program.declared.sub_streams == program.streams - 1).all()
+        plan = halves[0].plan(all_reduce(4096)).program
+        assert len(together.program().batches) == len(plan.batches)
+        assert together.program().digest == apart.program().digest
+
+
+def test_labels_name_call_and_phase() -> None:
+    with Communicator(servers=2, devices=2) as world:
+        program = backward(world, 2, all_reduce(4096)).program()
+        used = {label.partition(": ")[0] for label in program.labels}
+        assert used == {"start", "event", "layer 0", "layer 1", "bucket 0", "bucket 1"} - {"start"}
+        phases = [label for label in program.labels if label.startswith("bucket 1: ")]
+        assert phases
+        calls = {program.call_of_label[program.labels.index(phase)] for phase in phases}
+        assert [program.calls_run[call].label for call in calls] == ["bucket 1"]
+
+
+# ---- like any other program ----
+
+
+def test_jobs_are_verified_and_drawn() -> None:
+    with Communicator(servers=2, devices=2) as world:
+        program = backward(world, 2, all_reduce(4096)).program()
+        report = hccl_py.verify(program)
+        assert report.ok
+        assert "STREAM_NOT_STARTED" not in {finding.name for finding in report.findings}
+        trace = Trace.of(program, world.topology)
+        kinds = {step.label.partition(":")[0] for step in trace.steps(trace.rows(3).tolist())}
+        assert {"layer 1", "bucket 1", "event"} <= kinds
+
+
+def test_files_keep_the_times() -> None:
+    with Communicator(servers=2, devices=2) as world:
+        program = backward(world, 2, all_reduce(4096)).program()
+        wanted = ends_of(program, world.topology)
+        loaded = from_npz(to_npz(program)), from_json(to_json(program).encode())
+        assert loaded[0].digest == program.digest
+        for copy in loaded:
+            assert np.array_equal(ends_of(copy, world.topology), wanted)
+
+
+def test_idle_calls_and_single_ranks_cost_nothing() -> None:
+    with Communicator(3) as world, world.create_group([2]) as lonely:
+        job = Job(world.topology)
+        stream = job.stream("comm")
+        stream.run(world, all_reduce(0))
+        stream.run(lonely, all_reduce(0))
+        stream.compute(5.0)
+        assert simulate_tasks(job.program(), COST, world.topology).total_us == 5.0
+
+
+def test_a_thousand_ranks_are_one_batch_and_fast() -> None:
+    with Communicator(servers=128, devices=8) as world:
+        began = time.perf_counter()
+        program = backward(world, 8, all_reduce(25 << 18)).program()
+        clocks = simulate_batches(program, COST, world.topology)
+        assert time.perf_counter() - began < 10
+        assert (program.ranks, len(program.batches), clocks.lockstep) == (1024, 1, 1.0)
+        assert clocks.total_us > 800

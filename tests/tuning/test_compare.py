@@ -1,0 +1,139 @@
+"""Comparisons: rows, winners, what HCCL's rules cost, what is left out."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from hccl_py.config import Config
+from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.simulate import CostModel
+from hccl_py.tuning.compare import Comparison, compare
+from hccl_py.tuning.points import Point, evaluate
+
+COST = CostModel.of("atlas-800t-a2")
+
+
+def compared(op: str, *sizes: int, ranks: int = 4, **options: Any) -> Comparison:
+    point = Point(
+        op=op, bytes=0, ranks=ranks, cost=COST, network=options.pop("network", "uncontended")
+    )
+    return compare(point, sizes, jobs=options.pop("jobs", 1), **options)
+
+
+@pytest.fixture(scope="module")
+def eight() -> Comparison:
+    return compared("all_reduce", 1 << 10, 1 << 18, 1 << 24, ranks=8)
+
+
+def test_the_fastest_wins(eight: Comparison) -> None:
+    assert list(eight.winners) == list(eight.by_size) == [1 << 10, 1 << 18, 1 << 24]
+    for size, rows in eight.by_size.items():
+        assert eight.winners[size].time_us == min(row.time_us for row in rows)
+        assert rows[0].is_winner
+        assert [row.is_winner for row in rows].count(True) == 1
+        assert [row.candidate.is_hccl for row in rows].count(True) == 1
+
+
+def test_what_rules_cost(eight: Comparison) -> None:
+    costs = [eight.cost_of_rules(size) for size in eight.by_size]
+    assert costs[0] == 1
+    assert costs[1] == eight.hccl[1 << 18].time_us / eight.winners[1 << 18].time_us > 1
+
+
+def test_rows_are_outcomes_of_their_points(eight: Comparison) -> None:
+    row = eight.rows[5]
+    assert evaluate(row.point).simulated_us == row.time_us
+    assert row.times_bound is not None
+    assert row.times_bound >= 1
+
+
+def test_every_candidate_has_every_size(eight: Comparison) -> None:
+    assert not eight.left_out
+    names = [{row.candidate.name for row in rows} for rows in eight.by_size.values()]
+    assert names[0] == names[1] == names[2]
+
+
+@pytest.mark.parametrize("op", ["broadcast", "all_to_all_v", "barrier", "send_recv", "reduce"])
+def test_every_sort_of_op(op: str) -> None:
+    found = compared(op, 1 << 12)
+    assert len(found.winners) == 1
+
+
+def test_sizes_that_make_the_same_call_are_one() -> None:
+    found = compared("all_gather", 1, 2, 16, 17)
+    assert list(found.by_size) == [16, 32]
+
+
+def test_only_those_that_are_named() -> None:
+    found = compared("all_reduce", 1 << 12, executors=["AllReduceRing"])
+    assert {row.candidate.executor for row in found.rows} == {"AllReduceRing"}
+    assert not found.hccl
+    assert found.cost_of_rules(1 << 12) is None
+    with pytest.raises(ParameterError, match="all_reduce has no executor 'AllReduceRung'"):
+        compared("all_reduce", 1 << 12, executors=["AllReduceRung"])
+    with pytest.raises(NotSupportedError, match="No candidate of all_reduce could be timed"):
+        compared("all_reduce", 1 << 12, executors=["AllReduceSingleExecutor"])
+
+
+def test_what_overloads_links_does_not_win() -> None:
+    """Without contention all peers of other servers are read through one port at once."""
+    found = compared("all_reduce", 1 << 26, ranks=32, executors=[
+        "AllReduceOrderPreservedExecutor", "AllReduceMeshExecutor"
+    ])  # fmt: skip
+    fastest = found.rows[0]
+    assert fastest.candidate.executor == "AllReduceOrderPreservedExecutor"
+    assert fastest.overloads
+    assert not fastest.is_winner
+    assert found.winners[1 << 26].candidate.executor == "AllReduceMeshExecutor"
+
+
+def test_what_takes_long_is_left_out_but_for_what_hccl_takes() -> None:
+    found = compared("all_reduce", 1 << 10, 1 << 12, 1 << 14, 1 << 16, effort_s=1e-6)
+    assert found.left_out
+    assert len(found.hccl) == 4
+    reasons = {one.reason[:14] for one in found.left_out}
+    assert reasons <= {"Recording take", "One size took "}
+    assert "Recording take" in reasons
+    assert found.left_out_lines()[0].startswith("left out at")
+
+
+def test_a_curve_that_is_cut_short_covers_the_range() -> None:
+    sizes = [1 << at for at in range(10, 26, 2)]
+    found = compared(
+        "all_reduce", *sizes, ranks=64, effort_s=0.1, executors=["AllReduceComm"], jobs=1
+    )
+    for one in found.left_out:
+        times = [r.bytes for r in found.rows if r.candidate.name == one.candidate.name]
+        assert sorted([*times, *one.sizes]) == sizes
+        if times and not any(r.candidate.is_hccl for r in found.rows):
+            assert sizes[-1] in times
+
+
+def test_who_does_the_work_does_not_matter(eight: Comparison) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        found = compared("all_reduce", 1 << 10, 1 << 18, 1 << 24, ranks=8, pool=pool)
+    assert [(r.candidate, r.time_us, r.is_winner) for r in found.rows] == [
+        (r.candidate, r.time_us, r.is_winner) for r in eight.rows
+    ]
+
+
+def test_processes_do_the_work() -> None:
+    found = compared("barrier", 0, jobs=2)
+    assert found.winners
+
+
+def test_refusals_of_hccl_are_told() -> None:
+    config = Config(strict=True)
+    point = Point(
+        op="all_reduce", bytes=0, ranks=4, cost=COST, config=config, topology="atlas-900-a3",
+        dtype="int64", reduce_op="prod",
+    )  # fmt: skip
+    found = compare(point, [1 << 12], jobs=1)
+    assert found.winners
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[int, int]] = []
+    compared("barrier", 0, progress=lambda done, of: told.append((done, of)))
+    assert [done for done, _ in told] == list(range(1, told[0][1] + 1))

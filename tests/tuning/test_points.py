@@ -1,0 +1,153 @@
+"""Points: what their keys tell apart, and what evaluating them gives."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hccl_py import Communicator, OpParam
+from hccl_py.config import Config
+from hccl_py.enums import DataType, ReduceOp
+from hccl_py.simulate import CostModel, simulate
+from hccl_py.tuning.points import Effort, Outcome, Point, evaluate
+
+COST = CostModel.of("atlas-800t-a2")
+BASE = Point(op="all_reduce", bytes=1 << 16, ranks=4, cost=COST)
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        {"op": "all_gather"},
+        {"bytes": 1 << 17},
+        {"dtype": "fp16"},
+        {"reduce_op": "max"},
+        {"ranks": 8},
+        {"topology": "ring"},
+        {"config": Config(buffsize_mb=100)},
+        {"executor": "AllReduceComm"},
+        {"levels": {"level1": "ring"}},
+        {"cost": COST.model_copy(update={"notify_us": 1.0})},
+        {"network": "contended"},
+        {"slow": ("rank=1:2x",)},
+    ],
+    ids=lambda update: next(iter(update)),
+)
+def test_the_key_tells_apart_what_matters(update: dict[str, Any]) -> None:
+    assert BASE.model_copy(update=update).key != BASE.key
+
+
+def test_the_key_does_not_depend_on_what_is_for_people() -> None:
+    renamed = COST.model_copy(update={"name": "mine", "sources": "measured"})
+    assert BASE.model_copy(update={"cost": renamed}).key == BASE.key
+    assert Point.model_validate_json(BASE.model_dump_json()).key == BASE.key
+    assert pickle.loads(pickle.dumps(BASE)).key == BASE.key
+
+
+def rank_table(path: Path, ranks: int) -> Path:
+    devices = [
+        {"device_id": str(n), "device_ip": f"192.0.2.{n + 1}", "rank_id": str(n)}
+        for n in range(ranks)
+    ]
+    table = {
+        "version": "1.0",
+        "server_count": "1",
+        "server_list": [{"server_id": "192.0.2.100", "device": devices}],
+        "status": "completed",
+    }
+    path.write_text(json.dumps(table))
+    return path
+
+
+def test_the_key_and_the_outcome_follow_the_files(tmp_path: Path) -> None:
+    path = tmp_path / "ranks.json"
+    point = BASE.model_copy(update={"ranks": None, "rank_table": str(rank_table(path, 2))})
+    key, two = point.key, evaluate(point)
+    rank_table(path, 4)
+    again = point.model_copy()
+    again = Point.model_validate(again.model_dump())
+    assert again.key != key
+    assert evaluate(again).simulated_us != two.simulated_us
+    assert evaluate(again).simulated_us == evaluate(BASE).simulated_us
+
+
+@pytest.mark.parametrize("network", ["uncontended", "contended"])
+def test_the_time_is_that_of_the_simulator(network: Any) -> None:
+    outcome = evaluate(BASE.model_copy(update={"network": network, "executor": "AllReduceComm"}))
+    comm = Communicator(ranks=4)
+    op = OpParam("all_reduce", 1 << 14, DataType.FP32, ReduceOp.SUM)
+    program = comm.plan(op, "AllReduceComm").program
+    wanted = simulate(program, comm.topology, COST, network=network).total_us
+    assert outcome.simulated_us == wanted
+    assert outcome.tasks == program.task_count
+    assert outcome.algbw_gbps == pytest.approx((1 << 16) / wanted * 1e-3)
+    assert outcome.busbw_gbps == pytest.approx((1 << 16) / wanted * 1e-3 * 1.5)
+    assert outcome.lower_bound_us is not None
+    assert outcome.lower_bound_us <= wanted
+
+
+def test_words_for_open_levels_are_taken() -> None:
+    times = {
+        word: evaluate(
+            BASE.model_copy(update={"executor": "AllReduceComm", "levels": {"level1": word}})
+        )
+        for word in ("ring", "NHR")
+    }
+    assert times["ring"].algorithm["level1"] == "ring"
+    assert times["NHR"].simulated_us != times["ring"].simulated_us
+
+
+@pytest.mark.parametrize(
+    ("update", "error"),
+    [
+        ({"op": "all_redoos"}, "all_redoos"),
+        ({"executor": "AllReduceCom"}, "Executor 'AllReduceCom' is unknown."),
+        ({"levels": {"level1": "ring"}}, "levels are those of an executor."),
+        (
+            {"executor": "AllReduceComm", "levels": {"level1": "rung"}},
+            "AllReduceComm does not do rung on level1.",
+        ),
+        (
+            {"executor": "AllReduceRing", "levels": {"level2": "ring"}},
+            "AllReduceRing does not do ring on level2.",
+        ),
+        ({"executor": "AllReduceSingleExecutor"}, "needs one rank"),
+        ({"slow": ("rank=9:2x",)}, "--slow rank=9 names no rank."),
+        ({"topology": "rong"}, "rong"),
+        ({"rank_table": "none.json"}, "A rank table says where the ranks are."),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_errors_are_outcomes(update: dict[str, Any], error: str) -> None:
+    outcome = evaluate(BASE.model_copy(update=update))
+    assert outcome.error is not None
+    assert error in outcome.error
+    assert outcome.simulated_us is None
+
+
+def test_no_data_takes_no_time() -> None:
+    outcome = evaluate(BASE.model_copy(update={"bytes": 0}))
+    assert (outcome.simulated_us, outcome.lower_bound_us, outcome.error) == (0, 0, None)
+
+
+def test_effort_is_limited() -> None:
+    slow = Point(
+        op="all_reduce",
+        bytes=1 << 20,
+        ranks=64,
+        cost=COST,
+        executor="AllReduceOrderPreservedExecutor",
+    )
+    assert evaluate(slow, Effort(record_s=0.02)).error == "Recording takes more than 0.02 s."
+    shared = BASE.model_copy(update={"network": "contended", "executor": "AllReduceComm"})
+    few = evaluate(shared, Effort(shared_tasks=10))
+    assert few.error is not None
+    assert few.error.endswith("tasks that share links are more than 10.")
+    assert evaluate(shared, Effort(60.0, 1000)).error is None
+
+
+def test_outcomes_survive_json() -> None:
+    outcome = evaluate(BASE)
+    assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome

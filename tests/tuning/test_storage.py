@@ -1,0 +1,186 @@
+"""Rows come back as they were, from CSV, Parquet and a journal, whatever is in them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hccl_py.errors import FileError, ParameterError
+from hccl_py.tuning.points import Outcome, Point
+from hccl_py.tuning.storage import Journal, Store, columns_of, row_of
+from tests.tuning.evaluations import doubled, point
+
+COLUMNS = columns_of(Point, Outcome)
+FORMATS = (".csv", ".parquet")
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+outcomes = st.builds(
+    Outcome,
+    bytes=st.integers(0, 1 << 62),
+    executor=texts,
+    algorithm=st.dictionaries(texts, texts, max_size=2),
+    simulated_us=st.none() | st.floats(0, allow_infinity=False),
+    error=st.none() | texts.filter(bool),
+)
+
+
+def store(folder: Path, suffix: str = ".csv") -> Store:
+    return Store.at(folder / f"sweep{suffix}", COLUMNS)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@settings(max_examples=15)
+@given(st.lists(outcomes, max_size=4))
+def test_rows_come_back(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, found: list[Outcome]
+) -> None:
+    folder = tmp_path_factory.mktemp("rows")
+    rows = [row_of(str(at), point(at, root=at), one) for at, one in enumerate(found)]
+    store(folder, suffix).write(rows)
+    with Journal(store(folder, suffix)) as journal:
+        for row in rows:
+            journal.append(row)
+    with Journal(store(folder, suffix)) as journal:
+        for back in (store(folder, suffix).rows(), journal.rows):
+            assert list(back) == [row["key"] for row in rows]
+            for row, one in zip(back.values(), found, strict=True):
+                assert Outcome(**{name: row[name] for name in Outcome.model_fields}) == one
+
+
+def test_what_both_models_have_is_told_apart() -> None:
+    row = row_of("k", point(7, executor="Asked"), doubled(point(8)))
+    assert list(row) == list(COLUMNS)
+    assert (row["asked_bytes"], row["bytes"]) == (7, 8)
+    assert (row["asked_executor"], row["executor"]) == ("Asked", "Doubled")
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    def torn() -> object:
+        yield row_of("a", point(1), doubled(point(1)))
+        raise KeyboardInterrupt
+
+    store(tmp_path).write([])
+    before = store(tmp_path).path.read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        store(tmp_path).write(torn())  # type: ignore[arg-type]
+    assert store(tmp_path).path.read_bytes() == before
+
+
+@pytest.mark.parametrize("torn", [b"", b"{", b'{"key": "b", "op', b"\xff"])
+def test_a_torn_last_line_is_dropped(tmp_path: Path, torn: bytes) -> None:
+    first, second = (row_of(key, point(1), doubled(point(1))) for key in "ab")
+    with Journal(store(tmp_path)) as journal:
+        journal.append(first)
+        path = journal.path
+    path.write_bytes(path.read_bytes() + torn)
+    with Journal(store(tmp_path)) as journal:
+        assert list(journal.rows) == ["a"]
+        journal.append(second)
+    with Journal(store(tmp_path)) as journal:
+        assert list(journal.rows) == ["a", "b"]
+
+
+def test_a_journal_torn_in_its_first_line_begins_anew(tmp_path: Path) -> None:
+    (tmp_path / "sweep.csv.journal").write_text('{"schema": "hccl-py.sw')
+    with Journal(store(tmp_path)) as journal:
+        assert journal.rows == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"schema": "other/1"}\n', r"expected the schema hccl-py.sweep/1, found 'other/1'\."),
+        ("[]\n", r"journal line 1: the line is no JSON object\."),
+        ('{"schema": "hccl-py.sweep/1", "columns": ["key"]}\n', r"differ in algbw_gbps, algorithm"),
+    ],
+)
+def test_other_journals_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "sweep.csv.journal").write_text(text)
+    with pytest.raises(FileError, match=message), Journal(store(tmp_path)):
+        pass
+    assert (tmp_path / "sweep.csv.journal").read_text() == text
+
+
+def test_a_bad_line_in_the_middle_of_a_journal_is_named(tmp_path: Path) -> None:
+    with Journal(store(tmp_path)) as journal:
+        journal.append(row_of("a", point(1), doubled(point(1))))
+        path = journal.path
+    head, row = path.read_text().splitlines()
+    for bad, message in (("x", "line 2: the line is no JSON"), ("{}", "line 2: key is None")):
+        path.write_text(f"{head}\n{bad}\n{row}\n")
+        with pytest.raises(FileError, match=message), Journal(store(tmp_path)):
+            pass
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_files_of_other_columns_are_refused(tmp_path: Path, suffix: str) -> None:
+    fewer = {name: column for name, column in COLUMNS.items() if name != "tasks"}
+    Store.at(tmp_path / f"sweep{suffix}", fewer).write([])
+    with pytest.raises(FileError, match=r"the columns are not those .* differ in tasks\."):
+        store(tmp_path, suffix).rows()
+    Store.at(tmp_path / f"sweep{suffix}", dict(reversed([*COLUMNS.items()]))).write([])
+    with pytest.raises(FileError, match=r"they are in another order\."):
+        store(tmp_path, suffix).rows()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "data", "message"),
+    [
+        (".csv", b"\xff\xfe\n", "the file is not CSV in UTF-8"),
+        (".csv", b"", "the columns are not those of this sweep"),
+        (".parquet", b"PAR1, but not really", "the file is not Parquet"),
+        (".parquet", b"", "the file is not Parquet"),
+    ],
+)
+def test_files_of_other_kinds_are_refused(
+    tmp_path: Path, suffix: str, data: bytes, message: str
+) -> None:
+    store(tmp_path, suffix).path.write_bytes(data)
+    with pytest.raises(FileError, match=message):
+        store(tmp_path, suffix).rows()
+
+
+def test_a_bad_cell_is_named(tmp_path: Path) -> None:
+    store(tmp_path).write([row_of("a", point(1), doubled(point(1)))])
+    path = store(tmp_path).path
+    path.write_text(path.read_text().replace(",2.0,", ",two,"))
+    with pytest.raises(FileError, match=r"sweep.csv line 2: simulated_us is 'two'\."):
+        store(tmp_path).rows()
+
+
+def test_other_suffixes_and_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"not written as 'sweep\.xlsx'\."):
+        store(tmp_path, ".xlsx")
+    with (
+        pytest.raises(FileError, match="cannot be used: No such file"),
+        Journal(store(tmp_path / "x")),
+    ):
+        pass
+    (tmp_path / "sweep.csv").mkdir()
+    with pytest.raises(FileError, match="cannot be used: Is a directory"):
+        store(tmp_path).rows()
+
+
+def test_parquet_names_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ParameterError, match=r"(?s)needs pyarrow.*hccl-py\[parquet\]"):
+        store(tmp_path, ".parquet")
+
+
+def test_a_journal_is_locked_against_other_processes(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from tests.tuning.test_storage import *\n"
+        "with Journal(store(Path(sys.argv[1]))): pass"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    root = Path(__file__).parents[2]
+    with Journal(store(tmp_path)):
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+        assert "FileError: " in done.stderr
+        assert "another process runs this sweep." in done.stderr
+    subprocess.run(command, cwd=root, check=True)
+    assert os.path.exists(tmp_path / "sweep.csv.journal")
