@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -65,10 +66,13 @@ def compared(
         slow=model.stragglers,
     )
     names = [name.strip() for name in executors.split(",")] if executors is not None else []
-    with Bar("candidates", 1) as bar:
+    with ExitStack() as stack:
+        bars: list[Bar] = []
 
         def progress(done: int, of: int) -> None:
-            bar.advance()
+            if not bars:
+                bars.append(stack.enter_context(Bar("candidates", of)))
+            bars[0].advance()
 
         return compare(
             point, wanted, executors=names, effort_s=effort_s, jobs=jobs, progress=progress

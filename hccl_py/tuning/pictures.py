@@ -123,7 +123,7 @@ def _panel(
     for name, rows in _curves(found).items():
         x, y = [row.bytes for row in rows], [value(row) for row in rows]
         if name in colours:
-            axes.plot(x, y, "-", color=colours[name], lw=2, zorder=3, label=name)
+            axes.plot(x, y, ".-", color=colours[name], lw=2, ms=6, zorder=3, label=name)
         else:
             axes.plot(x, y, "-", color=GREY, lw=0.8, alpha=0.45, zorder=1)
     best = list(found.winners.values())
