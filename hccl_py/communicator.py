@@ -145,9 +145,11 @@ class Communicator:
         schedule: Schedule | None,
         name: str,
         ranks: Sequence[int] | None = None,
+        parent: Communicator | None = None,
     ) -> None:
         self.topology, self.config, self.registry, self.name = topology, config, registry, name
         self.ranks = tuple(range(topology.size)) if ranks is None else tuple(ranks)
+        self.parent = parent
         self._platform, self._schedule = platform, schedule
         self._chooser = chooser
         self._planner = Planner(topology, config, registry, name, chooser)
@@ -388,9 +390,9 @@ class Communicator:
     ) -> Communicator:
         """Return a communicator of some of these ranks, numbered from 0 in the order given.
 
-        Its `ranks` has their numbers here. It is HCCL's sub-communicator: it has buffers, resources
-        and plans of its own, and lives on when this one is closed. `name` is what tags carry. What
-        is None is as here.
+        Its `ranks` has their numbers here, its `parent` is this one. It is HCCL's sub-communicator:
+        it has buffers, resources and plans of its own, and lives on when this one is closed. `name`
+        is what tags carry. What is None is as here.
         """
         members = members_of(ranks, self.size)
         with self._lock:
@@ -410,6 +412,7 @@ class Communicator:
             self._schedule and self._schedule.among(members),
             name,
             members,
+            self,
         )
         return group
 

@@ -137,14 +137,13 @@ def _row(row: Row) -> dict[str, Any]:
         "executor": row.candidate.executor,
         "algorithm": row.candidate.algorithm,
         "levels": row.candidate.levels,
-        "simulated_us": row.time_us,
+        "simulated_us": outcome.simulated_us,
+        "busiest_us": outcome.busiest_us,
+        "time_us": row.time_us,
         "algbw_gbps": outcome.algbw_gbps,
         "busbw_gbps": outcome.busbw_gbps,
         "lower_bound_us": outcome.lower_bound_us,
         "times_bound": row.times_bound,
-        "shared_bound_us": outcome.shared_bound_us,
-        "times_shared_bound": row.times_shared_bound,
-        "overloads": row.overloads,
         "is_winner": row.is_winner,
         "is_hccl": row.candidate.is_hccl,
         "tasks": outcome.tasks,
@@ -163,7 +162,7 @@ def show(found: Comparison, *, every: bool) -> None:
         print()
         for line in chart(found, screen.console.width, unicode=screen.unicode):
             print(line)
-    told = [*_overloading(found), *found.notes, *found.left_out_lines()]
+    told = [*_by_link(found), *found.notes, *found.left_out_lines()]
     for line in [""] * bool(told) + told:
         print(line)
 
@@ -192,14 +191,13 @@ def _all_lines(found: Comparison) -> list[str]:
         marks = [
             *(["fastest"] if row.is_winner else []),
             *(["HCCL's rules"] if row.candidate.is_hccl else []),
-            *(["overloads links"] if row.overloads else []),
         ]
         rows.append((*_cells(row), ", ".join(marks)))
     return _columns(rows, (1, 5))
 
 
 def _cells(row: Row) -> tuple[str, str, str, str, str]:
-    bound = row.times_shared_bound
+    bound = row.times_bound
     return (
         spell_size(row.bytes),
         row.candidate.name,
@@ -221,12 +219,13 @@ def _columns(rows: list[tuple[str, ...]], left: Iterable[int]) -> list[str]:
     ]
 
 
-def _overloading(found: Comparison) -> list[str]:
-    """Name what is faster than shared links let it be."""
-    names = dict.fromkeys(row.candidate.name for row in found.rows if row.overloads)
+def _by_link(found: Comparison) -> list[str]:
+    """Name whose times are those of their busiest links."""
+    bound = [row for row in found.rows if row.outcome.busiest_us > (row.outcome.simulated_us or 0)]
+    names = dict.fromkeys(row.candidate.name for row in bound)
     if not names:
         return []
     return [
-        f"faster than links that flows share let them be: {', '.join(names)}. "
-        "They do not win; --network contended times them."
+        f"as long as their busiest links need, which is more than every flow alone: "
+        f"{', '.join(names)}. --network contended times them exactly."
     ]

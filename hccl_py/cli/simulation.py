@@ -47,7 +47,7 @@ class Simulation:
             plan = request.plan(request.op(request.minbytes))
             record_s = time.perf_counter() - start
             walked = _walk(plan.program, model, request.topology, report)
-        bound = lower_bound(plan.op, request.topology, model.cost, network=model.network)
+        bound = lower_bound(plan.op, request.topology, model.cost)
         return Simulation(request, model, plan, walked, record_s, bound.time_us)
 
     @property

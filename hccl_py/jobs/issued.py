@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.communicator import Communicator
+from hccl_py.enums import LinkKind
 from hccl_py.errors import ParameterError
 from hccl_py.jobs.steps import Group
 from hccl_py.op_param import OpParam
@@ -16,7 +17,7 @@ from hccl_py.planning import Plan
 from hccl_py.topology import Topology
 from hccl_py.values import IntArray
 
-__all__ = ["Issued", "plan_of", "ranks_of"]
+__all__ = ["Issued", "ranks_of"]
 
 
 class Issued:
@@ -73,38 +74,75 @@ class Issued:
                 )
         issued[mine] += 1
 
+    def plan(self, group: Group, op: OpParam | Plan) -> Plan:
+        """Return the plan of a call of a communicator, whose links must be those of the job."""
+        who = group.communicator
+        plan = who.plan(op) if isinstance(op, OpParam) else op
+        if not isinstance(plan, Plan) or plan.program.ranks != who.size:
+            raise ParameterError(
+                f"{who.name} cannot run {op!r:.80}.",
+                f"Give an OpParam, or a plan of its {who.size} ranks.",
+            )
+        links = plan.program.transports
+        ranks, peers = group.members[links.rank], group.members[links.peer]
+        kinds = self._topology.link_kinds(ranks, peers)
+        for end in np.flatnonzero(links.kind != kinds)[:1].tolist():
+            planned, found = LinkKind(links.kind[end]), LinkKind(kinds[end])
+            raise ParameterError(
+                f"{who.name} cannot run {op!r:.80}: it takes {planned.name} from rank {ranks[end]} "
+                f"to rank {peers[end]} of the job, which {found.name} joins.",
+                f"Give an OpParam, or a plan that {who.name} made.",
+            )
+        return plan
+
     def _placed(self, communicator: Communicator, members: Sequence[int] | None) -> Group:
         known = self._groups.get(communicator)
-        if known is not None and members is None:
-            return known
-        ranks = ranks_of(communicator.ranks if members is None else members)
-        if not self._is_part(communicator, ranks):
+        said = None if members is None else ranks_of(members)
+        own = self._own_ranks(communicator) if known is None else known.members
+        ranks = said if own is None else own
+        if ranks is None or not (known or self._is_part(communicator.topology, ranks)):
+            which = "" if ranks is None else f"ranks {_first(ranks)} of "
             raise ParameterError(
-                f"{communicator.name} is not made of ranks {_first(ranks)} of "
-                f"{self._topology.description}.",
-                "Take groups of a communicator of the whole topology; for groups of groups say "
-                "their ranks in it: run(..., members=[...]).",
+                f"{communicator.name} is not made of {which}{self._topology.description}.",
+                "Take a communicator of the job's topology or a group of one, or say on which "
+                "ranks, that are placed alike, it lies: run(..., members=[...]).",
             )
-        if known is not None and not np.array_equal(known.members, ranks):
+        if said is not None and not np.array_equal(ranks, said):
             raise ParameterError(
-                f"{communicator.name} lies on ranks {_first(known.members)}, "
-                f"not on ranks {_first(ranks)}.",
-                "Say the same members in every call of a communicator.",
+                f"{communicator.name} lies on ranks {_first(ranks)}, not on ranks {_first(said)}.",
+                "Leave members out: it knows its ranks.",
             )
         return self._groups.setdefault(communicator, Group(communicator, ranks))
 
-    def _is_part(self, communicator: Communicator, ranks: IntArray) -> bool:
-        """Whether these ranks of the topology are placed as those of the communicator."""
-        whole, part = self._topology, communicator.topology
+    def _own_ranks(self, communicator: Communicator) -> IntArray | None:
+        """Return where a communicator lies by what it is a group of, and that of, and so on, up to
+        the topology of the job; None where that is not met.
+        """
+        ranks, whole = np.arange(communicator.size), communicator
+        while whole.topology is not self._topology and whole.parent is not None:
+            ranks, whole = np.array(whole.ranks)[ranks], whole.parent
+        is_met = whole.size == self._topology.size
+        is_met = is_met and self._is_part(whole.topology, np.arange(whole.size))
+        return ranks if is_met else None
+
+    def _is_part(self, part: Topology, ranks: IntArray) -> bool:
+        """Whether these ranks of the job are placed as those of a topology."""
+        whole = self._topology
+        if part is whole:
+            return np.array_equal(ranks, np.arange(whole.size))
         if len(ranks) != part.size or len(np.unique(ranks)) < len(ranks):
             return False
         if ranks.min() < 0 or ranks.max() >= whole.size or whole.product != part.product:
             return False
         there = whole.subset(ranks.tolist())
-        return all(
+        return _network(there) == _network(part) and all(
             np.array_equal(getattr(there, name), getattr(part, name))
             for name in ("server", "superpod", "device_id")
         )
+
+
+def _network(topology: Topology) -> str:
+    return "" if topology.network is None else topology.network.name
 
 
 def _listed(communicators: Communicator | Sequence[Communicator]) -> list[Communicator]:
@@ -115,18 +153,6 @@ def _listed(communicators: Communicator | Sequence[Communicator]) -> list[Commun
                 f"run got {communicator!r:.80} as communicator.", "Give one, or a list of some."
             )
     return list(given)
-
-
-def plan_of(communicator: Communicator, op: OpParam | Plan) -> Plan:
-    """Return the plan of a call of a communicator."""
-    if isinstance(op, OpParam):
-        return communicator.plan(op)
-    if not isinstance(op, Plan) or op.program.ranks != communicator.size:
-        raise ParameterError(
-            f"{communicator.name} cannot run {op!r:.80}.",
-            f"Give an OpParam, or a plan of its {communicator.size} ranks.",
-        )
-    return op
 
 
 def ranks_of(given: Iterable[Any] | npt.NDArray[Any]) -> IntArray:

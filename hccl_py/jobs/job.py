@@ -20,7 +20,7 @@ import numpy.typing as npt
 from hccl_py.communicator import Communicator
 from hccl_py.errors import ParameterError
 from hccl_py.jobs.compose import composed
-from hccl_py.jobs.issued import Issued, plan_of, ranks_of
+from hccl_py.jobs.issued import Issued, ranks_of
 from hccl_py.jobs.program import JobProgram
 from hccl_py.jobs.steps import Compute, Event, Record, Run, Step, Wait
 from hccl_py.lines import spell_line
@@ -133,7 +133,7 @@ class Stream:
                 "Give 0 or more, not infinity.",
             )
         each = np.broadcast_to(us, len(self.ranks))
-        self.job.steps.append(Compute(self.number, self.ranks, _line(), label, each))
+        self.job.steps.append(Compute(self.number, self.ranks, _line(), _text(label), each))
 
     def record(self, event: Event | None = None) -> Event:
         """Record an event, a new one or one that `job.event()` made: it happens when everything
@@ -166,14 +166,14 @@ class Stream:
     ) -> None:
         """Issue a collective of a communicator, or of several that share no rank, each for itself.
 
-        A communicator of the whole topology, its groups and its splits know their ranks; `members`
-        says for others which ranks of the job theirs are. All calls of a communicator go to one
-        stream: they share its buffers. `label` is the op's name where none is given.
+        A communicator of the job's topology, its groups and theirs know their ranks; `members` says
+        for others which ranks of the job, placed alike, theirs are. All calls of a communicator go
+        to one stream: they share its buffers. `label` is the op's name where none is given.
         """
         groups = self.job.issued.placed(communicators, members)
         if isinstance(op, OpParam) and idle(op):
             return  # HCCL leaves such a call before it issues anything
-        parts = tuple((group, plan_of(group.communicator, op)) for group in groups)
+        parts = tuple((group, self.job.issued.plan(group, op)) for group in groups)
         here = np.concatenate([group.members for group in groups])
         ranks = self.ranks[np.isin(self.ranks, here)]
         if not len(ranks):
@@ -183,7 +183,7 @@ class Stream:
             )
         for group, plan in parts:
             self.job.issued.issue(group, plan, self.name, ranks)
-        label = label or parts[0][1].op.name
+        label = _text(label) or parts[0][1].op.name
         self.job.steps.append(Run(self.number, ranks, _line(), label, parts))
 
 
@@ -193,6 +193,12 @@ def _durations(given: object) -> npt.NDArray[np.float64]:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         return np.array(np.nan)
+
+
+def _text(label: str) -> str:
+    if not isinstance(label, str):
+        raise ParameterError(f"{label!r:.80} is no label.", "Give a text.")
+    return label
 
 
 _HERE = str(Path(__file__).parent)

@@ -85,7 +85,17 @@ class Chunks:
     `offsets` and `sizes` have shape [rows, n]; `row` is each rank's row.
     """
 
-    __slots__ = ("_only", "buffer", "link", "offsets", "order", "row", "same_size", "sizes")
+    __slots__ = (
+        "_formulas",
+        "_only",
+        "buffer",
+        "link",
+        "offsets",
+        "order",
+        "row",
+        "same_size",
+        "sizes",
+    )
 
     def __init__(
         self,
@@ -106,6 +116,7 @@ class Chunks:
         self.order = order
         # Where all ranks share a row: one array each, by which formulas over them are known.
         self._only = (self.offsets[0], self.sizes[0]) if isinstance(row, int) else None
+        self._formulas: _RowFormulas | None = None
         flat = self.sizes.reshape(-1)
         self.same_size = int(flat[0]) if flat.size and (flat == flat[0]).all() else None
 
@@ -236,6 +247,9 @@ class Chunks:
 
     def _looked_up(self, which: int, index: RankInt) -> RankInt:
         if self._only is None:
+            if isinstance(index, PerRank) and index.table is None and index.mod == len(self):
+                self._formulas = self._formulas or _RowFormulas(self)
+                return self._formulas.looked_up(which, index)
             table = (self.offsets, self.sizes)[which]
             return PerRank.of(table[values_of(self.row), values_of(index)])
         only = self._only[which]
@@ -243,6 +257,27 @@ class Chunks:
 
     def __repr__(self) -> str:
         return f"Chunks(buffer={self.buffer}, n={len(self)}, offsets={self.offsets.tolist()})"
+
+
+class _RowFormulas:
+    """Look-ups in chunks with several rows, as formulas: the rows follow each other in one table,
+    each twice, so that a place modulo n is a sum: row·2n + place, plus the step.
+    """
+
+    def __init__(self, chunks: Chunks) -> None:
+        self._n = len(chunks)
+        self._start = values_of(chunks.row) * (2 * self._n)
+        self._tables = [np.hstack([t, t]).reshape(-1) for t in (chunks.offsets, chunks.sizes)]
+        self._bases: dict[int, tuple[PerRank, PerRank]] = {}
+
+    def looked_up(self, which: int, index: PerRank) -> PerRank:
+        """Return the offset (0) or size (1) of the chunk that each rank takes."""
+        if id(index.base) not in self._bases:  # the index is kept, so that its id stays its own
+            start = PerRank(self._start + index.base % self._n)
+            self._bases[id(index.base)] = index, start
+        _, start = self._bases[id(index.base)]
+        add, bounds = index.add % self._n, (start.low, start.high)
+        return PerRank(start.base, add, None, self._tables[which], bounds)
 
 
 def pieces(memory: Region | Chunks | Sequence[Region]) -> list[Region]:

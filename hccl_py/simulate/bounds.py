@@ -9,9 +9,8 @@ More than one is needed only where a rank can hear one peer at a time; `log_us` 
 Bandwidth: the bytes that must enter or leave a rank, or a part of the machine, over what its links
 let through. No data moves before an Ack has come, so both add up. γ and local copies do not count.
 
-Contended, a rank has the links that end at it, and a part of the machine those that lead there.
-Uncontended, flows do not share links: a rank hears every other one at full rate. The bound supposes
-one flow at once from each; two ranks may have two, for the two ways around a ring.
+A rank has the links that end at it, and a part of the machine those that lead there. Uncontended
+times may be below, as flows do not share links then; `load.busiest_us` tells where they are.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +34,6 @@ from hccl_py.values import IntArray
 __all__ = ["Bound", "Limits", "lower_bound"]
 
 Floats = npt.NDArray[np.float64]
-Model = Literal["uncontended", "contended"]
 
 EVERY_RANK = 1024
 """Up to so many ranks every one is looked at."""
@@ -45,8 +42,6 @@ SOME_RANKS = 16
 """Of more ranks so many are, evenly spaced; the others are taken to be no better connected."""
 
 PAIRS_AT_ONCE = 1 << 18
-
-BOTH_WAYS = 2
 
 
 @dataclass(frozen=True)
@@ -67,14 +62,12 @@ class Bound:
         return self.latency_us + self.bandwidth_us
 
 
-def lower_bound(
-    op: OpParam, topology: Topology, cost: CostModel, *, network: Model = "contended"
-) -> Bound:
+def lower_bound(op: OpParam, topology: Topology, cost: CostModel) -> Bound:
     """Return what no algorithm beats for a call on a machine without stragglers.
 
     For many calls on one machine make its `Limits` once.
     """
-    return Limits.of(topology, cost, network).bound(op)
+    return Limits.of(topology, cost).bound(op)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +86,7 @@ class Limits:
     cuts: tuple[Cut, ...] = ()
 
     @staticmethod
-    def of(topology: Topology, cost: CostModel, network: Model = "contended") -> Limits:
+    def of(topology: Topology, cost: CostModel) -> Limits:
         """Look at the links of a topology."""
         p = topology.size
         if p == 1:
@@ -102,10 +95,7 @@ class Limits:
         looked_at = np.arange(p)
         if p > EVERY_RANK:
             looked_at = np.unique(np.linspace(0, p - 1, SOME_RANKS).astype(np.int64))
-        alpha, alone = _neighbours(Links(cost, topology), looked_at)
-        if network == "uncontended":
-            total = float(alone.sum() if len(alone) == p else alone.max() * p)
-            return Limits(p, looked_at, alpha, alone, total)
+        alpha = _neighbours(Links(cost, topology), looked_at)
         joined = network_of(topology)
         ports = joined.groups(cost)[0].gbps
         cuts = tuple(cut for cut in joined.cuts(cost) if 1 < cut.inside.sum() < p - 1)
@@ -135,30 +125,27 @@ class Limits:
             yield demand.into(~cut.inside) / cut.gbps * 1e-3, f"what goes out of {cut.name}"
 
 
-def _neighbours(links: Links, ranks: IntArray) -> tuple[Floats, Floats]:
-    """Return of some ranks the α of the nearest peer, and the GB/s of a flow from every peer."""
+def _neighbours(links: Links, ranks: IntArray) -> Floats:
+    """Return the α of the nearest peer of some ranks."""
     assert links.topology is not None
     at_once = max(1, PAIRS_AT_ONCE // links.topology.size)
     parts = [
         _of_pairs(links, links.topology, ranks[first : first + at_once])
         for first in range(0, len(ranks), at_once)
     ]
-    alpha, gbps = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return alpha, gbps
+    return np.concatenate(parts)
 
 
-def _of_pairs(links: Links, topology: Topology, ranks: IntArray) -> tuple[Floats, Floats]:
+def _of_pairs(links: Links, topology: Topology, ranks: IntArray) -> Floats:
     here = np.repeat(ranks, topology.size)
     peer = np.tile(np.arange(topology.size), len(ranks))
     here, peer = here[here != peer], peer[here != peer]
-    alphas, rates = [], []
+    alphas = []
     for source, target in ((peer, here), (here, peer)):
         found = links.classes(_ends(topology, source, target))
         alphas.append(found.alpha_us[found.of_end].reshape(len(ranks), -1).min(axis=1))
-        with np.errstate(divide="ignore"):  # where bytes cost nothing
-            rates.append((1e-3 / found.beta_us)[found.of_end].reshape(len(ranks), -1).sum(axis=1))
-    flows = BOTH_WAYS if topology.size == BOTH_WAYS else 1
-    return np.minimum(*alphas), np.maximum(*rates) * flows
+    nearest: Floats = np.minimum(*alphas)
+    return nearest
 
 
 def _ends(topology: Topology, rank: IntArray, peer: IntArray) -> Transports:

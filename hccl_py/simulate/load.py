@@ -1,8 +1,9 @@
 """What the links of a program must carry, whatever the order: the time that the busiest one needs.
 
 Without contention links carry any number of flows at once, so an uncontended time may be less than
-a link needs for all its bytes. No machine is as fast as that, so whoever compares uncontended times
-takes the larger of the two. It is found from the batches, without expanding them.
+a link needs for all its bytes, and for the first Ack that lets them go. No machine is as fast as
+that, so whoever compares uncontended times takes the larger of the two. It is found from the
+batches, without expanding them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _READS = (TaskKind.READ, TaskKind.READ_REDUCE)
 
 
 def busiest_us(program: Program, cost: CostModel, topology: Topology, slow: Slow = EVEN) -> float:
-    """Return the microseconds that the busiest link needs for its bytes at full rate."""
+    """Return the microseconds that the busiest link needs for its bytes at full rate, and the least
+    α of the transports that use it.
+    """
     links = Links(cost, topology, slow)
     sent = carried(program)
     ends = np.flatnonzero(sent)
@@ -37,8 +40,12 @@ def busiest_us(program: Program, cost: CostModel, topology: Topology, slow: Slow
         return 0.0
     routes = links.routes(program.transports, ends)
     link, place = np.unique(routes.link, return_inverse=True)
-    loads = np.bincount(place.reshape(-1), np.repeat(sent[ends], np.diff(routes.first)))
-    return float((loads / (links.capacities(link) * 1e3)).max())
+    hops, place = np.diff(routes.first), place.reshape(-1)
+    loads = np.bincount(place, np.repeat(sent[ends], hops))
+    classes = links.classes(program.transports)
+    first_ack = np.full(len(link), np.inf)
+    np.minimum.at(first_ack, place, np.repeat(classes.alpha_us[classes.of_end[ends]], hops))
+    return float((first_ack + loads / (links.capacities(link) * 1e3)).max())
 
 
 def carried(program: Program) -> Floats:

@@ -27,11 +27,11 @@ from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulate.batches import simulate_batches
 from hccl_py.simulate.bounds import lower_bound
 from hccl_py.simulate.cost import CostModel
+from hccl_py.simulate.load import busiest_us
 from hccl_py.topology.topology import Topology
 from hccl_py.trace.units import spell_size
 from hccl_py.tuning.candidates import Candidate, candidates
 from hccl_py.tuning.table import Entry, Range, Shape, TuningTable
-from hccl_py.tuning.tune import SLACK
 
 __all__ = ["ByCost", "ByTable", "chooser_of"]
 
@@ -79,8 +79,8 @@ class _Timed:
 
     candidate: Candidate
     us: float
-    overloads: bool
-    """Whether that is less than links let through where flows share them."""
+    is_wrong: bool
+    """Whether that is less than any right algorithm takes."""
 
     @property
     def rank(self) -> tuple[bool, float, bool, str]:
@@ -88,20 +88,20 @@ class _Timed:
         the last digits only are equal.
         """
         us = float(f"{self.us:.9g}")
-        return self.overloads, us, not self.candidate.is_hccl, self.candidate.name
+        return self.is_wrong, us, not self.candidate.is_hccl, self.candidate.name
 
     def __str__(self) -> str:
-        overloads = ", if links were not shared" if self.overloads else ""
-        return f"{self.us:.1f} us{overloads}"
+        wrong = ", less than anything right can" if self.is_wrong else ""
+        return f"{self.us:.1f} us{wrong}"
 
 
 class ByCost:
-    """Takes what a simulation without contention finds to be the fastest.
+    """Takes what a simulation without contention finds to be the fastest, counting no less than the
+    busiest link of a program needs.
 
     All executors that suit take part, those of plugins too, but for those that break what
-    HCCL_DETERMINISTIC asks for. Without contention links carry any number of flows at once: a time
-    below what shared links let through wins only where all are. `cost` is the model of the
-    topology's product where none is given.
+    HCCL_DETERMINISTIC asks for. Who takes less than the lower bound cannot be right, and comes
+    last. `cost` is the model of the topology's product where none is given.
     """
 
     def __init__(self, cost: CostModel | None = None) -> None:
@@ -123,12 +123,12 @@ class ByCost:
             only, registered = select(op, topology, config, registry, group=group)
             reasons = ("the only one that suits", *only.reasons)
             return replace(only, reasons=reasons), registered
-        bound = lower_bound(op, topology, cost, network="contended").time_us
+        bound = lower_bound(op, topology, cost).time_us
         timed, failed = [], {}
         for candidate in found:
             try:
                 us = _simulated(op, topology, config, registry, candidate, cost)
-                timed.append(_Timed(candidate, us, us < bound * (1 - SLACK)))
+                timed.append(_Timed(candidate, us, us < bound * (1 - 1e-9)))
             except HcclError as error:
                 failed[candidate.executor] = f"could not be timed: {error.message}"
         if not timed:
@@ -161,7 +161,8 @@ def _simulated(
     with warnings.catch_warnings():  # of an executor that may not be taken
         warnings.simplefilter("ignore", BatchingWarning)
         plan = planner.plan(op, candidate.executor, candidate.levels)
-    return simulate_batches(plan.program, cost, topology).total_us
+    alone = simulate_batches(plan.program, cost, topology).total_us
+    return max(alone, busiest_us(plan.program, cost, topology))
 
 
 def _reason(best: _Timed, timed: list[_Timed], cost: CostModel) -> str:

@@ -107,7 +107,7 @@ def _figure(found: Comparison, ink: str) -> Figure:
     left.set_yscale("log")
     _panel(found, right, "bus bandwidth (GB/s)", lambda row: row.outcome.busbw_gbps or 0, ink)
     right.set_ylim(bottom=0)
-    bounds = [(size, rows[0].outcome.shared_bound_us) for size, rows in found.by_size.items()]
+    bounds = [(size, rows[0].outcome.lower_bound_us) for size, rows in found.by_size.items()]
     left.plot(*zip(*bounds, strict=True), ":", color=ink, lw=1.2, label="lower bound")
     _legend(figure, left)
     figure.suptitle(f"{title_of(found)}\n{subtitle_of(found)}", fontsize=11)
@@ -153,7 +153,7 @@ def _panel(
 def _curves(found: Comparison) -> dict[str, list[Row]]:
     """Return the rows of each candidate, by size."""
     curves: dict[str, list[Row]] = {}
-    for row in (row for row in found.rows if row.is_winner or not row.overloads):
+    for row in found.rows:
         curves.setdefault(row.candidate.name, []).append(row)
     return curves
 
@@ -180,7 +180,7 @@ def _table(found: Comparison) -> str:
 
 def _cells(found: Comparison, size: int) -> tuple[str, ...]:
     best, rules = found.winners[size], found.hccl.get(size)
-    costs, bound = found.cost_of_rules(size), best.times_shared_bound
+    costs, bound = found.cost_of_rules(size), best.times_bound
     return (
         spell_size(size),
         best.candidate.name,

@@ -11,11 +11,10 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,6 +31,7 @@ from hccl_py.simulate.batches import simulate_batches
 from hccl_py.simulate.bounds import Limits
 from hccl_py.simulate.contended import simulate_contended
 from hccl_py.simulate.cost import CostModel
+from hccl_py.simulate.load import busiest_us
 from hccl_py.simulate.slow import Slow
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import DEFAULT_PRESET
@@ -136,9 +136,9 @@ class Point(BaseModel):
 class Outcome(BaseModel):
     """How long a point takes by the simulator, and how long finding that out took.
 
-    `bytes` is the data size that the call really has; `lower_bound_us` is what no algorithm beats
-    on this machine with this `network`, `shared_bound_us` the same where flows share the ports and
-    links that they meet on. `error` is one sentence; then there are no times.
+    `bytes` is the data size that the call really has. `busiest_us` is what the busiest link of its
+    program needs; an uncontended `simulated_us` may be less, `time_us` is not. `lower_bound_us` is
+    what no algorithm beats on this machine. `error` is one sentence; then there are no times.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -149,13 +149,20 @@ class Outcome(BaseModel):
     simulated_us: float | None = None
     algbw_gbps: float | None = None
     busbw_gbps: float | None = None
+    busiest_us: float = 0.0
     lower_bound_us: float | None = None
-    shared_bound_us: float | None = None
     tasks: int = 0
     rounds: int = 0
     record_s: float = 0.0
     simulate_s: float = 0.0
     error: str | None = None
+
+    @property
+    def time_us(self) -> float:
+        """The simulated time, or what the busiest link needs where that is more."""
+        if self.simulated_us is None:
+            raise ValueError(f"there is no time: {self.error}")
+        return max(self.simulated_us, self.busiest_us)
 
 
 @dataclass(frozen=True)
@@ -204,8 +211,9 @@ class _Evaluation:
         plan = self._plan()
         recorded = time.perf_counter()
         self._check(plan.program)
-        spent = self._simulate(plan.program)
+        simulated, busiest = self._simulate(plan.program)
         ended = time.perf_counter()
+        spent = max(simulated, busiest)
         ranks = self.topology.size
         size = int(max(part.max() for part in self.operator.user_bytes(self.op, ranks)))
         algbw = size / spent * 1e-3 if spent else 0.0
@@ -213,11 +221,11 @@ class _Evaluation:
             bytes=size,
             executor=plan.selection.executor,
             algorithm=dict(plan.selection.algorithm),
-            simulated_us=spent,
+            simulated_us=simulated,
+            busiest_us=busiest,
             algbw_gbps=algbw,
             busbw_gbps=algbw * self.operator.bus_factor(ranks),
-            lower_bound_us=self._bound(self.point.network == "contended"),
-            shared_bound_us=self._bound(True),
+            lower_bound_us=self._bound(),
             tasks=plan.program.task_count,
             rounds=plan.program.rounds,
             record_s=recorded - began,
@@ -241,19 +249,15 @@ class _Evaluation:
             count, limit = (f"{n:,}".replace(",", " ") for n in (program.task_count, most))
             raise NotSupportedError(f"{count} tasks that share links are more than {limit}.")
 
-    def _simulate(self, program: Program) -> float:
-        point = self.point
-        run: Callable[..., Any] = simulate_batches
-        if point.network == "contended":
-            run = simulate_contended
-        timed = run(program, point.cost, self.topology, Slow.parse(point.slow))
-        return float(timed.total_us)
+    def _simulate(self, program: Program) -> tuple[float, float]:
+        """Return the simulated time, and what the busiest link needs where flows do not share."""
+        given = program, self.point.cost, self.topology, Slow.parse(self.point.slow)
+        if self.point.network == "contended":
+            return simulate_contended(*given).total_us, 0.0
+        return simulate_batches(*given).total_us, busiest_us(*given)
 
-    def _bound(self, shared: bool) -> float:
-        if idle(self.op):
-            return 0.0
-        limits = self.machine.shared if shared else self.machine.alone
-        return limits.bound(self.op).time_us
+    def _bound(self) -> float:
+        return 0.0 if idle(self.op) else self.machine.limits.bound(self.op).time_us
 
 
 class _Machine:
@@ -263,14 +267,9 @@ class _Machine:
         self.topology, self._cost = topology, cost
 
     @cached_property
-    def alone(self) -> Limits:
-        """Limits where flows do not share links."""
-        return Limits.of(self.topology, self._cost, "uncontended")
-
-    @cached_property
-    def shared(self) -> Limits:
-        """Limits where they do."""
-        return Limits.of(self.topology, self._cost, "contended")
+    def limits(self) -> Limits:
+        """What it lets through."""
+        return Limits.of(self.topology, self._cost)
 
 
 @lru_cache(maxsize=4)

@@ -17,10 +17,7 @@ from hccl_py.tuning.candidates import candidates
 from hccl_py.tuning.points import Outcome, Point
 from hccl_py.tuning.table import Entry, Sample, Shape, TuningTable, Winner, ranges_of
 
-__all__ = ["SLACK", "alternatives", "save_winners", "tune"]
-
-SLACK = 1e-9
-"""By how much rounding may take a time below a bound."""
+__all__ = ["alternatives", "save_winners", "tune"]
 
 _THE_CALL = {"executor", "levels"}
 _THE_MACHINE = {"topology", "ranks", "servers", "devices", "superpods", "rank_table"}
@@ -96,7 +93,6 @@ class _Timed(NamedTuple):
     algorithm: dict[str, str]
     levels: dict[str, str]
     us: float
-    overloads: bool
 
     @property
     def way(self) -> tuple[str, dict[str, str]]:
@@ -115,12 +111,9 @@ class _Call:
 
     def add(self, point: Point, outcome: Outcome) -> None:
         """Count a way in; one that the rules chose gives way to the same one by name."""
-        assert outcome.simulated_us is not None
         by_name = point.executor is not None
         levels = point.levels if by_name else self._hccl.levels
-        us, bound = outcome.simulated_us, outcome.shared_bound_us or 0.0
-        overloads = us < bound * (1 - SLACK)
-        new = _Timed(outcome.executor, outcome.algorithm, dict(levels), us, overloads)
+        new = _Timed(outcome.executor, outcome.algorithm, dict(levels), outcome.time_us)
         others = [one for one in self._timed if one.way != new.way]
         if by_name or len(others) == len(self._timed):
             self._timed = [*others, new]
@@ -146,10 +139,10 @@ class _Call:
         rules = (self._hccl.executor, dict(self._hccl.algorithm))
         hccl = next((one for one in self._timed if one.way == rules), None)
 
-        def rank(one: _Timed) -> tuple[bool, float, bool, str, list[str]]:
+        def rank(one: _Timed) -> tuple[float, bool, str, list[str]]:
             words = [*one.algorithm.values()]
             us = float(f"{one.us:.9g}")
-            return one.overloads, us, one is not hccl, one.executor, words
+            return us, one is not hccl, one.executor, words
 
         best = min(self._timed, key=rank)
         sample = Sample(

@@ -48,7 +48,7 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     op = op_of("all_reduce", 1 << 15, "fp16")
     program = recorded("AllReduceComm", op, topology, 200 << 20)
     total = simulate(program, topology, slow=Slow.parse(["rank=1:2x"])).total_us
-    bound = lower_bound(op, topology, CostModel.of("ring"), network="uncontended")
+    bound = lower_bound(op, topology, CostModel.of("ring"))
     assert found == {
         "schema": "hccl-py.simulate/1",
         "op": "all_reduce",

@@ -253,10 +253,14 @@ def place_twice(scene: Scene) -> None:
         scene.stream.run(inner, all_reduce(), members=[rank])
 
 
-def group_of_group(scene: Scene) -> None:
-    outer = scene.world.create_group([3, 9], name="outer")
-    inner = outer.create_group([1, 0], name="inner")
-    scene.stream.run(inner, all_reduce())
+def plan_of_another_layout(scene: Scene) -> None:
+    apart = Communicator(servers=2, devices=1).plan(all_reduce())
+    scene.stream.run(two_pairs(scene)[0], apart)
+
+
+def another_network(scene: Scene) -> None:
+    torus, other = (Communicator(topology=name) for name in ("torus:2x3", "mesh:6"))
+    Job(torus.topology).stream("comm").run(other.create_group([0, 1]), all_reduce())
 
 
 REFUSED: dict[str, tuple[Act, str]] = {
@@ -273,7 +277,12 @@ REFUSED: dict[str, tuple[Act, str]] = {
     "one rank": (lambda s: s.stream.on(3), "3 are not ranks"),  # type: ignore[arg-type]
     "members that are none": (
         lambda s: s.stream.run(s.world, all_reduce(), members=["a"]),  # type: ignore[list-item]
-        "is not made of ranks",
+        "lies on ranks 0, 1, 2, 3, 4, 5, 6, 7 ..., not on ranks -1",
+    ),
+    "no label": (lambda s: s.stream.compute(1, 2), "2 is no label"),  # type: ignore[arg-type]
+    "no label of a call": (
+        lambda s: s.stream.run(s.world, all_reduce(), None),  # type: ignore[arg-type]
+        "None is no label",
     ),
     "too few durations": (lambda s: s.stream.compute([1, 2]), "2 durations for 12 ranks"),
     "twice recorded": (
@@ -306,10 +315,19 @@ REFUSED: dict[str, tuple[Act, str]] = {
     ),
     "two streams": (run_on_two_streams, "runs on stream compute, and is called on stream dp"),
     "another op": (run_twice_differently, "is all_reduce of 10 fp32 by AllReduce"),
-    "a group of a group": (group_of_group, "inner is not made of ranks 1, 0 of"),
+    "another layout": (plan_of_another_layout, "takes RDMA from rank 0 to rank 1 of the job"),
+    "another network": (another_network, "is not made of 2x3 torus"),
     "another cluster": (
         lambda s: s.stream.run(Communicator(16), all_reduce()),
-        "is not made of ranks 0, 1, 2, 3, 4, 5, 6, 7 ... of Atlas 800T A2",
+        "is not made of Atlas 800T A2",
+    ),
+    "members that lie otherwise": (
+        lambda s: s.stream.run(Communicator(2), all_reduce(), members=[7, 8]),
+        "is not made of ranks 7, 8 of Atlas 800T A2",
+    ),
+    "members of another shape": (
+        lambda s: s.stream.run(Communicator(2), all_reduce(), members=[[0, 1]]),  # type: ignore[list-item]
+        "is not made of ranks -1 of",
     ),
 }
 
@@ -325,9 +343,42 @@ def test_refusals(act: Act, said: str) -> None:
         assert refused.value.hint
 
 
-def test_members_place_groups_of_groups() -> None:
-    with Communicator(12) as world:
-        inner = world.create_group([1, 9]).create_group([1])
+def busy_ranks(job: Job) -> list[int]:
+    """Return the ranks with tasks."""
+    busy: list[int] = np.flatnonzero(np.diff(job.program().tasks.first)).tolist()
+    return busy
+
+
+@pytest.mark.parametrize("topology", ["atlas-800t-a2", "torus:4x4"])
+def test_groups_of_groups_know_their_ranks(topology: str) -> None:
+    """Also where ranks with the numbers that they have in their own group are placed alike."""
+    sizes = {"servers": 4, "devices": 4} if topology == "atlas-800t-a2" else {}
+    with Communicator(**sizes, topology=topology) as world:
+        outer = world.create_group(range(15, 3, -1), name="outer")
+        inner = outer.create_group([1, 0, 9]).create_group([0, 1])
+        for members in (None, [14, 15]):
+            job = Job(world.topology)
+            job.stream("comm").run(inner, all_reduce(), members=members)
+            assert busy_ranks(job) == [14, 15]
+        part = Job(outer.topology)
+        part.stream("comm").run(inner, all_reduce())
+        assert busy_ranks(part) == [0, 1]
+
+
+def test_members_place_what_was_made_elsewhere() -> None:
+    job = Job(topology_of(servers=2, devices=4))
+    comm = job.stream("comm")
+    comm.run(Communicator(servers=2, devices=4), all_reduce(0))
+    comm.run(Communicator(4), all_reduce(), members=[4, 5, 6, 7])
+    assert busy_ranks(job) == [4, 5, 6, 7]
+
+
+def test_a_group_with_the_layout_of_the_world_is_not_the_world() -> None:
+    """Its rank 0 is the world's rank 2, though its topology is no other."""
+    with Communicator(servers=3, devices=1) as world:
+        group = world.create_group([2, 1, 0])
         job = Job(world.topology)
-        job.stream("comm").run(inner, all_reduce(), members=[9])
-        assert np.flatnonzero(np.diff(job.program().tasks.first)).tolist() == [9]
+        job.stream("comm").run(group, OpParam("broadcast", 64, DataType.FP32, root=0))
+        steps = job.program().tasks
+        sent = steps.size * (steps.kind == TaskKind.RDMA_WRITE)
+        assert np.bincount(steps.rank, sent, 3).argmax() == 2

@@ -126,7 +126,7 @@ def test_programs_that_cannot_end_are_refused() -> None:
         with pytest.raises(OrchestrationError, match="overrun"):
             simulate_batches(late, COST, lockstep=lockstep)
         left = without(ring, lambda i: i.kind == 9)
-        with pytest.raises(OrchestrationError, match="Unmatched post|overrun"):
+        with pytest.raises(OrchestrationError, match=r"Unmatched post|overrun"):
             simulate_batches(left, COST, lockstep=lockstep)
         once = recorded(Notifies("tx_ack"), op_of("all_gather"), 2)
         with pytest.raises(OrchestrationError, match="Unmatched post"):

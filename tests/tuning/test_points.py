@@ -140,7 +140,7 @@ def test_effort_is_limited() -> None:
         cost=COST,
         executor="AllReduceOrderPreservedExecutor",
     )
-    assert evaluate(slow, Effort(record_s=0.02)).error == "Recording takes more than 0.02 s."
+    assert evaluate(slow, Effort(record_s=0.002)).error == "Recording takes more than 0.002 s."
     shared = BASE.model_copy(update={"network": "contended", "executor": "AllReduceComm"})
     few = evaluate(shared, Effort(shared_tasks=10))
     assert few.error is not None
