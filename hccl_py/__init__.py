@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hccl_py.enums import DataType, Mode, ReduceOp
     from hccl_py.errors import HcclError, HcclResult
     from hccl_py.groups import ParallelGroups, parallel_groups
+    from hccl_py.jobs import Job
     from hccl_py.op_param import OpParam
     from hccl_py.planning import Plan
     from hccl_py.platforms import Adversary, Schedule
@@ -34,6 +35,7 @@ _HOMES = {
     "DataType": "hccl_py.enums",
     "HcclError": "hccl_py.errors",
     "HcclResult": "hccl_py.errors",
+    "Job": "hccl_py.jobs",
     "Mode": "hccl_py.enums",
     "OpParam": "hccl_py.op_param",
     "ParallelGroups": "hccl_py.groups",
@@ -54,6 +56,7 @@ __all__ = [
     "DataType",
     "HcclError",
     "HcclResult",
+    "Job",
     "Mode",
     "OpParam",
     "ParallelGroups",

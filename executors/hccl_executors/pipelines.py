@@ -81,7 +81,7 @@ class Pipeline(ABC):
         return ResourceRequest(
             planes=(PlaneRequest("level0", "mesh"), PlaneRequest(all_servers(rank), "ring")),
             sub_streams=devices if servers > 1 else devices - 1,
-            max_count=self.block_bytes(rank) // op.unit,
+            max_count=max(self.block_bytes(rank), 0) // op.unit,
         )
 
     def block_bytes(self, rank: RankView | Rank[Any, Any]) -> int:

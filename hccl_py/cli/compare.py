@@ -25,11 +25,14 @@ def compare(
         bool, typer.Option("--all", help="Show every candidate, not only the fastest.")
     ] = False,
     effort: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--effort", metavar="S", min=0, help="Seconds of a core for a candidate; 0: any."
+            "--effort",
+            metavar="S",
+            min=0,
+            help="Seconds of a core for a candidate, else 1; 0: any.",
         ),
-    ] = 2.0,
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", metavar="N", min=1, help="Processes, else one for each core."),
@@ -40,6 +43,14 @@ def compare(
     html: Annotated[
         str | None,
         typer.Option("--html", metavar="FILE", help="Write a page with picture and table."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Time every point into a .csv or .parquet; goes on where it was killed.",
+        ),
     ] = None,
     save: Annotated[
         str | None,
@@ -52,15 +63,13 @@ def compare(
     And what HCCL's rules choose, and what that costs. Times are those of the cost model. Sizes are
     multiplied by 4 unless -f or -i says otherwise.
     """
-    from hccl_py.cli.comparison import compared, document, show, write_pictures
+    from hccl_py.cli.comparison import Files, compared, document, show
     from hccl_py.cli.output import print_json
 
-    found = compared(call, sizes, model, executors, effort or None, jobs)
-    write_pictures(found, png, html)
-    if save is not None:
-        from hccl_py.tuning.tune import save_winners
-
-        save_winners([r.point for r in found.rows], [r.outcome for r in found.rows], save)
+    files = Files(png, html, save)
+    files.check(model)
+    found = compared(call, sizes, model, executors, effort, jobs, out)
+    files.write(found)
     if output.json:
         print_json(document(found))
     else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from hccl_py.cli.call import Request
@@ -13,16 +15,18 @@ from hccl_py.cli.output import Screen
 from hccl_py.cli.progress import Bar
 from hccl_py.cli.sizes import row_sizes
 from hccl_py.cli.time_model import checked_model
-from hccl_py.documents.disk import write_file
+from hccl_py.documents.disk import spell_path, write_file
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError, ParameterError
 from hccl_py.trace.units import spell_size, spell_time
 from hccl_py.tuning.chart import chart
-from hccl_py.tuning.compare import Comparison, Row, compare
-from hccl_py.tuning.pictures import page, png, subtitle_of, title_of
+from hccl_py.tuning.compare import EFFORT_S, Comparison, Row, compare
+from hccl_py.tuning.pictures import check_drawing, page, png, subtitle_of, title_of
 from hccl_py.tuning.points import Point
+from hccl_py.tuning.table import TuningTable
+from hccl_py.tuning.tune import save_winners
 
-__all__ = ["compared", "document", "show", "write_pictures"]
+__all__ = ["Files", "compared", "document", "show"]
 
 FACTOR = 4
 """From size to size, unless the user says otherwise."""
@@ -37,9 +41,12 @@ def compared(
     executors: str | None,
     effort_s: float | None,
     jobs: int | None,
+    out: str | None,
 ) -> Comparison:
-    """Compare what the options say."""
+    """Compare what the options say; an effort of 0 is any."""
     _check(call)
+    if out is not None and effort_s:
+        raise ParameterError("--out times every point: it takes no --effort.", "Leave one out.")
     request = Request(call)
     request.check_sizes(sizes)
     model = checked_model(options, request.topology)
@@ -71,11 +78,17 @@ def compared(
 
         def progress(done: int, of: int) -> None:
             if not bars:
-                bars.append(stack.enter_context(Bar("candidates", of)))
+                bars.append(stack.enter_context(Bar("candidates" if out is None else "points", of)))
             bars[0].advance()
 
         return compare(
-            point, wanted, executors=names, effort_s=effort_s, jobs=jobs, progress=progress
+            point,
+            wanted,
+            executors=names,
+            effort_s=EFFORT_S if effort_s is None else effort_s or None,
+            out=out,
+            jobs=jobs,
+            progress=progress,
         )
 
 
@@ -92,12 +105,49 @@ def _check(call: Call) -> None:
             raise ParameterError(f"compare takes no {option}.", hint)
 
 
-def write_pictures(found: Comparison, png_path: str | None, html_path: str | None) -> None:
-    """Write the files that are asked for."""
-    if png_path is not None:
-        write_file(png_path, png(found), _PICTURE)
-    if html_path is not None:
-        write_file(html_path, page(found).encode(), _PICTURE)
+@dataclass(frozen=True)
+class Files:
+    """The files that are made of a comparison, where they are asked for."""
+
+    png: str | None
+    html: str | None
+    save: str | None
+
+    def check(self, options: TimeModel) -> None:
+        """Refuse before the work what could not be written after it."""
+        if self.png or self.html:
+            check_drawing()
+        for path in filter(None, (self.png, self.html, self.save)):
+            _check_place(Path(path))
+        if self.save and options.slow:
+            raise ParameterError(
+                "Tuning tables are for machines without defects.", "Leave --slow or --save out."
+            )
+        if self.save and Path(self.save).exists():
+            TuningTable.read(self.save)
+
+    def write(self, found: Comparison) -> None:
+        """Write them."""
+        if self.png is not None:
+            write_file(self.png, png(found), _PICTURE)
+        if self.html is not None:
+            write_file(self.html, page(found).encode(), _PICTURE)
+        if self.save is not None:
+            save_winners([r.point for r in found.rows], [r.outcome for r in found.rows], self.save)
+
+
+def _check_place(path: Path) -> None:
+    folder = path.parent
+    if path.is_dir():
+        why = "it is a folder"
+    elif not folder.is_dir():
+        why = f"there is no folder {spell_path(folder)}"
+    elif not os.access(folder, os.W_OK):
+        why = f"you may not write into {spell_path(folder)}"
+    else:
+        return
+    hint = "Name a file in a folder that exists and that you may use."
+    raise FileError(f"{spell_path(path)}: the file cannot be written: {why}.", hint)
 
 
 def document(found: Comparison) -> dict[str, Any]:
@@ -162,8 +212,7 @@ def show(found: Comparison, *, every: bool) -> None:
         print()
         for line in chart(found, screen.console.width, unicode=screen.unicode):
             print(line)
-    told = [*_by_link(found), *found.notes, *found.left_out_lines()]
-    for line in [""] * bool(told) + told:
+    for line in [""] * bool(found.remarks) + found.remarks:
         print(line)
 
 
@@ -216,16 +265,4 @@ def _columns(rows: list[tuple[str, ...]], left: Iterable[int]) -> list[str]:
             for at, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
-    ]
-
-
-def _by_link(found: Comparison) -> list[str]:
-    """Name whose times are those of their busiest links."""
-    bound = [row for row in found.rows if row.outcome.busiest_us > (row.outcome.simulated_us or 0)]
-    names = dict.fromkeys(row.candidate.name for row in bound)
-    if not names:
-        return []
-    return [
-        f"as long as their busiest links need, which is more than every flow alone: "
-        f"{', '.join(names)}. --network contended times them exactly."
     ]

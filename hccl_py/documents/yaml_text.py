@@ -8,7 +8,7 @@ from hccl_py.documents.checks import defect, spell
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError, NotSupportedError
 
-__all__ = ["MOST_BYTES", "YAML", "parse_yaml"]
+__all__ = ["MOST_BYTES", "YAML", "parse_yaml", "pyyaml"]
 
 YAML = (".yaml", ".yml")
 
@@ -24,7 +24,7 @@ def parse_yaml(data: bytes, kind: FileKind) -> object:
     Raises FileError for what is not YAML, keys that appear twice or are no strings, values that
     JSON does not have; NotSupportedError where PyYAML is not installed.
     """
-    yaml = _pyyaml()
+    yaml = pyyaml()
     try:
         return yaml.load(data, _loader(yaml))
     except yaml.YAMLError as error:
@@ -65,7 +65,8 @@ def _loader(yaml: Any) -> type:
     return Loader
 
 
-def _pyyaml() -> Any:
+def pyyaml() -> Any:
+    """Return the package; NotSupportedError where it is not installed."""
     try:
         import yaml
     except ImportError:

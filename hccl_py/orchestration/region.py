@@ -276,8 +276,8 @@ class _RowFormulas:
             start = PerRank(self._start + index.base % self._n)
             self._bases[id(index.base)] = index, start
         _, start = self._bases[id(index.base)]
-        add, bounds = index.add % self._n, (start.low, start.high)
-        return PerRank(start.base, add, None, self._tables[which], bounds)
+        table, bounds = self._tables[which], (start.low, start.high)
+        return PerRank(start.base, index.add % self._n, len(table), table, bounds)
 
 
 def pieces(memory: Region | Chunks | Sequence[Region]) -> list[Region]:

@@ -21,8 +21,8 @@ from hccl_py.documents.guard import named
 from hccl_py.documents.kind import FileKind
 from hccl_py.documents.models import checked
 from hccl_py.documents.parse import parse_document
-from hccl_py.documents.yaml_text import YAML, parse_yaml
-from hccl_py.errors import FileError, NotSupportedError, ParameterError, did_you_mean
+from hccl_py.documents.yaml_text import YAML, parse_yaml, pyyaml
+from hccl_py.errors import FileError, ParameterError, did_you_mean
 from hccl_py.simulate.cost import CostModel, LinkCost
 from hccl_py.simulate.presets import COSTS
 
@@ -94,7 +94,7 @@ def write_cost(path: PathLike, model: CostModel) -> None:
     """Write a model with all its fields, as JSON or YAML by the suffix."""
     values = model.model_dump()
     if _suffix(path) in YAML:
-        text = _pyyaml().safe_dump(values, sort_keys=False, allow_unicode=True)
+        text = pyyaml().safe_dump(values, sort_keys=False, allow_unicode=True)
     else:
         text = model.model_dump_json(indent=2) + "\n"
     write_file(path, text.encode(), _KIND)
@@ -108,17 +108,6 @@ def _suffix(path: PathLike) -> str:
             "Rename the file.",
         )
     return suffix
-
-
-def _pyyaml() -> Any:
-    try:
-        import yaml
-    except ImportError:
-        raise NotSupportedError(
-            "YAML needs PyYAML, which is not installed.",
-            "Install hccl-py[yaml], or write the file as JSON.",
-        ) from None
-    return yaml
 
 
 def _model(document: object, stem: str) -> CostModel:

@@ -31,10 +31,18 @@ def simulate(
     `cost` is the model of the topology's product where none is given. `uncontended` times every
     task alone on its link; with `contended` those that overlap share the links of their routes,
     max-min fair. Raises DeadlockError and OrchestrationError for programs that cannot end,
-    ParameterError for ranks and links in `slow` that do not exist.
+    ParameterError for ranks and links in `slow` that do not exist, and for a topology that has
+    another number of ranks.
     """
     if network not in NETWORKS:
         hint = did_you_mean(str(network), NETWORKS) or "Take uncontended or contended."
         raise ParameterError(f"network is {network!r}.", hint)
+    if not isinstance(topology, Topology):
+        raise ParameterError(f"topology is {topology!r:.60}.", "Give what topology_of returns.")
+    if program.ranks != topology.size:
+        raise ParameterError(
+            f"The program has {program.ranks} ranks, the topology {topology.size}.",
+            "Give the topology that it was recorded for.",
+        )
     model = CostModel.of(topology.product.name) if cost is None else cost
     return NETWORKS[network](program, model, topology, slow)

@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 from hccl_py.documents.disk import PathLike, read_file, spell_path
@@ -165,7 +166,7 @@ def _command(program: str, before: list[str], after: list[str]) -> Command:
 def _option(words: list[str], kind: Callable[[str], T], *names: str) -> T | None:
     """Return the value of the last such option; None where there is none that can be read."""
     found = None
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in pairwise([*words, ""]):
         name, equals, value = word.partition("=")
         if name in names:
             try:

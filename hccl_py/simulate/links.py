@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,7 @@ _AT_ONCE = 1 << 18
 class LinkClasses:
     """`of_end` has the class of every transport end; a class has α in µs and β in µs per byte."""
 
-    of_end: npt.NDArray[np.int16]
+    of_end: npt.NDArray[np.int32]
     alpha_us: Floats
     beta_us: Floats
 
@@ -82,7 +83,7 @@ class Links:
     def _by_media(self, media: npt.NDArray[np.int8]) -> LinkClasses:
         table = [getattr(self.cost, name) for name in MEDIA]
         alpha = np.array([m.alpha_us for m in table])
-        return LinkClasses(media.astype(np.int16), alpha, np.array([m.beta_us for m in table]))
+        return LinkClasses(media.astype(np.int32), alpha, np.array([m.beta_us for m in table]))
 
     def _by_route(self, transports: Transports) -> LinkClasses:
         """Return classes by what routes cost: α is that of the sort of link, and what the links
@@ -94,9 +95,7 @@ class Links:
         ]
         costs = np.concatenate(parts) if parts else np.zeros((0, 2))
         classes, of_end = np.unique(costs, axis=0, return_inverse=True)
-        if len(classes) > np.iinfo(np.int16).max:
-            raise MemoryError(f"{len(classes)} sorts of links")
-        return LinkClasses(of_end.reshape(-1).astype(np.int16), classes[:, 0], classes[:, 1])
+        return LinkClasses(of_end.reshape(-1).astype(np.int32), classes[:, 0], classes[:, 1])
 
     def _costs(self, transports: Transports, ends: IntArray) -> Floats:
         """Return [α, β] of some transport ends."""
@@ -133,17 +132,17 @@ class _SlowLinks:
     def of(slow: Slow, network: Network) -> _SlowLinks:
         """Find the two ends of every slow link; ParameterError where there is none."""
         links, pairs = [], []
-        for names in slow.links:
-            a, b = (network.node(name) for name in names[:2])
-            if network.joins(a, b):
-                both = network.number(np.array([a, b]), np.array([b, a]))
-                links += [(int(number), names[2]) for number in both]
-            elif names[0].isdecimal() and names[1].isdecimal():
-                one, other = int(names[0]), int(names[1])
-                pairs += [(one, other, names[2]), (other, one, names[2])]
+        rank_of = {node: rank for rank, node in enumerate(network.rank_nodes.tolist())}
+        for one, other, factor in slow.links:
+            ways = list(permutations((network.node(one), network.node(other))))
+            if any(network.joins(*way) for way in ways):
+                both = network.number(*np.array(ways).T)
+                links += [(int(number), factor) for number in both]
+            elif ways[0] != ways[1] and rank_of.keys() >= set(ways[0]):
+                pairs += [(rank_of[a], rank_of[b], factor) for a, b in ways]
             else:
                 raise ParameterError(
-                    f"--slow link={names[0]}-{names[1]}: {network.name} has no such link.",
+                    f"--slow link={one}-{other}: {network.name} has no such link.",
                     "Name two nodes that a link joins, or two ranks.",
                 )
         return _SlowLinks(tuple(links), tuple(pairs))
@@ -152,12 +151,12 @@ class _SlowLinks:
         """Return the factor of each link."""
         found = np.ones(len(links))
         for number, factor in self.links:
-            found[links == number] = factor
+            found[links == number] *= factor
         return found
 
     def of_pairs(self, rank: IntArray, peer: IntArray) -> Floats:
         """Return the factor of each pair that no link joins."""
         found = np.ones(len(rank))
         for a, b, factor in self.pairs:
-            found[(rank == a) & (peer == b)] = factor
+            found[(rank == a) & (peer == b)] *= factor
         return found

@@ -42,10 +42,17 @@ def busiest_us(program: Program, cost: CostModel, topology: Topology, slow: Slow
     link, place = np.unique(routes.link, return_inverse=True)
     hops, place = np.diff(routes.first), place.reshape(-1)
     loads = np.bincount(place, np.repeat(sent[ends], hops))
-    classes = links.classes(program.transports)
+    alpha = _least_alpha(program, links)[ends]
     first_ack = np.full(len(link), np.inf)
-    np.minimum.at(first_ack, place, np.repeat(classes.alpha_us[classes.of_end[ends]], hops))
+    np.minimum.at(first_ack, place, np.repeat(alpha, hops))
     return float((first_ack + loads / (links.capacities(link) * 1e3)).max())
+
+
+def _least_alpha(program: Program, links: Links) -> Floats:
+    """Return the α of each transport end or of the other one: an Ack comes from either side."""
+    classes, far = links.classes(program.transports), program.transports.far
+    alpha = classes.alpha_us[classes.of_end]
+    return np.minimum(alpha, alpha[far])
 
 
 def carried(program: Program) -> Floats:

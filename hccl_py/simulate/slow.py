@@ -21,10 +21,13 @@ __all__ = ["EVEN", "Slow"]
 _FACTOR = re.compile(r"(?P<what>.+):(?P<factor>[0-9.eE+]+)x?")
 _HINT = "Write rank=3:2x or link=0-1:10x."
 
+_MOST = 1e6
+"""The largest factor."""
+
 
 @dataclass(frozen=True)
 class Slow:
-    """Factors of 1 or more: of ranks, and of links by the names of their two ends.
+    """Factors from 1 to a million: of ranks, and of links by the names of their two ends.
 
     An end is a rank's number, or the name of a node of the topology's network.
     """
@@ -34,7 +37,9 @@ class Slow:
 
     @staticmethod
     def parse(texts: Iterable[str]) -> Slow:
-        """Read `rank=3:2x` and `link=0-1:10x`; ParameterError for anything else."""
+        """Read `rank=3:2x` and `link=0-1:10x`, several of one multiplied; ParameterError for
+        anything else.
+        """
         ranks: dict[int, float] = {}
         links: dict[tuple[str, str], float] = {}
         for text in texts:
@@ -42,13 +47,12 @@ class Slow:
             kind, _, name = match["what"].partition("=") if match else ("", "", "")
             if match is None or kind not in ("rank", "link"):
                 raise ParameterError(f"--slow {text!r} is not understood.", _HINT)
-            factor = _factor(text, match["factor"])
             if kind == "rank":
                 rank = _rank(text, name)
-                ranks[rank] = ranks.get(rank, 1.0) * factor
+                ranks[rank] = _factor(text, match["factor"], ranks.get(rank, 1.0))
             else:
                 ends = _ends(text, name)
-                links[ends] = links.get(ends, 1.0) * factor
+                links[ends] = _factor(text, match["factor"], links.get(ends, 1.0))
         return Slow(
             tuple(sorted(ranks.items())),
             tuple(sorted((a, b, factor) for (a, b), factor in links.items())),
@@ -68,12 +72,12 @@ class Slow:
         place = {rank: number for number, rank in enumerate(members)}
         ranks = [(place[rank], factor) for rank, factor in self.ranks if rank in place]
         names = {str(rank): str(number) for rank, number in place.items()}
-        links = [
-            (*sorted(names.get(end, end) for end in ends), factor)
-            for *ends, factor in self.links
-            if all(end in names or not end.isdecimal() for end in ends)
-        ]
-        return Slow(tuple(sorted(ranks)), tuple(sorted((a, b, f) for a, b, f in links)))
+        links = []
+        for *ends, factor in self.links:
+            if all(end in names or not end.isdecimal() for end in ends):
+                one, other = sorted(names.get(end, end) for end in ends)
+                links.append((one, other, factor))
+        return Slow(tuple(sorted(ranks)), tuple(sorted(links)))
 
     def of_ranks(self, ranks: int) -> npt.NDArray[np.float64]:
         """Return the factor of every rank; ParameterError for one that does not exist."""
@@ -91,14 +95,15 @@ EVEN = Slow()
 """Nothing is slow."""
 
 
-def _factor(text: str, number: str) -> float:
+def _factor(text: str, number: str, before: float) -> float:
+    """Return a factor times those that were given before it."""
     try:
         factor = float(number)
     except ValueError:
         factor = math.nan
-    if not 1 <= factor < math.inf:
-        raise ParameterError(f"--slow {text!r}: the factor is not 1 or more.", _HINT)
-    return factor
+    if not (factor >= 1 and before * factor <= _MOST):
+        raise ParameterError(f"--slow {text!r}: the factor is not from 1 to {_MOST:g}.", _HINT)
+    return before * factor
 
 
 def _rank(text: str, name: str) -> int:

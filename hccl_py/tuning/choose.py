@@ -31,11 +31,15 @@ from hccl_py.simulate.load import busiest_us
 from hccl_py.topology.topology import Topology
 from hccl_py.trace.units import spell_size
 from hccl_py.tuning.candidates import Candidate, candidates
+from hccl_py.tuning.deadline import TooLongError, at_most
 from hccl_py.tuning.table import Entry, Range, Shape, TuningTable
 
 __all__ = ["ByCost", "ByTable", "chooser_of"]
 
 RULES, COST = "rules", "cost"
+
+EFFORT_S = 1.0
+"""Seconds of a core for recording one candidate; what HCCL's rules choose has no limit."""
 
 
 def chooser_of(selection: PathLike | TuningTable, cost: CostModel | None) -> Chooser | None:
@@ -100,8 +104,9 @@ class ByCost:
     busiest link of a program needs.
 
     All executors that suit take part, those of plugins too, but for those that break what
-    HCCL_DETERMINISTIC asks for. Who takes less than the lower bound cannot be right, and comes
-    last. `cost` is the model of the topology's product where none is given.
+    HCCL_DETERMINISTIC asks for, and for those whose recording takes long. Who takes less than the
+    lower bound cannot be right, and comes last. `cost` is the model of the topology's product where
+    none is given.
     """
 
     def __init__(self, cost: CostModel | None = None) -> None:
@@ -124,17 +129,20 @@ class ByCost:
             reasons = ("the only one that suits", *only.reasons)
             return replace(only, reasons=reasons), registered
         bound = lower_bound(op, topology, cost).time_us
-        timed, failed = [], {}
+        timed, failed, late = [], {}, []
         for candidate in found:
             try:
                 us = _simulated(op, topology, config, registry, candidate, cost)
                 timed.append(_Timed(candidate, us, us < bound * (1 - 1e-9)))
             except HcclError as error:
                 failed[candidate.executor] = f"could not be timed: {error.message}"
+            except TooLongError:
+                failed[candidate.executor] = f"recording it takes more than {EFFORT_S:g} s"
+                late.append(candidate.name)
         if not timed:
             return select(op, topology, config, registry, group=group)
         best = min(timed, key=lambda one: one.rank)
-        why = _reason(best, timed, cost)
+        why = _reason(best, timed, late, cost)
         chosen, registered = select(
             op,
             topology,
@@ -160,19 +168,24 @@ def _simulated(
     planner = Planner(topology, config, registry, GROUP_NAME)
     with warnings.catch_warnings():  # of an executor that may not be taken
         warnings.simplefilter("ignore", BatchingWarning)
-        plan = planner.plan(op, candidate.executor, candidate.levels)
+        with at_most(None if candidate.is_hccl else EFFORT_S):
+            plan = planner.plan(op, candidate.executor, candidate.levels)
     alone = simulate_batches(plan.program, cost, topology).total_us
     return max(alone, busiest_us(plan.program, cost, topology))
 
 
-def _reason(best: _Timed, timed: list[_Timed], cost: CostModel) -> str:
+def _reason(best: _Timed, timed: list[_Timed], late: list[str], cost: CostModel) -> str:
     why = f"the cheapest of {len(timed)} ways by the cost model {cost.name}: {best}"
     hccl = next((one for one in timed if one.candidate.is_hccl), None)
     if hccl is best:
-        return f"{why}, as HCCL's rules choose"
-    if hccl is None:
-        return f"{why}; what HCCL's rules choose could not be timed"
-    return f"{why}, HCCL's rules choose {hccl.candidate.name}: {hccl}"
+        why += ", as HCCL's rules choose"
+    elif hccl is None:
+        why += "; what HCCL's rules choose could not be timed"
+    else:
+        why += f", HCCL's rules choose {hccl.candidate.name}: {hccl}"
+    if late:
+        why += f"; not timed, as recording takes more than {EFFORT_S:g} s: {', '.join(late)}"
+    return why
 
 
 def _with_times(

@@ -2,9 +2,9 @@
 
     found = compare(Point(op="all_reduce", bytes=0, ranks=8, cost=CostModel.of("")), [1 << 20])
 
-A candidate has a limited effort, in seconds of a core. It begins with the largest and the smallest
-size and goes on between them, so that where it takes long its curve is coarser and its range the
-same; what is left out is told. What HCCL's rules choose comes first, without a limit.
+A candidate has a limited effort, in seconds of a core (see `timing`); who is the fastest somewhere
+has as much again for each size that it lacks. What is left out is told. With a file there is no
+limit: every point is timed, and a comparison that was killed goes on.
 
 Without contention links carry any number of flows at once, and no machine does that: a time that is
 less than what the program's busiest link needs counts as that.
@@ -13,29 +13,26 @@ less than what the program's busiest link needs counts as that.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import Executor, Future, as_completed
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hccl_py.discovery import installed_executors
+from hccl_py.documents.disk import PathLike, spell_path
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.selection.select import Selection, select
 from hccl_py.topology.topology import Topology
 from hccl_py.tuning.candidates import Candidate, candidates
-from hccl_py.tuning.points import ANY_EFFORT, Effort, Outcome, Point, evaluate
-from hccl_py.tuning.sweep import processes
+from hccl_py.tuning.points import Outcome, Point
+from hccl_py.tuning.timing import Job, Outcomes, Progress, timed, timed_into, workers
 
 __all__ = ["EFFORT_S", "Comparison", "LeftOut", "Row", "compare"]
 
-EFFORT_S = 2.0
+EFFORT_S = 1.0
 """Seconds of a core for all sizes of one candidate together."""
-
-SHARED_TASKS_PER_S = 250_000
-"""What contended simulation is taken to do in a second."""
 
 
 @dataclass(frozen=True)
@@ -105,19 +102,37 @@ class Comparison:
         """What HCCL's rules choose at each size where that was timed."""
         return {row.bytes: row for row in self.rows if row.candidate.is_hccl}
 
-    def left_out_lines(self) -> list[str]:
+    @property
+    def remarks(self) -> list[str]:
+        """What there is to say below a table of the rows."""
+        return [*self._by_link(), *self.notes, *self._left_out()]
+
+    def _by_link(self) -> list[str]:
+        """Name whose times are those of their busiest links."""
+        bound = [
+            row for row in self.rows if row.outcome.busiest_us > (row.outcome.simulated_us or 0)
+        ]
+        names = dict.fromkeys(row.candidate.name for row in bound)
+        if not names:
+            return []
+        return [
+            f"as long as their busiest links need, which is more than every flow alone: "
+            f"{', '.join(names)}. --network contended times them exactly."
+        ]
+
+    def _left_out(self) -> list[str]:
         """Say what was left out, candidates with the same reason together, and who of them is the
         fastest where it was timed.
         """
         best = {row.candidate.name for row in self.winners.values()}
-        reasons: dict[tuple[str, int], list[str]] = {}
+        reasons: dict[str, list[str]] = {}
         for one in self.left_out:
             name = one.candidate.name
             name += " (the fastest at others)" if name in best else ""
-            reasons.setdefault((one.reason, len(one.sizes)), []).append(name)
+            reasons.setdefault(one.reason, []).append(f"{name} at {len(one.sizes)}")
         return [
-            f"left out at {missing} of {len(self.by_size)} sizes: {', '.join(names)}. {reason}"
-            for (reason, missing), names in reasons.items()
+            f"left out, of {len(self.by_size)} sizes: {', '.join(names)}. {reason}"
+            for reason, names in reasons.items()
         ]
 
     def cost_of_rules(self, size: int) -> float | None:
@@ -128,43 +143,40 @@ class Comparison:
         return chosen.time_us / best.time_us if chosen and best.time_us else None
 
 
-@dataclass(frozen=True)
-class _Job:
-    """A candidate and the points to time it at, those first that matter most."""
-
-    candidate: Candidate
-    points: tuple[Point, ...]
-    is_hccl: tuple[bool, ...]
-
-
 def compare(
     point: Point,
     sizes: Iterable[int],
     *,
     executors: Collection[str] = (),
     effort_s: float | None = EFFORT_S,
+    out: PathLike | None = None,
     jobs: int | None = None,
     pool: Executor | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Time every candidate of a point's call at every data size in bytes.
 
     `executors` names those that take part, by default all that suit. `effort_s` is in seconds for
-    each candidate, None for any. The work is done by `pool`, or by `jobs` processes, or by as many
-    as there are cores; with one job in this process. `progress` is called with how many candidates
-    are done, and of how many. Raises ParameterError for unknown executors, NotSupportedError where
-    nothing suits, and what `select` raises for an illegal call.
+    each candidate, None for any. `out` is a file of a sweep, .csv or .parquet: then every point is
+    timed, but those that it has. The work is done by `pool`, or by `jobs` processes, or by as many
+    as there are cores; with one job and no file in this process. `progress` is called with how many
+    candidates, or points of the file, are done, and of how many. Raises ParameterError for unknown
+    executors, NotSupportedError where nothing suits, what `select` raises for an illegal call, and
+    what `sweep` raises.
     """
     began = time.perf_counter()
     topology = point.machine()
     todo, notes = _planned(point, sorted(set(sizes)), topology, executors)
-    found: list[tuple[_Job, list[Outcome | None]]] = []
-    for job, outcomes in _worked(todo, effort_s, jobs, pool):
-        found.append((job, outcomes))
-        if progress is not None:
-            progress(len(found), len(todo))
-    rows = [row for job, outcomes in found for row in _rows(job, outcomes)]
-    left = [one for job, outcomes in found for one in _left_out(job, outcomes)]
+    if out is None:
+        with workers(jobs, pool) as workforce:
+            found = _tried(todo, effort_s, workforce, progress)
+    else:
+        found, swept = timed_into(out, todo, jobs, pool, progress)
+        notes += (
+            f"{swept.computed} of {len(swept.points)} points timed, all are in {spell_path(out)}",
+        )
+    rows = [row for at in zip(todo, found, strict=True) for row in _rows(*at)]
+    left = [one for at in zip(todo, found, strict=True) for one in _left_out(*at)]
     if not rows:
         raise NotSupportedError(
             f"No candidate of {point.op} could be timed.",
@@ -177,9 +189,36 @@ def compare(
     return Comparison(point, op, topology, ranked, tuple(left), notes, spent)
 
 
+def _tried(
+    todo: list[Job], effort_s: float | None, pool: Executor | None, progress: Progress | None
+) -> list[Outcomes]:
+    """Time jobs with a limited effort, and again what the fastest lack."""
+    found: list[Outcomes] = [[] for _ in todo]
+    for done, (number, outcomes) in enumerate(timed(todo, effort_s, pool), start=1):
+        found[number] = outcomes
+        if progress is not None:
+            progress(done, len(todo))
+    if effort_s is None:
+        return found
+    ranked = _ranked([row for at in zip(todo, found, strict=True) for row in _rows(*at)])
+    best = {row.candidate.name for row in ranked if row.is_winner}
+    lacking = [
+        (number, place)
+        for number, outcomes in enumerate(found)
+        if todo[number].candidate.name in best
+        for place, outcome in enumerate(outcomes)
+        if outcome is None or outcome.error is not None
+    ]
+    again = [todo[number].at(place) for number, place in lacking]
+    for which, (outcome,) in timed(again, 2 * effort_s, pool):
+        number, place = lacking[which]
+        found[number][place] = outcome
+    return found
+
+
 def _planned(
     point: Point, sizes: Sequence[int], topology: Topology, executors: Collection[str]
-) -> tuple[list[_Job], tuple[str, ...]]:
+) -> tuple[list[Job], tuple[str, ...]]:
     """Return the jobs and what is to be said of HCCL's choices; sizes that make the same call are
     one.
     """
@@ -203,7 +242,9 @@ def _planned(
                 ways.setdefault((one.executor, one.name), []).append(
                     (at.model_copy(update=update), one)
                 )
-    return [_job(way) for way in ways.values()], tuple(notes)
+    todo = [Job.of(way) for way in ways.values()]
+    todo.sort(key=lambda job: -sum(job.is_hccl))  # without a limit: they take the longest
+    return todo, tuple(notes)
 
 
 def _check_names(op: str, executors: Collection[str]) -> None:
@@ -225,65 +266,7 @@ def _notes(chosen: Selection) -> list[str]:
     return []
 
 
-def _job(way: list[tuple[Point, Candidate]]) -> _Job:
-    """Put the points of one candidate in the order in which they are timed."""
-    order = _spread(len(way))
-    order.sort(key=lambda place: not way[place][1].is_hccl)
-    points = tuple(way[place][0] for place in order)
-    return _Job(
-        replace(way[0][1], is_hccl=False), points, tuple(way[place][1].is_hccl for place in order)
-    )
-
-
-def _spread(count: int) -> list[int]:
-    """Return 0 .. count - 1: the last, the first, then again and again what lies in the middle."""
-    found = [count - 1, 0][: min(count, 2)]
-    gaps = [(0, count - 1)]
-    while gaps:
-        low, high = gaps.pop(0)
-        middle = (low + high) // 2
-        if middle not in (low, high):
-            found.append(middle)
-            gaps += [(low, middle), (middle, high)]
-    return found
-
-
-def _worked(
-    todo: list[_Job], effort_s: float | None, jobs: int | None, pool: Executor | None
-) -> Iterable[tuple[_Job, list[Outcome | None]]]:
-    """Yield jobs with their outcomes as they come."""
-    if pool is None and jobs == 1:
-        for job in todo:
-            yield job, _timed(job, effort_s)
-        return
-    with ExitStack() as stack:
-        workers = pool or stack.enter_context(processes(jobs))
-        started: dict[Future[list[Outcome | None]], _Job] = {
-            workers.submit(_timed, job, effort_s): job for job in todo
-        }
-        for future in as_completed(started):
-            yield started[future], future.result()
-
-
-def _timed(job: _Job, effort_s: float | None) -> list[Outcome | None]:
-    """Time points until the effort is spent; None for those that are left."""
-    limit = Effort(effort_s, None if effort_s is None else int(effort_s * SHARED_TASKS_PER_S))
-    found: list[Outcome | None] = []
-    spent = 0.0
-    for point, is_hccl in zip(job.points, job.is_hccl, strict=True):
-        if effort_s is not None and spent > effort_s and not is_hccl:
-            break
-        began = time.process_time()
-        outcome = evaluate(point, ANY_EFFORT if is_hccl else limit)
-        if found:  # the first simulation of a process loads compiled code, later ones do not
-            spent += time.process_time() - began
-        found.append(outcome)
-        if outcome.error is not None:
-            break
-    return found + [None] * (len(job.points) - len(found))
-
-
-def _rows(job: _Job, outcomes: list[Outcome | None]) -> list[Row]:
+def _rows(job: Job, outcomes: Outcomes) -> list[Row]:
     return [
         Row(replace(job.candidate, is_hccl=is_hccl, algorithm=outcome.algorithm), point, outcome)
         for point, is_hccl, outcome in zip(job.points, job.is_hccl, outcomes, strict=True)
@@ -291,20 +274,19 @@ def _rows(job: _Job, outcomes: list[Outcome | None]) -> list[Row]:
     ]
 
 
-def _left_out(job: _Job, outcomes: list[Outcome | None]) -> list[LeftOut]:
+def _left_out(job: Job, outcomes: Outcomes) -> list[LeftOut]:
     """Return the sizes that have no time, and why."""
-    missing = [
-        point.bytes
-        for point, outcome in zip(job.points, outcomes, strict=True)
-        if outcome is None or outcome.error is not None
+    done = [one for one in outcomes if one is not None]
+    is_timed = any(one.error is None for one in done)
+    spent = "The effort was spent." if is_timed else done[0].error or ""
+    missing: dict[str, list[int]] = {}
+    for point, outcome in zip(job.points, outcomes, strict=True):
+        if outcome is None or outcome.error is not None:
+            reason = spent if outcome is None else outcome.error or ""
+            missing.setdefault(reason, []).append(point.bytes)
+    return [
+        LeftOut(job.candidate, tuple(sorted(sizes)), reason) for reason, sizes in missing.items()
     ]
-    if not missing:
-        return []
-    done = [outcome for outcome in outcomes if outcome is not None]
-    errors = [outcome.error for outcome in done if outcome.error is not None]
-    slowest = max(outcome.record_s + outcome.simulate_s for outcome in done)
-    reason = errors[0] if errors else f"One size took {slowest:.1f} s."
-    return [LeftOut(job.candidate, tuple(sorted(missing)), reason)]
 
 
 def _ranked(rows: list[Row]) -> tuple[Row, ...]:

@@ -11,6 +11,10 @@ from types import FrameType
 __all__ = ["TooLongError", "at_most"]
 
 
+SHORTEST_S = 1e-6
+"""What a timer can tell from 0, which would be for ever."""
+
+
 class TooLongError(BaseException):
     """What was to be done took too long; no `except Exception` of an author stops it."""
 
@@ -19,7 +23,8 @@ class TooLongError(BaseException):
 def at_most(seconds: float | None) -> Iterator[None]:
     """Raise TooLongError in the block after so many seconds of a core; None: it may take for ever.
 
-    Only the main thread of a process can be interrupted; other threads go on to the end.
+    Only the main thread of a process can be interrupted; other threads go on to the end. A timer of
+    a profiler pauses meanwhile.
     """
     if seconds is None or threading.current_thread() is not threading.main_thread():
         yield
@@ -29,9 +34,10 @@ def at_most(seconds: float | None) -> Iterator[None]:
         raise TooLongError
 
     before = signal.signal(signal.SIGPROF, give_up)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    others = signal.setitimer(signal.ITIMER_PROF, max(seconds, SHORTEST_S))
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+        signal.setitimer(signal.ITIMER_PROF, *others)

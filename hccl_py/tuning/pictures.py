@@ -11,6 +11,7 @@ import html
 import io
 import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hccl_py.errors import ParameterError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["page", "png", "subtitle_of", "title_of"]
+__all__ = ["check_drawing", "page", "png", "subtitle_of", "title_of"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GREY = "#8a8a8a"
@@ -81,24 +82,30 @@ def page(found: Comparison) -> str:
     )
 
 
+def check_drawing() -> None:
+    """Raise ParameterError where there is no matplotlib."""
+    if find_spec("matplotlib") is None:
+        raise ParameterError("Pictures need matplotlib.", "pip install 'hccl-py[plots]' brings it.")
+
+
 def _drawn(found: Comparison, form: str, ink: str, **options: Any) -> bytes:
     """Return the picture as a file, the same for the same comparison."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise ParameterError(
-            "Pictures need matplotlib.", "pip install 'hccl-py[plots]' brings it."
-        ) from None
+    check_drawing()
+    import matplotlib
+
     texts = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     style = {"font.size": 10, "svg.hashsalt": "hccl-py", **dict.fromkeys(texts, ink)}
     into = io.BytesIO()
     nothing = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
     with matplotlib.rc_context(style):
-        _figure(found, ink).savefig(into, format=form, metadata=nothing, **options)
+        _figure(found, ink, is_alone=form == "png").savefig(
+            into, format=form, metadata=nothing, **options
+        )
     return into.getvalue()
 
 
-def _figure(found: Comparison, ink: str) -> Figure:
+def _figure(found: Comparison, ink: str, *, is_alone: bool) -> Figure:
+    """Draw; a picture that stands alone has a title."""
     from matplotlib.figure import Figure
 
     figure = Figure(INCHES, layout="constrained")
@@ -110,7 +117,8 @@ def _figure(found: Comparison, ink: str) -> Figure:
     bounds = [(size, rows[0].outcome.lower_bound_us) for size, rows in found.by_size.items()]
     left.plot(*zip(*bounds, strict=True), ":", color=ink, lw=1.2, label="lower bound")
     _legend(figure, left)
-    figure.suptitle(f"{title_of(found)}\n{subtitle_of(found)}", fontsize=11)
+    if is_alone:
+        figure.suptitle(f"{title_of(found)}\n{subtitle_of(found)}", fontsize=11)
     return figure
 
 
@@ -185,7 +193,7 @@ def _cells(found: Comparison, size: int) -> tuple[str, ...]:
         spell_size(size),
         best.candidate.name,
         spell_time(best.time_us),
-        f"{best.outcome.busbw_gbps or 0:.4g}",
+        f"{best.outcome.busbw_gbps or 0:.2f}",
         "" if bound is None else f"{bound:.2f}",
         "" if rules is None else rules.candidate.name,
         "" if rules is None else spell_time(rules.time_us),
@@ -203,5 +211,4 @@ def _line(tag: str, cells: tuple[str, ...]) -> str:
 
 
 def _notes(found: Comparison) -> str:
-    told = [*found.notes, *found.left_out_lines()]
-    return "".join(f"<p>{html.escape(text)}</p>\n" for text in told)
+    return "".join(f"<p>{html.escape(text)}</p>\n" for text in found.remarks)

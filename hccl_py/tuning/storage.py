@@ -31,6 +31,8 @@ Row = dict[str, Any]
 
 _OTHER_COLUMNS = "It was made by another version of hccl-py or another program: name another file."
 
+_MEND = "Mend the row or take it out: it is then computed anew."
+
 
 @dataclass(frozen=True)
 class Column:
@@ -52,8 +54,10 @@ class Column:
 
     def value(self, cell: Any) -> Any:
         """Return the value of a stored cell; CSV has only texts."""
-        if cell is None or (cell == "" and self.is_optional):
+        if self.is_optional and cell in (None, ""):
             return None
+        if cell is None:
+            raise ValueError("nothing is there")
         if self.kind is None:
             return json.loads(cell)
         if self.kind is bool and isinstance(cell, str):
@@ -164,7 +168,7 @@ class Store:
             except (KeyError, TypeError, ValueError):
                 raise FileError(
                     f"{place}: {name} is {cells.get(name)!r:.60}.",
-                    "Mend the row or take it out: it is then computed anew.",
+                    _MEND,
                 ) from None
         return row
 
@@ -181,6 +185,12 @@ def _read_csv(store: Store) -> Iterator[Row]:
         try:
             store.check(reader.fieldnames or (), store.path)
             for cells in reader:
+                if None in cells or None in cells.values():
+                    raise FileError(
+                        f"{spell_path(store.path)} line {reader.line_num}: the row does not have "
+                        f"{len(store.columns)} cells.",
+                        _MEND,
+                    )
                 yield store.parsed(cells, f"{spell_path(store.path)} line {reader.line_num}")
         except (UnicodeDecodeError, csv.Error):
             raise FileError(

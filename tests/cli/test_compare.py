@@ -60,8 +60,39 @@ def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*arguments, "--png", str(picture), "--html", str(page)]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert page.read_text().startswith("<!DOCTYPE html>")
-    assert main([*arguments, "--png", str(tmp_path / "no" / "a.png")]) == 2
-    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_files_that_cannot_be_written_are_refused_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*arguments: str) -> str:
+        work = ["all_reduce", "--ranks", "65536", "-b", "1G"]  # would take for ever
+        assert main(["compare", *work, *arguments]) == 2
+        return capsys.readouterr().err
+
+    missing = str(tmp_path / "no" / "a.png")
+    for option in ("--png", "--html", "--save"):
+        assert "cannot be written: there is no folder" in refused(option, missing)
+    assert "cannot be written: it is a folder" in refused("--html", str(tmp_path))
+    (tmp_path / "no.json").write_text("{}")
+    assert "no.json: " in refused("--save", str(tmp_path / "no.json"))
+    slow = refused("--save", str(tmp_path / "table.json"), "--slow", "rank=1:2x")
+    assert "Tuning tables are for machines without defects." in slow
+    assert "A sweep is not written as 'a.png'." in refused("--out", missing)
+    assert "--out times every point" in refused("--out", "a.csv", "--effort", "1")
+
+
+def test_every_point_into_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "points.csv"
+    arguments = ["compare", "all_reduce", "-b", "1K", "--json", "--out", str(path)]
+    assert main([*arguments, *FEW]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert len(path.read_text().splitlines()) == 1 + len(first["rows"]) == 9
+    assert main([*arguments, *FEW]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["rows"] == first["rows"]
+    assert first["notes"] == [f"8 of 8 points timed, all are in {path}"]
+    assert again["notes"] == [f"0 of 8 points timed, all are in {path}"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hccl_executors import pipelines
 from hccl_py.enums import LinkKind, Mode
+from hccl_py.errors import OrchestrationError
 from hccl_py.executor import Executor, Topology, Unsuitable
 from hccl_py.platforms import Schedule
 from hccl_py.program.program import Program
@@ -68,6 +69,16 @@ def test_any_call(data: st.DataObject, executor: type[Executor], schedule: Sched
         count = max(most * data.draw(st.integers(1, 3)) + data.draw(st.integers(-1, 1)), 0)
         case = replace(case, op=replace(case.op, count=count), ccl_bytes=SMALL_CCL)
     check(executor, case, schedule)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_buffers_without_room_are_refused(executor: type[Executor]) -> None:
+    op = op_of(str(executor.op), 100)
+    for ccl in (64, 4096, pipelines.FREE):
+        if executor is pipelines.ReduceScatterMeshOpbasePipelineExecutor and ccl > 64:
+            continue  # three blocks without what HCCL leaves free
+        with pytest.raises(OrchestrationError, match="the CCL buffer is too small"):
+            recorded(executor, Case(topology_of(4), op, ccl))
 
 
 def wire_bytes(program: Program) -> list[int]:

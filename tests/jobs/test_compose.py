@@ -93,6 +93,39 @@ def test_groups_take_as_long_as_each_alone() -> None:
         assert len(program.batches) == 1
 
 
+def test_tensor_data_and_pipeline_parallelism_at_once() -> None:
+    """Two stages, two micro-batches. The second stage posts its Acks long before data is ready for
+    it, so that α is hidden; in the end all gradients are reduced at once.
+    """
+    free, kernel_us, message, cut = COST.formula(), 100.0, 1 << 16, 1 << 18
+    with Communicator(servers=4, devices=4) as world:
+        groups = parallel_groups(world, tp=4, pp=2)
+        stages, tensors = (range(8), range(8, 16)), (groups.tp[:2], groups.tp[2:])
+        send = OpParam("batch_send_recv", 0, DataType.FP32, pairs=((0, 1, message),))
+        job = Job(world.topology)
+        compute, tp, pp, dp = (job.stream(name) for name in ("compute", "tp", "pp", "dp"))
+        for _ in range(2):
+            for stage, tensor in zip(stages, tensors, strict=True):
+                mine = compute.on(stage)
+                if stage is stages[1]:
+                    pp.on(stages[0]).wait(compute.on(stages[0]).record())
+                    pp.run(groups.pp, send)
+                    mine.wait(pp.on(stage).record())
+                mine.compute(kernel_us)
+                tp.on(stage).wait(mine.record())
+                tp.on(stage).run(tensor, all_reduce(cut))
+                mine.wait(tp.on(stage).record())
+        dp.wait(compute.record())
+        dp.run(groups.dp, all_reduce(cut))
+        found = simulate_tasks(job.program(), free, world.topology)
+        layer_us, last_us = (
+            simulate_tasks(g.plan(all_reduce(cut)).program, free, g.topology).total_us
+            for g in (groups.tp[0], groups.dp[0])
+        )
+        wanted = 3 * (kernel_us + layer_us) + 4 * message * free.roce.beta_us + last_us
+        assert found.total_us == pytest.approx(wanted, rel=1e-12)
+
+
 def test_unlike_groups_are_placed_by_their_own_numbers() -> None:
     with Communicator(servers=2, devices=5) as world:
         colors = ["a", "b", "a", None, "b", "a", "b", "a", "a", "b"]

@@ -15,7 +15,7 @@ from hccl_py.errors import DeadlockError, ParameterError
 from hccl_py.jobs import Event, Job, JobProgram, Stream
 from hccl_py.op_param import OpParam
 from hccl_py.simulate import CostModel, simulate_tasks
-from hccl_py.topology import topology_of
+from hccl_py.topology import Topology, topology_of
 
 FREE = CostModel.of("atlas-800t-a2").formula()
 RANKS = 3
@@ -259,7 +259,7 @@ def plan_of_another_layout(scene: Scene) -> None:
 
 
 def another_network(scene: Scene) -> None:
-    torus, other = (Communicator(topology=name) for name in ("torus:2x3", "mesh:6"))
+    torus, other = (Communicator(topology=name) for name in ("torus:2x3", "torus:3x2"))
     Job(torus.topology).stream("comm").run(other.create_group([0, 1]), all_reduce())
 
 
@@ -316,7 +316,7 @@ REFUSED: dict[str, tuple[Act, str]] = {
     "two streams": (run_on_two_streams, "runs on stream compute, and is called on stream dp"),
     "another op": (run_twice_differently, "is all_reduce of 10 fp32 by AllReduce"),
     "another layout": (plan_of_another_layout, "takes RDMA from rank 0 to rank 1 of the job"),
-    "another network": (another_network, "is not made of 2x3 torus"),
+    "another network": (another_network, "is not made of torus 2 x 3"),
     "another cluster": (
         lambda s: s.stream.run(Communicator(16), all_reduce()),
         "is not made of Atlas 800T A2",
@@ -349,11 +349,12 @@ def busy_ranks(job: Job) -> list[int]:
     return busy
 
 
-@pytest.mark.parametrize("topology", ["atlas-800t-a2", "torus:4x4"])
-def test_groups_of_groups_know_their_ranks(topology: str) -> None:
+@pytest.mark.parametrize(
+    "topology", [topology_of(servers=4, devices=4), topology_of(preset="torus:4x4")], ids=repr
+)
+def test_groups_of_groups_know_their_ranks(topology: Topology) -> None:
     """Also where ranks with the numbers that they have in their own group are placed alike."""
-    sizes = {"servers": 4, "devices": 4} if topology == "atlas-800t-a2" else {}
-    with Communicator(**sizes, topology=topology) as world:
+    with Communicator(topology=topology) as world:
         outer = world.create_group(range(15, 3, -1), name="outer")
         inner = outer.create_group([1, 0, 9]).create_group([0, 1])
         for members in (None, [14, 15]):

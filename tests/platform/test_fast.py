@@ -44,12 +44,12 @@ class InOrder(Scheduler):
 
     def follow(self, program: Program) -> None:
         queue_of = {row: q for q, rows in enumerate(self._queues) for row in rows}
-        self._turns = iter([queue_of[row] for row in program.linked.order.tolist()])
+        self._steps_left = iter([queue_of[row] for row in program.linked.order.tolist()])
 
     def _candidates(self) -> list[int]:
         if self._busy:
             return self._busy
-        turn = next(self._turns, None)
+        turn = next(self._steps_left, None)
         return [] if turn is None else [turn]
 
     def _burst(self, stream: int) -> int:

@@ -5,8 +5,8 @@ step for all flows alike until something stops them, as textbooks say.
 """
 
 import math
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -200,11 +200,8 @@ def _find_rates(flows: list[Flow], capacity: dict[int, float]) -> None:
     for flow in flows:
         flow.rate = 0.0
     while growing:
-        rooms: dict[int, float] = {}
-        for link in {link for flow in growing for link in flow.route}:
-            used = sum(flow.rate for flow in flows if link in flow.route)
-            sharers = sum(1 for flow in growing if link in flow.route)
-            rooms[link] = (capacity[link] - used) / sharers
+        used, sharers = _used(flows), Counter(link for flow in growing for link in flow.route)
+        rooms = {link: (capacity[link] - used[link]) / n for link, n in sharers.items()}
         more = min([flow.full - level for flow in growing] + list(rooms.values()))
         level += max(more, 0.0)
         for flow in growing:
@@ -218,11 +215,15 @@ def _find_rates(flows: list[Flow], capacity: dict[int, float]) -> None:
 
 
 def _note_peaks(walk: _Walk, flows: list[Flow]) -> None:
-    for link in _links_of(flows):
-        used = sum(flow.rate for flow in flows if link in flow.route)
+    for link, used in _used(flows).items():
         share = used / walk.capacity[link]
         walk.found.peaks[link] = max(walk.found.peaks.get(link, 0.0), share)
 
 
-def _links_of(flows: list[Flow]) -> Iterator[int]:
-    yield from {link for flow in flows for link in flow.route}
+def _used(flows: list[Flow]) -> dict[int, float]:
+    """Return what flows take of each link."""
+    used: dict[int, float] = dict.fromkeys((link for flow in flows for link in flow.route), 0.0)
+    for flow in flows:
+        for link in flow.route:
+            used[link] += flow.rate
+    return used

@@ -128,6 +128,14 @@ def test_the_time_of_a_task_comes_before_its_flow() -> None:
     assert timeline.effect_us.tolist() == [5, 8]
 
 
+def test_what_only_takes_time_to_start_shares_nothing() -> None:
+    """Its links have a rate, but data takes no time over them."""
+    cost = PLAIN.model_copy(update={"task_us": 2.0, "memory_gbps": 1.0})
+    assert ends(moving([Move(0, 0, 5), Move(0, 0, 5)], MESH), MESH, cost) == [2, 2]
+    free = cost.model_copy(update={"hccs": LinkCost(alpha_us=1, gbps=None)})
+    assert ends(moving([Move(0, 1, 5), Move(0, 1, 5)], MESH), MESH, free) == [2, 2]
+
+
 @pytest.mark.parametrize(
     ("executor", "topology"),
     [
@@ -237,6 +245,15 @@ def test_compiled_and_plain_events_give_the_same_bits(monkeypatch: pytest.Monkey
     monkeypatch.setattr("hccl_py.program.kernels.WORTH_COMPILING", 0)
     assert same(simulate_contended(program, COST, topology), plain)
     assert run_events.compiled.signatures  # type: ignore[attr-defined]
+
+
+def test_what_is_symmetric_stays_so() -> None:
+    """Rounding would let flows that end together end one by one, each with rates to be found."""
+    topology = topology_of(preset="torus:4x4")
+    program = recorded("RunAlltoAllDirectFullmesh", op_of("all_to_all", 1 << 14), topology)
+    cost = CostModel.of("atlas-800t-a2")
+    times = np.unique(simulate_contended(program, cost, topology).end_us)
+    assert (np.diff(times) > 1e-9 * times[1:]).all()
 
 
 def test_nothing_to_do_takes_no_time() -> None:

@@ -101,7 +101,7 @@ def rhd_reduce_scatter(s: Size, gamma: float = GAMMA) -> float:
 
     The pairs are numbered first, as HCCL does it, so the first half of the block has more slices:
     m + min(p - b, m) of them move at distance m. HCCL's documents count ⌈p/2^i⌉, as if pairs were
-    spread evenly, which is up to 16 % less.
+    spread evenly, which is up to 15 % less.
     """
     halvings = s.steps - 1
     pairs = s.p - (1 << halvings)
@@ -284,7 +284,7 @@ def test_rhd_where_p_is_no_power_of_two(p: int, rdma: bool, fill: float, op: str
     wanted = formula("H-D_R", op, size)
     rounding = 2 * ALIGN * p * (size.beta + GAMMA) * (op in ("all_reduce", "reduce"))
     assert found <= min(wanted * (1 + EXACT) + rounding, 1.05 * wanted)
-    assert found <= 1.16 * (
+    assert found <= 1.18 * (
         wanted if op not in ("all_gather", "reduce_scatter") else even(op, size)
     )
     if not rdma:

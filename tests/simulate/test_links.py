@@ -10,6 +10,8 @@ from hccl_py.simulate import COSTS, CostModel, LinkCost, Slow, simulate_batches,
 from hccl_py.simulate.links import Links
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import network_of
+from hccl_py.topology.networks.build import topology_from
+from hccl_py.topology.networks.models import LinkModel, NetworkModel, RankModel
 from hccl_py.topology.presets import PRESETS
 from tests.recording import op_of, recorded
 
@@ -110,6 +112,36 @@ def test_pairs_that_no_link_joins_can_be_slow_too() -> None:
     assert [alpha_of(servers, *pair, slow) for pair in ((0, 1), (1, 0), (1, 2))] == [10, 10, 5]
 
 
+def test_every_link_may_be_of_a_sort_of_its_own() -> None:
+    ranks = 182
+    pairs = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
+    assert len(pairs) > np.iinfo(np.int16).max
+    links = [
+        LinkModel.model_construct(
+            source=str(a), target=str(b), latency_us=1 + k / 1e5, duplex=False
+        )
+        for k, (a, b) in enumerate(pairs)
+    ]
+    named = [RankModel(name=str(rank)) for rank in range(ranks)]
+    topology = topology_from(NetworkModel(ranks=named, links=links), "apart")
+    program = recorded("RunAlltoAllVFullMesh", op_of("all_to_all", ranks), topology)
+    found = Links(COST, topology).classes(program.transports)
+    assert len(found.alpha_us) == len(pairs)
+    place = program.transports.rank * (ranks - 1) + program.transports.peer
+    place -= program.transports.peer > program.transports.rank
+    assert found.alpha_us[found.of_end] == pytest.approx(2 + place / 1e5, abs=1e-9)
+
+
+def test_ranks_that_no_link_joins_may_be_named_as_in_the_file() -> None:
+    lone = NAMED | {"links": [NAMED["links"][0], {"from": "b", "to": "c", "gbps": 1}]}
+    topology = topology_from(NetworkModel.model_validate(lone), "named")
+    for text in ("link=a-c:4x", "link=0-2:4x"):
+        slow = Slow.parse([text])
+        assert [alpha_of(topology, *pair, slow) for pair in ((0, 2), (2, 0), (0, 1))] == [4, 4, 1]
+    with pytest.raises(ParameterError, match="named has no such link"):
+        alpha_of(topology, 0, 1, Slow.parse(["link=0-a:2x"]))
+
+
 @given(
     preset=st.sampled_from([*PRODUCTS, "mesh"]),
     servers=st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple),
@@ -131,12 +163,38 @@ def test_all_walks_agree_on_what_is_slow(
     assert timeline.total_us >= simulate_tasks(program, COST, topology).total_us
 
 
+NAMED: dict[str, list[dict[str, object]]] = {
+    "ranks": [{"name": name} for name in "abc"],
+    "links": [
+        {"from": "a", "to": "b", "gbps": 1},
+        {"from": "c", "to": "b", "gbps": 1, "duplex": False},
+        {"from": "a", "to": "c", "gbps": 1, "duplex": False},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("texts", "wanted"),
+    [
+        (["link=a-b:2x", "link=0-1:3x"], [6, 6, 6]),
+        (["link=b-c:2x"], [1, 1, 2]),
+        (["link=b-a:2x", "link=a-c:5x"], [2, 5, 2]),
+    ],
+)
+def test_a_link_may_be_named_in_several_ways(texts: list[str], wanted: list[int]) -> None:
+    """Routes are a b, b a c and c b a."""
+    topology = topology_from(NetworkModel.model_validate(NAMED), "named")
+    slow = Slow.parse(texts)
+    assert [alpha_of(topology, *pair, slow) for pair in ((0, 1), (1, 2), (2, 0))] == wanted
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     {
         "rank=4:2x": "--slow rank=4 names no rank.",
         "link=0-9:2x": "has no node '9'",
         "link=hccs-0:2x": "has no node 'hccs'",
+        "link=0-hccs0:2x": "has no such link",
     }.items(),
 )
 def test_what_is_slow_must_exist(text: str, message: str) -> None:
@@ -149,12 +207,19 @@ def test_what_is_slow_must_exist(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "3:2x", "rank=3", "rank=-1:2x", "rank=1:0.5x", "rank=1:x", "rank=1:1e999", "rank=x:2x",
-     "link=0:2x", "link=0-0:2x", "link=0-1-2:2x", "cable=0-1:2x", "rank=1:nan", "link=-:2x"],
+     "link=0:2x", "link=0-0:2x", "link=0-1-2:2x", "cable=0-1:2x", "rank=1:nan", "link=-:2x",
+     "rank=1:1e7"],
 )  # fmt: skip
 def test_slow_texts_that_mean_nothing(text: str) -> None:
     with pytest.raises(ParameterError, match="--slow") as error:
         Slow.parse([text])
     assert "rank=3:2x" in error.value.hint
+
+
+def test_factors_of_the_same_are_multiplied_up_to_a_million() -> None:
+    for name in ("rank=1", "link=0-1"):
+        with pytest.raises(ParameterError, match="not from 1 to 1e\\+06"):
+            Slow.parse([f"{name}:1000x", f"{name}:1001x"])
 
 
 def test_slow_texts() -> None:

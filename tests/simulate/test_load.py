@@ -56,3 +56,11 @@ def test_uneven_sizes_are_added_lane_by_lane() -> None:
     use = simulate_tasks(program, COST, ring).link_use()
     found = busiest_us(program, COST, ring)
     assert found == COST.hccs.alpha_us + np.max(use.bytes / (use.gbps * 1e3))
+
+
+def test_a_slow_link_s_ack_may_come_from_the_other_side() -> None:
+    cube = topology_of(preset="hypercube:3")
+    program = recorded("ReduceScatterOrderPreservedExecutor", op_of("reduce_scatter", 1), cube)
+    slow = Slow.parse(["link=0-1:5x"])
+    shared = simulate_contended(program, COST, cube, slow).total_us
+    assert busiest_us(program, COST, cube, slow) <= shared * (1 + 1e-9)

@@ -17,6 +17,7 @@ from hccl_py.orchestration.region import Region
 from hccl_py.simulate import COSTS, CostModel, simulate_batches
 from hccl_py.simulate.load import busiest_us
 from hccl_py.topology import topology_of
+from hccl_py.tuning import choose
 from hccl_py.tuning.candidates import candidates
 from hccl_py.tuning.points import Point, evaluate
 from hccl_py.tuning.table import TuningTable
@@ -97,6 +98,23 @@ def test_what_hccl_takes_is_still_said() -> None:
     assert f"HCCL's rules choose {wanted.executor} ring: " in found.reasons[0]
     assert against[wanted.executor].startswith("by atlas-800t-a2 takes ")
     assert against["AllReduceSingleExecutor"] == "needs one rank, there are 4"
+
+
+class Endless(Shortcut):
+    """Never ends recording."""
+
+    def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
+        while True:
+            pass
+
+
+def test_what_takes_too_long_to_record_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "EFFORT_S", 0.2)
+    with Communicator(topology=TWO_BY_TWO, selection="cost", executors=[Endless]) as comm:
+        found = select(comm)
+    assert found.reasons[0].endswith("; not timed, as recording takes more than 0.2 s: Endless")
+    against = {r.executor: r.reason for r in found.rejected}
+    assert against["Endless"] == "recording it takes more than 0.2 s"
 
 
 def test_ties_go_to_hccls_choice() -> None:

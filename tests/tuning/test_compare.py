@@ -1,6 +1,11 @@
 """Comparisons: rows, winners, what HCCL's rules cost, what is left out."""
 
+import os
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,28 +93,71 @@ def test_links_carry_no_more_than_they_can() -> None:
     assert ordered.simulated_us is not None
     assert ordered.simulated_us < mesh.time_us < ordered.time_us == ordered.busiest_us
     assert found.winners[1 << 26].candidate.executor == "AllReduceMeshExecutor"
+    assert found.remarks[0].startswith("as long as their busiest links need, which is more")
 
 
 def test_what_takes_long_is_left_out_but_for_what_hccl_takes() -> None:
-    found = compared("all_reduce", 1 << 10, 1 << 12, 1 << 14, 1 << 16, effort_s=1e-6)
-    assert found.left_out
-    assert len(found.hccl) == 4
+    found = compared("all_reduce", 1 << 10, 1 << 12, 1 << 14, ranks=24, effort_s=1e-6)
+    assert len(found.hccl) == 3
     reasons = {one.reason[:14] for one in found.left_out}
-    assert reasons <= {"Recording take", "One size took "}
+    assert reasons <= {"Recording take", "The effort was"}
     assert "Recording take" in reasons
-    assert found.left_out_lines()[0].startswith("left out at")
+    assert any(line.startswith("left out, of 3 sizes: ") for line in found.remarks)
 
 
-def test_a_curve_that_is_cut_short_covers_the_range() -> None:
+def test_a_curve_that_is_cut_short_begins_with_the_smallest_size() -> None:
     sizes = [1 << at for at in range(10, 26, 2)]
-    found = compared(
-        "all_reduce", *sizes, ranks=64, effort_s=0.1, executors=["AllReduceComm"], jobs=1
-    )
-    for one in found.left_out:
-        times = [r.bytes for r in found.rows if r.candidate.name == one.candidate.name]
-        assert sorted([*times, *one.sizes]) == sizes
-        if times and not any(r.candidate.is_hccl for r in found.rows):
-            assert sizes[-1] in times
+    found = compared("all_reduce", *sizes, ranks=32, effort_s=0.1, executors=["AllReduceComm"])
+    assert found.left_out
+    for name in {one.candidate.name for one in found.left_out}:
+        times = [r.bytes for r in found.rows if r.candidate.name == name]
+        missing = [at for one in found.left_out if one.candidate.name == name for at in one.sizes]
+        assert sorted([*times, *missing]) == sizes
+        assert not times or sizes[0] in times
+
+
+def test_the_fastest_gets_more_effort() -> None:
+    """It takes long to record, wins at small sizes, and would lose some to a lack of effort."""
+    few = ["AllReduceOrderPreservedExecutor", "AllReduceMeshExecutor"]
+    sizes = [1 << at for at in (10, 12, 14, 16, 18)]
+    found = compared("all_reduce", *sizes, ranks=32, effort_s=0.6, executors=few)
+    assert {row.candidate.executor for row in found.winners.values()} == {few[0]}
+    assert sum(row.candidate.executor == few[0] for row in found.rows) == len(sizes)
+
+
+KILLED = """
+import os, signal
+from tests.tuning.test_compare import COST, FEW, SIZES
+from hccl_py.tuning.compare import compare
+from hccl_py.tuning.points import Point
+
+def stop(done, of):
+    if done == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    point = Point(op="all_reduce", bytes=0, ranks=4, cost=COST)
+    compare(point, SIZES, executors=FEW, out="all.csv", jobs=1, progress=stop)
+"""
+FEW = ["AllReduceComm", "AllReduceRing"]
+SIZES = [1 << 10, 1 << 16]
+
+
+def test_a_killed_comparison_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "killed.py").write_text(KILLED)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, "killed.py"], cwd=tmp_path, env=environment, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    with ThreadPoolExecutor(1) as pool:
+        options: dict[str, Any] = {"executors": FEW, "out": tmp_path / "all.csv", "pool": pool}
+        found = compared("all_reduce", *SIZES, **options)
+        again = compared("all_reduce", *SIZES, **options)
+    assert found.notes[-1].startswith(f"{len(found.rows) - 3} of {len(found.rows)} points timed")
+    assert again.notes[-1].startswith(f"0 of {len(found.rows)} points timed")
+    alone = compared("all_reduce", *SIZES, executors=FEW)
+    wanted = [(r.candidate, r.time_us, r.is_winner) for r in alone.rows]
+    assert [(r.candidate, r.time_us, r.is_winner) for r in again.rows] == wanted
+    assert [(r.candidate, r.time_us, r.is_winner) for r in found.rows] == wanted
 
 
 def test_who_does_the_work_does_not_matter(eight: Comparison) -> None:

@@ -36,6 +36,7 @@ def test_a_page_needs_nothing_else_and_is_always_the_same(found: Comparison) -> 
     assert "currentColor" in text
     assert "prefers-color-scheme: dark" in text
     assert "slow rank=1:2x" in text
+    assert text.count("slow rank=1:2x") == 1  # below the title, and not in the picture again
     for row in found.winners.values():
         assert f">{row.candidate.name}</td>" in text
 

@@ -221,7 +221,7 @@ def test_bad_numbers_are_refused(tmp_path: Path) -> None:
 
 
 CLUSTERS = {
-    "sweep_mpi": ("mpiexec", "-n", "3", sys.executable, "-m", "mpi4py.futures"),
+    "sweep_mpi": ("mpiexec", "-n", "2", sys.executable, "-m", "mpi4py.futures"),
     "sweep_dask": (sys.executable,),
 }
 
@@ -231,18 +231,17 @@ def test_sweeps_on_clusters(tmp_path: Path, name: str) -> None:
     example = ROOT / "examples" / "clusters" / f"{name}.py"
     bin_folder = Path(sys.executable).parent
     command = [*CLUSTERS[name], str(example), "sweep.csv"]
-    for computed in ("", "0"):
-        done = subprocess.run(
-            command,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-            env=os.environ | {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"},
-        )
-        of = len(lines_of(tmp_path / "sweep.csv")) - 1
-        assert of > 10
-        assert f"{computed or of} of {of} points timed" in done.stdout
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env=os.environ | {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"},
+    )
+    of = len(lines_of(tmp_path / "sweep.csv")) - 1
+    assert of > 10
+    assert f"{of} of {of} points timed" in done.stdout
     with open(tmp_path / "sweep.csv", newline="") as file:
         assert all(row["simulated_us"] and not row["error"] for row in csv.DictReader(file))

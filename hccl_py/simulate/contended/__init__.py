@@ -1,8 +1,7 @@
 """The contended walk: tasks whose data is on the same links at the same time share them.
 
 paths    which links every task's data takes, numbered densely
-shares   max-min fair rates of the flows on links
-engine   the events, compiled
+engine   the events, and max-min fair rates of the flows on links, compiled
 entry    simulate_contended: a program's timeline
 """
 

@@ -6,12 +6,15 @@ task on its way. Events at the same time are all taken; then the rates of the fl
 changed hands are found anew, and only flows whose rate differs get another end.
 
 A flow's work is kept as the time that it still needs at full speed, the one that it has alone.
-So what nobody disturbs ends exactly where the uncontended walk says.
+So what nobody disturbs ends exactly where the uncontended walk says. Flows that were slowed down
+and end at the same time but for rounding end together, at the earliest of their times: otherwise
+the differences grow from event to event, until what is symmetric takes one event each.
 
 Rates are max-min fair. All flows start from nothing and grow alike; a flow stops growing at its
 full speed, or where a link on its route is full. A link binds where the flows on it would take more
 than it lets through; only over such links do flows depend on each other. So a change reaches the
-flows that are connected with it by binding links, and no others.
+flows that are connected with it by binding links, and no others. Nor does it reach those with
+smaller rates than the flow that comes or goes: while all grow alike, they stop before it matters.
 """
 
 from __future__ import annotations
@@ -94,10 +97,11 @@ class State(NamedTuple):
     By row: times, as in Timeline (-1: not yet), and what comes behind it on its connection. By
     queue: its next row. By connection: when it has delivered everything, its first and last row. By
     entity: what its event is, its flow's row, route, bytes a µs at full speed, share of that, time
-    needed at full speed as of `since`. By slot: its neighbours among those on the same link. By
-    link: its first slot, how many flows it has, and bytes a µs of all of them at full speed. The
-    rest belongs to finding rates: by link, whether it is dirty or known to bind, what is left of it
-    and for how many flows; by entity, whether it was reached, and whether its rate is still open.
+    needed at full speed as of `since`, and whether it ever had less. By slot: its neighbours among
+    those on the same link. By link: its first slot, how many flows it has, and bytes a µs of all of
+    them at full speed. The rest belongs to finding rates: the smallest rate that may change; by
+    link, whether it is dirty or known to bind, what is left of it and for how many flows; by
+    entity, whether it was reached, and whether its rate is still open.
     """
 
     start: Floats
@@ -115,11 +119,13 @@ class State(NamedTuple):
     speed: Floats
     left: Floats
     since: Floats
+    was_slowed: Int8s
     next_slot: Int64s
     previous_slot: Int64s
     first_slot: Int64s
     flows: Int32s
     demand: Floats
+    floor: Floats
     is_dirty: Int8s
     is_binding: Int8s
     room: Floats
@@ -200,9 +206,12 @@ def _binds(w: Work, s: State, link: int) -> bool:
     return bool(s.demand[link] > w.capacity[link] * (1 + ENOUGH))
 
 
-def _mark(w: Work, s: State, link: int) -> None:
-    """Note that the flows of a link may get other rates, if it binds."""
-    if not s.is_dirty[link] and _binds(w, s, link):
+def _mark(w: Work, s: State, link: int, rate: float) -> None:
+    """Note that the flows of a link may get other rates from this one on, if it binds."""
+    if not _binds(w, s, link):
+        return
+    s.floor[0] = min(s.floor[0], rate)
+    if not s.is_dirty[link]:
         s.is_dirty[link] = 1
         s.dirty[s.counts[DIRTY]] = link
         s.counts[DIRTY] += 1
@@ -226,12 +235,13 @@ def _enter(w: Work, s: State, entity: int, row: int, t: float, alone_us: float) 
         s.first_slot[link] = slot
         s.flows[link] += 1
         s.demand[link] += s.full[entity]
-        _mark(w, s, link)
+        _mark(w, s, link, s.full[entity])
         slot += 1
 
 
 def _leave(w: Work, s: State, entity: int) -> None:
     """Take an entity's flow off its links."""
+    s.was_slowed[entity] = 0
     route = s.route[entity]
     slot = w.slot_first[entity]
     for hop in range(w.route_first[route], w.route_first[route + 1]):
@@ -243,7 +253,7 @@ def _leave(w: Work, s: State, entity: int) -> None:
             s.first_slot[link] = after
         if after >= 0:
             s.previous_slot[after] = before
-        _mark(w, s, link)
+        _mark(w, s, link, s.speed[entity] * s.full[entity])
         s.flows[link] -= 1
         s.demand[link] = s.demand[link] - s.full[entity] if s.flows[link] else 0.0
         slot += 1
@@ -257,16 +267,33 @@ def _reach(s: State, entity: int) -> None:
         s.counts[REACHED] += 1
 
 
-def _reach_all(w: Work, s: State, link: int) -> float:
-    """Add the flows of a link; return what all of them would take."""
-    demand = 0.0
+def _reach_all(w: Work, s: State, link: int) -> None:
+    """Add the flows of a link that may get other rates; sum up what all would take, and what is
+    left for those.
+    """
+    s.demand[link], s.room[link], s.sharers[link] = 0.0, w.capacity[link], 0
     slot = s.first_slot[link]
     while slot >= 0:
         entity = w.slot_owner[slot]
-        demand += s.full[entity]
-        _reach(s, entity)
+        rate = s.speed[entity] * s.full[entity]
+        s.demand[link] += s.full[entity]
+        if s.is_reached[entity] or rate >= s.floor[0]:
+            _reach(s, entity)
+            s.sharers[link] += 1
+        else:
+            s.room[link] -= rate
         slot = s.next_slot[slot]
-    return demand
+
+
+def _lower_floor(w: Work, s: State, entity: int) -> None:
+    """Flows that a new one slows down get no less than it does, which is an even share of some
+    link on its route, or more.
+    """
+    route = s.route[entity]
+    for hop in range(w.route_first[route], w.route_first[route + 1]):
+        link = w.link[hop]
+        if _binds(w, s, link):
+            s.floor[0] = min(s.floor[0], w.capacity[link] / s.flows[link])
 
 
 def _explore(w: Work, s: State, shares: Heap) -> None:
@@ -275,15 +302,17 @@ def _explore(w: Work, s: State, shares: Heap) -> None:
     """
     for k in range(s.counts[STARTED]):
         _reach(s, s.started[k])
+        _lower_floor(w, s, s.started[k])
+    s.floor[0] *= 1 - ENOUGH
     for k in range(s.counts[DIRTY]):
         s.is_dirty[s.dirty[k]] = 0
-        s.demand[s.dirty[k]] = _reach_all(w, s, s.dirty[k])
+        _reach_all(w, s, s.dirty[k])
     s.counts[STARTED] = s.counts[DIRTY] = 0
     at = 0
     while at < s.counts[REACHED]:
         entity = s.reached[at]
         at += 1
-        s.found[entity] = 1.0
+        s.found[entity], s.is_open[entity] = 1.0, 1
         route = s.route[entity]
         for hop in range(w.route_first[route], w.route_first[route + 1]):
             link = w.link[hop]
@@ -292,11 +321,9 @@ def _explore(w: Work, s: State, shares: Heap) -> None:
             s.is_binding[link] = 1
             s.binding[s.counts[BINDING]] = link
             s.counts[BINDING] += 1
-            s.demand[link] = _reach_all(w, s, link)
-            s.room[link], s.sharers[link] = w.capacity[link], s.flows[link]
+            _reach_all(w, s, link)
             _put(shares, link, s.room[link] / s.sharers[link])
-    for k in range(s.counts[REACHED]):
-        s.is_open[s.reached[k]] = 1
+    s.floor[0] = np.inf
 
 
 def _settle(w: Work, s: State, shares: Heap, entity: int, rate: float) -> None:
@@ -356,6 +383,8 @@ def _share(w: Work, s: State, events: Heap, shares: Heap, t: float) -> None:
         old, new = s.speed[entity], s.found[entity]
         if new > 1 - SAME:
             new = 1.0
+        else:
+            s.was_slowed[entity] = 1
         if abs(new - old) <= SAME * old:
             continue
         if old > 0:
@@ -497,6 +526,7 @@ def _advance_queue(w: Work, s: State, events: Heap, queue: int, t: float) -> Non
         _leave,
         _reach,
         _reach_all,
+        _lower_floor,
         _explore,
         _settle,
         _settle_on,
@@ -520,14 +550,15 @@ def run_events(w: Work, s: State, events: Heap, shares: Heap) -> None:
         if w.first[queue] < w.first[queue + 1]:
             _put(events, queue, 0.0)
     while events.size[0] > 0:
-        t = events.key[events.item[0]]
-        horizon = t * (1 + AT_ONCE)
+        first = last = events.key[events.item[0]]
+        horizon = first * (1 + AT_ONCE)
         while events.size[0] > 0 and events.key[events.item[0]] <= horizon:
             entity = _take(events)
-            t = events.key[entity]
+            last = events.key[entity]
+            t = first if s.was_slowed[entity] else last
             if entity < queues:
                 _advance_queue(w, s, events, entity, t)
             else:
                 _advance_wire(w, s, events, entity, t)
         if s.counts[STARTED] or s.counts[DIRTY]:
-            _share(w, s, events, shares, t)
+            _share(w, s, events, shares, last)

@@ -49,8 +49,8 @@ def _work(program: Program, durations: Durations, slow: Slow) -> Work:
     waits = np.flatnonzero(tasks.kind == TaskKind.NOTIFY_WAIT).astype(np.int32)
     wait_of = np.full(len(tasks), -1, np.int32)
     wait_of[program.linked.post_of[waits]] = waits
-    takes_time = np.where(costs.wire >= 0, costs.after, costs.on_stream) > 0
-    route = np.where(takes_time, paths.of_row, np.int32(-1))
+    moving = np.where(costs.wire >= 0, costs.after, costs.on_stream - task_us[tasks.rank])
+    route = np.where(moving > 0, paths.of_row, np.int32(-1))
     longest = _longest_routes(program, costs, paths, route)
     return Work(
         first=queues.first,
@@ -105,11 +105,13 @@ def _state(work: Work, queues: int, entities: int) -> State:
         speed=np.zeros(entities),
         left=np.zeros(entities),
         since=np.zeros(entities),
+        was_slowed=np.zeros(entities, np.int8),
         next_slot=np.full(slots, -1),
         previous_slot=np.full(slots, -1),
         first_slot=np.full(links, -1),
         flows=np.zeros(links, np.int32),
         demand=np.zeros(links),
+        floor=np.full(1, np.inf),
         is_dirty=np.zeros(links, np.int8),
         is_binding=np.zeros(links, np.int8),
         room=np.zeros(links),

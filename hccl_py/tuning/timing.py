@@ -1,0 +1,142 @@
+"""Timing candidates at many sizes: each with a limited effort, or all of them into a file.
+
+A candidate begins with the smallest and the largest size and goes on between them, so that where it
+takes long its curve is coarser and its range the same. What HCCL's rules choose has no limit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from hccl_py.documents.disk import PathLike
+from hccl_py.tuning.candidates import Candidate
+from hccl_py.tuning.points import ANY_EFFORT, Effort, Outcome, Point, evaluate
+from hccl_py.tuning.sweep import Sweep, processes, sweep
+
+__all__ = ["Job", "Outcomes", "Progress", "timed", "timed_into", "workers"]
+
+SHARED_TASKS_PER_S = 250_000
+"""What contended simulation is taken to do in a second."""
+
+Outcomes = list[Outcome | None]
+"""One for each point of a job; None where its effort was spent."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A candidate and the points to time it at, those first that matter most."""
+
+    candidate: Candidate
+    points: tuple[Point, ...]
+    is_hccl: tuple[bool, ...]
+
+    @staticmethod
+    def of(way: Sequence[tuple[Point, Candidate]]) -> Job:
+        """Put the points of one candidate, which come by size, in the order in which they are
+        timed.
+        """
+        order = sorted(_spread(len(way)), key=lambda place: not way[place][1].is_hccl)
+        chosen = [way[place] for place in order]
+        return Job(
+            replace(way[0][1], is_hccl=False),
+            tuple(point for point, _ in chosen),
+            tuple(one.is_hccl for _, one in chosen),
+        )
+
+    def at(self, place: int) -> Job:
+        """Return the job of one of the points."""
+        return replace(self, points=(self.points[place],), is_hccl=(self.is_hccl[place],))
+
+
+def _spread(count: int) -> list[int]:
+    """Return 0 .. count - 1: the first, the last, then again and again what lies in the middle."""
+    found = [0, count - 1][: min(count, 2)]
+    gaps = [(0, count - 1)]
+    while gaps:
+        low, high = gaps.pop(0)
+        middle = (low + high) // 2
+        if middle not in (low, high):
+            found.append(middle)
+            gaps += [(low, middle), (middle, high)]
+    return found
+
+
+@contextmanager
+def workers(
+    jobs: int | None, pool: Executor | None, *, here: bool = True
+) -> Iterator[Executor | None]:
+    """Yield what does the work: the pool that is given, or so many processes, which then end; None,
+    for this process, where there is one job and it may work `here`.
+    """
+    if pool is not None or (here and jobs == 1):
+        yield pool
+        return
+    own = processes(jobs)
+    try:
+        yield own
+    finally:
+        own.shutdown(cancel_futures=True)
+
+
+def timed(
+    todo: Sequence[Job], effort_s: float | None, pool: Executor | None
+) -> Iterator[tuple[int, Outcomes]]:
+    """Yield the numbers of jobs with their outcomes as they come; without a pool this process does
+    the work.
+    """
+    if pool is None:
+        for number, job in enumerate(todo):
+            yield number, _timed(job, effort_s)
+        return
+    started: dict[Future[Outcomes], int] = {
+        pool.submit(_timed, job, effort_s): number for number, job in enumerate(todo)
+    }
+    for future in as_completed(started):
+        yield started[future], future.result()
+
+
+def _timed(job: Job, effort_s: float | None) -> Outcomes:
+    """Time points until the effort is spent, none with more than half of it; give up where the
+    first one fails.
+    """
+    limit = ANY_EFFORT
+    if effort_s is not None:
+        limit = Effort(effort_s / 2, int(effort_s * SHARED_TASKS_PER_S))
+    found: Outcomes = []
+    spent = 0.0
+    for point, is_hccl in zip(job.points, job.is_hccl, strict=True):
+        if effort_s is not None and spent > effort_s and not is_hccl:
+            break
+        began = time.process_time()
+        outcome = evaluate(point, ANY_EFFORT if is_hccl else limit)
+        if found:  # the first simulation of a process loads compiled code, later ones do not
+            spent += time.process_time() - began
+        found.append(outcome)
+        if not is_hccl and all(one is None or one.error is not None for one in found):
+            break
+    return found + [None] * (len(job.points) - len(found))
+
+
+def timed_into(
+    path: PathLike,
+    todo: Sequence[Job],
+    jobs: int | None,
+    pool: Executor | None,
+    progress: Progress | None,
+) -> tuple[list[Outcomes], Sweep]:
+    """Time all points that the file does not have, without a limit, by the pool or so many
+    processes; return the outcomes of each job too. Raises as `sweep`.
+    """
+    points = [p for job in todo for p in sorted(job.points, key=lambda point: point.bytes)]
+    with workers(jobs, pool, here=False) as executor:
+        found = sweep(points, path, executor=executor, progress=progress)
+    by_key = {
+        point.key: outcome for point, outcome in zip(found.points, found.outcomes, strict=True)
+    }
+    return [[by_key[point.key] for point in job.points] for job in todo], found
