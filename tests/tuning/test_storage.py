@@ -152,6 +152,16 @@ def test_a_bad_cell_is_named(tmp_path: Path) -> None:
         store(tmp_path).rows()
 
 
+@pytest.mark.parametrize(("comma", "by"), [(",", ";"), (",", ",,")])
+def test_a_row_of_other_cells_is_named(tmp_path: Path, comma: str, by: str) -> None:
+    store(tmp_path).write([row_of("a", point(1), doubled(point(1)))])
+    path = store(tmp_path).path
+    head, row = path.read_text().splitlines()
+    path.write_text(f"{head}\n{row.replace(comma, by)}\n")
+    with pytest.raises(FileError, match=rf"line 2: the row does not have {len(COLUMNS)} cells\."):
+        store(tmp_path).rows()
+
+
 def test_other_suffixes_and_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"not written as 'sweep\.xlsx'\."):
         store(tmp_path, ".xlsx")
