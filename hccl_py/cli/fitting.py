@@ -152,10 +152,10 @@ class Fitting:
         for name in ("value", "standard error", self.base.name):
             shown.add_column(name, justify="right")
         for e in self.fit.estimates:
-            unit = "GB/s" if e.parameter.is_rate else "us"
+            unit = " GB/s" if e.parameter.is_rate else " us"
             error = "-" if e.error is None else f"{e.error:.3g}"
             was = _spell(e.parameter.of(self.base))
-            shown.add_row(e.parameter.name, f"{_spell(e.value)} {unit}", error, was)
+            shown.add_row(e.parameter.name, _spell(e.value, unit), error, was)
         yield shown
         for k in self.fit.kept:
             yield f"kept: {k.parameter.name} {_spell(k.value)}, for {k.why}"
@@ -186,8 +186,8 @@ def _rms(deviations: Sequence[float]) -> float:
     return float(np.sqrt(np.mean(np.square(deviations))))
 
 
-def _spell(value: float | None) -> str:
-    return "free" if value is None else f"{value:.4g}"
+def _spell(value: float | None, unit: str = "") -> str:
+    return "free" if value is None else f"{value:.4g}{unit}"
 
 
 def _spell_row(row: LogRow, model_us: float, deviation: float, weight: float) -> str:

@@ -11,7 +11,7 @@ from hccl_py.cli.call import Request
 from hccl_py.cli.options import Call
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.simulate.hccl_test_log import OPS, Command, LogTable
-from hccl_py.topology.presets import PRESETS
+from hccl_py.topology.presets import DEFAULT_PRESET, PRESETS
 
 __all__ = ["requests_of"]
 
@@ -85,8 +85,14 @@ def _servers(where: str, command: Command, call: Call) -> tuple[int | None, int 
             "Give --ranks, or --servers and --devices.",
         )
     devices = call.devices or command.devices
-    if not devices or devices >= command.ranks or command.ranks % devices:
-        return None, None
+    product = PRESETS[call.topology or DEFAULT_PRESET]
+    if not devices or devices >= command.ranks or product.devices_per_server == devices:
+        return None, None  # the last server may be smaller
+    if command.ranks % devices:
+        raise ParameterError(
+            f"{where}: {command.ranks} ranks do not fill servers of {devices} devices.",
+            "Say where the ranks were with --rank-table.",
+        )
     return command.ranks // devices, devices
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from hccl_py.cli.call import Request, check_tasks, data_size, spell_topology
 from hccl_py.cli.options import Call, TimeModel
 from hccl_py.cli.output import spell_levels
-from hccl_py.cli.summary import HEAD, Summary
+from hccl_py.cli.summary import HEAD, Summary, spell_count
 from hccl_py.cli.time_model import Model, checked_model
 from hccl_py.planning import Plan
 from hccl_py.program.program import Program
@@ -100,9 +100,12 @@ class Simulation:
         yield spell_topology(self.request.topology)
         yield f"{selection.executor}, {spell_levels(selection.algorithm)}"
         yield f"cost model {self.model.cost.name}, {self.model.conditions}"
-        rounds = f"{program.rounds} round{'s' if program.rounds > 1 else ''}"
+        tasks, rounds = (
+            spell_count(program.task_count, "task"),
+            spell_count(program.rounds, "round"),
+        )
         yield (
-            f"{program.task_count} tasks in {rounds}: recorded in {self.record_s:.3f} s, "
+            f"{tasks} in {rounds}: recorded in {self.record_s:.3f} s, "
             f"simulated in {walked.link_s + walked.simulate_s:.3f} s by {walked.walk}"
         )
         yield ""

@@ -13,7 +13,7 @@ from hccl_py.program.describe import spell_task
 from hccl_py.simulate import Timeline
 from hccl_py.simulate.analysis import CriticalPath
 
-__all__ = ["HEAD", "Summary"]
+__all__ = ["HEAD", "Summary", "spell_count"]
 
 HEAD = 16
 """Columns of the words on the left."""
@@ -128,7 +128,7 @@ class Summary:
 
     def _path(self) -> Iterator[str]:
         path, total = self.timeline.critical_path(), self.timeline.total_us
-        yield _row("critical path", f"{len(path.rows)} tasks")
+        yield _row("critical path", spell_count(len(path.rows), "task"))
         for name, us in path.parts()._asdict().items():
             if us:
                 yield _row("", f"{us:.2f} us ({us / total:.1%}) {_PARTS[name]}")
@@ -158,6 +158,11 @@ def _first_tasks(path: CriticalPath, most: int) -> list[tuple[float, float, str]
         (float(path.begin_us[k]), float(path.end_us[k]), spell_task(program, int(path.rows[k])))
         for k in places
     ]
+
+
+def spell_count(count: int, noun: str) -> str:
+    """Return `1 task`, `2 tasks`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _table(head: str, rows: list[str]) -> Iterator[str]:

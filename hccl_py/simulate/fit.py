@@ -108,8 +108,8 @@ def fit(samples: Sequence[Sample], base: CostModel) -> Fit:
         free = tuple(k for k in free if k not in kept)
         if not free:
             raise ParameterError(
-                "These calls tell nothing about links or reductions.",
-                "Measure calls of two ranks or more.",
+                "These times tell nothing about links or reductions.",
+                "Measure more sizes, small ones and large ones, of two ranks or more.",
             )
         found = problem.solve(free)
         more = problem.not_apart(found.at, free) or problem.not_unique(found)

@@ -124,11 +124,13 @@ class Chains:
     def grow(self, at: Floats) -> bool:
         """Add the chains that are longer at a point than those found so far; False where none is.
 
-        Their counts are those close by: at the point itself two chains may be equally long.
+        Their counts are those close by: at the point itself two chains may be equally long. Counts
+        are rounded, so a chain may come out longer than the program, which needs no other chain;
+        and one that adds nothing at this point would be added for ever.
         """
         every = range(len(self._samples))
         known = self.around(at).time_us if len(self._program) else np.zeros(len(every))
-        rows = np.flatnonzero(~np.isclose(self.times(at, every), known, rtol=_SAME, atol=0))
+        rows = np.flatnonzero(self.times(at, every) > known * (1 + _SAME))
         close = at + _NEAR * self._steps(at) * np.sqrt(np.arange(2, 2 + len(at)))
         time_us = self.times(close, rows)
         counts = np.zeros((len(rows), len(at)))
@@ -139,7 +141,7 @@ class Chains:
         self._program = np.concatenate([self._program, rows])
         self._besides = np.concatenate([self._besides, time_us - counts @ close])
         self._counts = np.concatenate([self._counts, counts])
-        return len(rows) > 0
+        return bool((self.around(at).time_us > known * (1 + _SAME)).any())
 
     def times(self, at: Floats, rows: Iterable[int]) -> Floats:
         """Return what some programs take."""

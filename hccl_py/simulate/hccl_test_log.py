@@ -11,7 +11,6 @@ The last command line above a table, where there is one, says what was called.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -40,6 +39,9 @@ OPS = {
 WITH_AMOUNTS = ("all_gather_v", "alltoallv", "alltoallvc", "reduce_scatter_v")
 
 MOST_BYTES = 64_000_000
+
+LEAST_US, MOST_US = 1e-3, 1e12
+"""What a call can take: from a nanosecond to eleven days."""
 
 _KIND = FileKind(
     noun="log",
@@ -90,7 +92,7 @@ class LogTable:
 
 
 def read_log(path: PathLike) -> list[LogTable]:
-    """Return the tables of a file; FileError where it has none, or a time that is not above 0."""
+    """Return the tables of a file; FileError where it has none, or a time that no call takes."""
     data, name = read_file(path, MOST_BYTES, _KIND), f"{spell_path(path):.200}"
     if b"\0" in data:
         raise FileError(f"{name}: the file is not text.", "Give what hccl_test prints.")
@@ -132,7 +134,7 @@ class _Reader:
             return None
         if not _NUMBER.fullmatch(time):
             return None
-        if not 0 < float(time) < math.inf:
+        if not LEAST_US <= float(time) <= MOST_US:
             raise FileError(
                 f"{self._name}:{number}: the time of {size} bytes is {time} us.",
                 "Take the row out: a call takes time.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,10 @@ __all__ = ["TooLongError", "at_most"]
 
 SHORTEST_S = 1e-6
 """What a timer can tell from 0, which would be for ever."""
+
+
+AGAIN_S = 0.001
+"""Seconds until the next attempt, where the first one would be lost."""
 
 
 class TooLongError(BaseException):
@@ -31,6 +36,9 @@ def at_most(seconds: float | None) -> Iterator[None]:
         return
 
     def give_up(number: int, frame: FrameType | None) -> None:
+        if _would_be_lost(frame):
+            signal.setitimer(signal.ITIMER_PROF, AGAIN_S)
+            return
         raise TooLongError
 
     before = signal.signal(signal.SIGPROF, give_up)
@@ -41,3 +49,15 @@ def at_most(seconds: float | None) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
         signal.setitimer(signal.ITIMER_PROF, *others)
+
+
+def _would_be_lost(frame: FrameType | None) -> bool:
+    """Whether what is raised here is swallowed: in callbacks of the garbage collector, and where
+    objects end.
+    """
+    callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
+    while frame is not None:
+        if frame.f_code in callbacks or frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False

@@ -103,6 +103,8 @@ def test_a_command_of_several_servers(tmp_path: Path, capsys: pytest.CaptureFixt
         (COMMAND.replace("fp16", "fp17") + HEADER + ROWS, [], "fp17"),
         (COMMAND.replace("-n 4", "-n 0") + HEADER + ROWS, [], "0"),
         (COMMAND + HEADER + "9 | 0 | 1 | success\n", [], "the time of 9 bytes is 0 us"),
+        (COMMAND + HEADER + "9 | 1e-300 | 1 | success\n", [], "the time of 9 bytes is 1e-300 us"),
+        ("mpirun -n 6 ./all_gather_test -p 4\n" + HEADER + ROWS, [], "6 ranks do not fill servers"),
         ("nothing", [], "there is no table of hccl_test"),
     ],
 )
@@ -122,6 +124,18 @@ def test_errors_are_one_sentence(
     assert captured.err.startswith("error: ")
     assert "internal" not in captured.err
     assert captured.err.count("\n") <= 2
+
+
+@pytest.mark.parametrize(
+    ("command", "topology"),
+    [("-n 4 ./all_gather_test", "1 server x 4"), ("-n 20 ./all_gather_test -p 8", "servers")],
+)
+def test_commands_without_options_and_with_a_server_in_part(
+    command: str, topology: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.log"
+    path.write_text(f"mpirun {command}\n{HEADER}{ROWS}")
+    assert topology in document(capsys, str(path))["tables"][0]["topology"]
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

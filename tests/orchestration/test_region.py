@@ -40,6 +40,29 @@ def test_a_per_rank_index_finds_what_each_rank_would_find(n: int, step: int, siz
             assert np.broadcast_to(values_of(mine), n)[r] == single
 
 
+@given(n=st.integers(2, 9), rows=st.integers(2, 4), steps=st.lists(st.integers(-9, 9), min_size=1))
+def test_chunks_of_several_rows_are_looked_up_by_formulas(
+    n: int, rows: int, steps: list[int]
+) -> None:
+    sizes = np.arange(rows * n).reshape(rows, n) * 128 % 640
+    row = np.repeat(np.arange(rows), n)
+    chunks = Chunks(Buffer.CCL_IN, sizes.cumsum(axis=1) - sizes, sizes, PerRank(row))
+    place = np.tile(np.arange(n), rows) + n  # any base that spans less than n will do
+    for index in [(PerRank(place) + step) % n for step in steps]:
+        found, at = chunks[index], values_of(index)
+        assert np.array_equal(values_of(found.size), sizes[row, at])
+        assert np.array_equal(values_of(found.offset), chunks.offsets[row, at])
+
+
+def test_every_step_of_several_rows_shares_its_arrays() -> None:
+    table = np.arange(12).reshape(2, 6)
+    chunks = Chunks(Buffer.CCL_IN, table, table, PerRank(np.repeat([0, 1], 6)))
+    rank = PerRank(np.tile(np.arange(6), 2))
+    found = [chunks[(rank + step) % 6].offset for step in range(6)]
+    assert all(isinstance(offset, PerRank) for offset in found)
+    assert len({id(offset.base) for offset in found if isinstance(offset, PerRank)}) == 1
+
+
 @given(n=st.integers(1, 12), first=st.integers(-12, 11), stride=st.integers(-5, 5), data=st.data())
 def test_series_merges_neighbours_and_moves_the_same_bytes(
     n: int, first: int, stride: int, data: st.DataObject

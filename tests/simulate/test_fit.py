@@ -16,6 +16,7 @@ from hccl_py.errors import FileError, ParameterError
 from hccl_py.simulate import CostModel, LinkCost
 from hccl_py.simulate.batches import simulate_batches
 from hccl_py.simulate.fit import Fit, Sample, fit
+from hccl_py.simulate.fit_chains import Chains, used_parameters
 from hccl_py.simulate.hccl_test_log import Command, read_log
 
 SIZES = [8192 << k for k in range(0, 15, 3)]
@@ -201,6 +202,15 @@ def test_a_base_in_which_links_are_free() -> None:
     assert values == pytest.approx({"hccs.alpha_us": 5.0, "hccs.gbps": 20.0}, rel=1e-6)
 
 
+def test_a_chain_that_adds_nothing_is_not_added_for_ever() -> None:
+    request = Request(Call("all_reduce", ranks=20))
+    programs = [request.plan(request.op(size)).program for size in (1024, 1 << 20)]
+    some = [Sample(program, request.topology, 0.0) for program in programs]
+    chains = Chains(some, base_of(some), used_parameters(some))
+    point = np.array([6.57054486e-4, 9.92932303e-5, 0.789364324, 1.15290689e-7, 1.15921859e-6])
+    assert not all(chains.grow(point) for _ in range(10))
+
+
 def test_too_little_to_fit() -> None:
     some = measured(samples("mesh"), base_of(samples("mesh")))
     for few, words in ([], "There is no measured time"), (some[:1], "1 measured time is not"):
@@ -208,7 +218,7 @@ def test_too_little_to_fit() -> None:
             fit(few, base_of(some))
     alone = Request(Call("all_gather", ranks=1))
     lonely = Sample(alone.plan(alone.op(8)).program, alone.topology, 1.0)
-    with pytest.raises(ParameterError, match="tell nothing about links"):
+    with pytest.raises(ParameterError, match="times tell nothing about links"):
         fit([lonely, lonely], CostModel.of("atlas-800t-a2"))
 
 

@@ -1,5 +1,6 @@
 """Giving up in time: what is interrupted, what is not, what a timer of others keeps."""
 
+import gc
 import signal
 import threading
 
@@ -22,6 +23,24 @@ def busy() -> None:
 def test_what_takes_too_long_is_interrupted(seconds: float) -> None:
     with pytest.raises(TooLongError), at_most(seconds):
         busy()
+
+
+def test_callbacks_of_the_garbage_collector_do_not_swallow_it() -> None:
+    def callback(phase: str, info: dict[str, int]) -> None:
+        sum(range(20_000))
+
+    def collecting() -> None:
+        while True:
+            gc.collect(0)
+            sum(range(5_000))
+
+    gc.callbacks.append(callback)
+    try:
+        for _ in range(10):
+            with pytest.raises(TooLongError), at_most(0.01):
+                collecting()
+    finally:
+        gc.callbacks.remove(callback)
 
 
 def test_nothing_is_left_behind() -> None:
