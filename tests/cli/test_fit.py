@@ -128,13 +128,17 @@ def test_errors_are_one_sentence(
 
 @pytest.mark.parametrize(
     ("command", "topology"),
-    [("-n 4 ./all_gather_test", "1 server x 4"), ("-n 20 ./all_gather_test -p 8", "servers")],
+    [
+        ("-n 4 ./all_gather_test", "1 server x 4"),
+        ("-n 20 ./all_gather_test -p 8", "servers of 8, 8, 4 devices"),
+    ],
 )
 def test_commands_without_options_and_with_a_server_in_part(
     command: str, topology: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "a.log"
-    path.write_text(f"mpirun {command}\n{HEADER}{ROWS}")
+    rows = "8192 | 131.0 | 1 | success\n65536 | 140.0 | 1 | success\n67108864 | 13000 | 1 | NULL\n"
+    path.write_text(f"mpirun {command}\n{HEADER}{rows}")
     assert topology in document(capsys, str(path))["tables"][0]["topology"]
 
 

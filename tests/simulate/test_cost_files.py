@@ -109,7 +109,7 @@ def test_the_name_is_that_of_the_file(tmp_path: Path) -> None:
         ({"base": "atlas-a2"}, "base: expected the name of a cost model", "Did you mean"),
         ({"base": 3}, "base: expected the name of a cost model, found 3", "Known"),
         ({"base": None}, "base: expected the name of a cost model, found null", "Known"),
-        ({**WHOLE, "copy_gbps": 0}, "copy_gbps: expected greater than 0, found 0.", "Write"),
+        ({**WHOLE, "copy_gbps": 0}, "copy_gbps: expected greater than or equal to", "Write"),
         ({**WHOLE, "copy_gbps": 1e-320}, "copy_gbps: expected greater than or equal to", "Write"),
         ({**WHOLE, "task_us": 1e308}, "task_us: expected less than or equal to", "Write"),
         ({**WHOLE, "copy_gbps": "10"}, 'copy_gbps: expected a valid number, found "10"', ""),

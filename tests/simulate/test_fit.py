@@ -202,13 +202,14 @@ def test_a_base_in_which_links_are_free() -> None:
     assert values == pytest.approx({"hccs.alpha_us": 5.0, "hccs.gbps": 20.0}, rel=1e-6)
 
 
-def test_a_chain_that_adds_nothing_is_not_added_for_ever() -> None:
-    request = Request(Call("all_reduce", ranks=20))
-    programs = [request.plan(request.op(size)).program for size in (1024, 1 << 20)]
-    some = [Sample(program, request.topology, 0.0) for program in programs]
-    chains = Chains(some, base_of(some), used_parameters(some))
-    point = np.array([6.57054486e-4, 9.92932303e-5, 0.789364324, 1.15290689e-7, 1.15921859e-6])
-    assert not all(chains.grow(point) for _ in range(10))
+def test_chains_that_add_nothing_are_not_added_for_ever() -> None:
+    request = Request(Call("all_reduce", servers=3, devices=2))
+    some = [Sample(request.plan(request.op(1024)).program, request.topology, 0.0)]
+    parameters, rng = used_parameters(some), np.random.default_rng(1)
+    chains = Chains(some, base_of(some), parameters)
+    start = np.array([parameter.microseconds(base_of(some)) for parameter in parameters])
+    for share in 10 ** rng.uniform(-5, 0, (25, len(start))):
+        assert not all(chains.grow(start * share) for _ in range(6))
 
 
 def test_too_little_to_fit() -> None:
