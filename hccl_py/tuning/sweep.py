@@ -100,14 +100,18 @@ def processes(jobs: int | None = None) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         jobs or len(os.sched_getaffinity(0)),
         mp_context=multiprocessing.get_context("forkserver"),
-        initializer=_end_with_parent,
+        initializer=_begin,
+        initargs=(logging.getLogger("hccl_py").isEnabledFor(logging.INFO),),
     )
 
 
-def _end_with_parent() -> None:
-    """Let Ctrl-C end a worker at once, and the end of its parent too: a worker of a killed sweep
-    would wait for work for ever.
+def _begin(tells: bool) -> None:
+    """Let a worker tell what its parent would tell, such as that loops are compiled; let Ctrl-C end
+    it at once, and the end of its parent too: a worker of a killed sweep would wait for ever.
     """
+    if tells:
+        logging.basicConfig(format="note: %(message)s")
+        logging.getLogger("hccl_py").setLevel(logging.INFO)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
 

@@ -1,5 +1,6 @@
 """What sweeps evaluate in tests; worker processes import it."""
 
+import logging
 import os
 from pathlib import Path
 
@@ -36,3 +37,7 @@ def blocks_from_three(point: Point) -> Outcome:
         os.mkfifo(f"pipe{point.bytes}")
         Path(f"pipe{point.bytes}").read_bytes()
     return doubled(point)
+
+
+def told() -> None:
+    logging.getLogger("hccl_py.told").info("compiling loops")

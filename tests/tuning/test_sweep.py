@@ -1,6 +1,7 @@
 """Sweeps on every executor, killed, resumed, broken, and with points that fail."""
 
 import csv
+import logging
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from hccl_py.errors import FileError, ParameterError
 from hccl_py.tuning.points import Outcome, Point
 from hccl_py.tuning.sweep import Evaluate, Sweep, SweepError, processes, sweep
-from tests.tuning.evaluations import doubled, fails_at_odd_sizes, point
+from tests.tuning.evaluations import doubled, fails_at_odd_sizes, point, told
 
 ROOT = Path(__file__).parents[2]
 POINTS = [point(size) for size in range(10)]
@@ -245,3 +246,18 @@ def test_sweeps_on_clusters(tmp_path: Path, name: str) -> None:
     assert f"{of} of {of} points timed" in done.stdout
     with open(tmp_path / "sweep.csv", newline="") as file:
         assert all(row["simulated_us"] and not row["error"] for row in csv.DictReader(file))
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.WARNING])
+def test_workers_tell_what_their_parent_would(
+    level: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    logger = logging.getLogger("hccl_py")
+    before = logger.level
+    logger.setLevel(level)
+    try:
+        with processes(1) as pool:
+            pool.submit(told).result()
+    finally:
+        logger.setLevel(before)
+    assert ("note: compiling loops" in capfd.readouterr().err) == (level == logging.INFO)
