@@ -40,4 +40,4 @@ def blocks_from_three(point: Point) -> Outcome:
 
 
 def told() -> None:
-    logging.getLogger("hccl_py.told").info("compiling loops")
+    logging.getLogger("hccl_py.told").info("compiling")
