@@ -73,6 +73,7 @@ class _Compiler:
         self._transports = program.transports
         self._durations = durations
         self._links: dict[object, tuple[Lanes, int]] = {}
+        self._posts: dict[object, tuple[int, ...]] = {}
         self._ranks = np.zeros(0, np.int64)
         self._nothing = self.pool.duration(0, "nothing", lambda size: np.zeros(len(size)))
 
@@ -80,13 +81,17 @@ class _Compiler:
         """Go on with the batch of these ranks."""
         self._ranks = ranks
         self._links.clear()
+        self._posts.clear()
 
     def columns(self, i: Instruction) -> tuple[int, ...]:
         """Return the numbers of one instruction."""
         if i.kind == TaskKind.NOTIFY_WAIT:
             return (self.pool.integer(i.cell), -1, *self._nothing, *self._nothing)
         if i.kind == TaskKind.NOTIFY_POST:
-            return self._post(i)
+            key = _identity(i.cell), _identity(i.end)
+            if key not in self._posts:
+                self._posts[key] = self._post(i)
+            return self._posts[key]
         if i.kind == TaskKind.COMPUTE:
             return self._compute(i)
         return self._move(i)
@@ -127,7 +132,7 @@ class _Compiler:
         """Return the class of links (an array where lanes differ) and the column of RDMA
         connections.
         """
-        key = end.key() if isinstance(end, PerRank) else end
+        key = _identity(end)
         if key not in self._links:
             self._links[key] = self._find_link(end)
         return self._links[key]
@@ -144,7 +149,7 @@ class _Compiler:
     def _key(self, of: Lanes, end: RankInt = -1) -> object:
         if isinstance(of, int):
             return of
-        return id(self._ranks), end.key() if isinstance(end, PerRank) else end
+        return id(self._ranks), _identity(end)
 
 
 def _spread(of: Lanes, size: RankInt) -> RankInt:
@@ -152,6 +157,11 @@ def _spread(of: Lanes, size: RankInt) -> RankInt:
     if isinstance(of, int):
         return size
     return PerRank(np.broadcast_to(values_of(size), len(of)).astype(np.int64))
+
+
+def _identity(value: RankInt) -> object:
+    """Return what tells columns apart; valid as long as their program lives."""
+    return value.key() if isinstance(value, PerRank) else value
 
 
 def _first(value: RankInt) -> int:

@@ -91,13 +91,13 @@ def test_lots_are_in_proportion() -> None:
     by_rank = {r: {turns.on_stream[k] for k in np.flatnonzero(tasks.rank == r)} for r in range(4)}
     assert by_rank == {0: {10, 5}, 1: {4}, 2: {2}, 3: {10, 5}}
     assert set(Turns.of(program).on_stream) == {1}
-    huge = Turns.of(program, MESH, Slow.parse(["rank=1:1e300x"]))
+    huge = Turns.of(program, MESH, Slow.parse(["rank=1:1e6x"]))
     assert set(huge.on_stream) == {1, 1000}
 
 
 def test_a_rank_as_slow_as_can_be_still_ends() -> None:
     program = recorded("AllReduceComm", op_of("all_reduce", 40, "int32"), MESH)
-    order_of(program, MESH, Slow.parse(["rank=0:1e12x", "link=1-2:1e12x"]), Seeded(0))
+    order_of(program, MESH, Slow.parse(["rank=0:1e6x", "link=1-2:1e6x"]), Seeded(0))
 
 
 @settings(max_examples=15)
@@ -169,7 +169,7 @@ def test_groups_have_the_stragglers_among_them() -> None:
         assert all((o == 3).all() for o in group.all_reduce(inputs).outputs if o is not None)
 
 
-@pytest.mark.parametrize("texts", [[], ["rank=3:2x"], ["rank=0:1.25x", "link=a--b-0:1e+30x"]])
+@pytest.mark.parametrize("texts", [[], ["rank=3:2x"], ["rank=0:1.25x", "link=a--b-0:1e+06x"]])
 def test_what_is_slow_is_spelled_as_it_is_read(texts: list[str]) -> None:
     slow = Slow.parse(texts)
     assert Slow.parse(slow.spelled()) == slow
