@@ -104,9 +104,7 @@ def _grouped(
     """
     distinct, at = np.unique(columns[used], return_index=True)
     if len(distinct) * _USES > used.sum():
-        return (
-            None if len(distinct) else _Groups(np.full(len(pool.formulas), -1), np.zeros(0, int), 0)
-        )
+        return None
     widths = np.unique(np.stack([columns[used], lanes[used]]), axis=1)
     of_cell = np.full(cells, -1, np.int64)
     label: Callable[..., Any] = _label.sized(int(lanes[used][at].sum()))
