@@ -15,6 +15,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import closing
@@ -32,6 +33,9 @@ __all__ = ["Sweep", "SweepError", "processes", "sweep"]
 
 OUTSTANDING = 1000
 """Points that an executor holds at once: enough for some hundred workers, and no burden."""
+
+GRACE_S = 0.5
+"""Ctrl-C ends workers too, and may do so before it comes to this process: it is waited for."""
 
 Evaluate = Callable[[Point], Outcome]
 Progress = Callable[[int, int], None]
@@ -140,19 +144,21 @@ def _compute(
         return
     done, kept = 0, spell_path(journal.path)
     try:
-        with closing(_outcomes(points, means)) as outcomes:
-            for point, outcome in outcomes:
-                journal.append(row_of(point.key, point, outcome))
-                done += 1
-                if progress is not None:
-                    progress(done, len(points))
-    except _ExecutorError as error:
-        raise SweepError(
-            f"The executor broke after {done} of {len(points)} points "
-            f"({type(error.cause).__name__}: {error.cause}).",
-            f"What is done is kept in {kept}: sweep again to go on. "
-            "Where workers run out of memory, take fewer of them.",
-        ) from error.cause
+        try:
+            with closing(_outcomes(points, means)) as outcomes:
+                for point, outcome in outcomes:
+                    journal.append(row_of(point.key, point, outcome))
+                    done += 1
+                    if progress is not None:
+                        progress(done, len(points))
+        except _ExecutorError as error:
+            time.sleep(GRACE_S)
+            raise SweepError(
+                f"The executor broke after {done} of {len(points)} points "
+                f"({type(error.cause).__name__}: {error.cause}).",
+                f"What is done is kept in {kept}: sweep again to go on. "
+                "Where workers run out of memory, take fewer of them.",
+            ) from error.cause
     except KeyboardInterrupt:
         logging.getLogger(__name__).info(
             "%d of %d points are done and kept in %s: sweep again to go on",
