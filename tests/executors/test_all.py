@@ -21,7 +21,7 @@ from hccl_py.verify.sweeps.cases import Case, Cases
 from hccl_py.verify.sweeps.space import space_of
 from tests.executors.kept import KEPT, kept_lines
 
-SHORT = 16
+SHORT = 10
 """Calls of a sweep that a short run takes."""
 
 WITH_DATA = 4_000
