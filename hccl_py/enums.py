@@ -13,7 +13,7 @@ from hccl_py.errors import NotSupportedError, did_you_mean
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Buffer", "DataType", "LinkKind", "Mode", "ReduceOp", "TaskKind"]
+__all__ = ["READS", "WRITES", "Buffer", "DataType", "LinkKind", "Mode", "ReduceOp", "TaskKind"]
 
 
 class DataType(Enum):
@@ -204,12 +204,12 @@ class TaskKind(IntEnum):
     @property
     def writes_remote(self) -> bool:
         """Whether the destination is a peer's memory."""
-        return self in _WRITING
+        return self in WRITES
 
     @property
     def reads_remote(self) -> bool:
         """Whether the source is a peer's memory."""
-        return self in (TaskKind.READ, TaskKind.READ_REDUCE)
+        return self in READS
 
 
 _REDUCING = (
@@ -218,9 +218,13 @@ _REDUCING = (
     TaskKind.WRITE_REDUCE,
     TaskKind.RDMA_WRITE_REDUCE,
 )
-_WRITING = (
+READS = (TaskKind.READ, TaskKind.READ_REDUCE)
+"""Kinds whose source is a peer's memory."""
+
+WRITES = (
     TaskKind.WRITE,
     TaskKind.WRITE_REDUCE,
     TaskKind.RDMA_WRITE,
     TaskKind.RDMA_WRITE_REDUCE,
 )
+"""Kinds whose destination is one."""

@@ -146,7 +146,7 @@ def _topology(call: Call) -> Topology:
 
 def data_size(request: Request, op: OpParam) -> int:
     """Return hccl_test's data size of a call: the larger one of a rank's input and output."""
-    return int(max(b.max() for b in request.operator.user_bytes(op, request.topology.size)))
+    return request.operator.data_size(op, request.topology.size)
 
 
 def spell_op(op: OpParam) -> str:

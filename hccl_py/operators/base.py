@@ -83,6 +83,10 @@ class Operator(ABC):
         """Return the bytes of every rank's input and output, shape [ranks] each."""
         return same(op.size, ranks), same(op.size, ranks)
 
+    def data_size(self, op: OpParam, ranks: int) -> int:
+        """Return hccl_test's data size: the larger one of a rank's input and output, in bytes."""
+        return int(max(part.max() for part in self.user_bytes(op, ranks)))
+
     def bind(self, op: OpParam, rank: Rank[Any, Any], start: int, count: int) -> None:
         """Set `rank.user_in` and `rank.user_out` for one round."""
         rank.user_in = whole(Buffer.USER_IN, op, start, count)

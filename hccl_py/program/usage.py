@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import READS, WRITES
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 
 __all__ = ["Usage", "differences", "usage_of"]
-
-_READS = [kind for kind in TaskKind if kind.reads_remote]
-_WRITES = [kind for kind in TaskKind if kind.writes_remote]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +73,7 @@ def _reached(program: Program, buffer: str) -> IntArray:
     if buffer not in program.buffers:
         return reached
     number = program.buffers.index(buffer)
-    reads, writes = np.isin(tasks.kind, _READS), np.isin(tasks.kind, _WRITES)
+    reads, writes = np.isin(tasks.kind, READS), np.isin(tasks.kind, WRITES)
     for side, size, away in (("src", tasks.size, reads), ("dst", tasks.dst_size, writes)):
         here = getattr(tasks.table, f"{side}_buffer")[tasks.instruction] == number
         owner = np.where(away, tasks.peer, tasks.rank)[here]

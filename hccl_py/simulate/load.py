@@ -13,7 +13,6 @@ from collections import defaultdict
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.simulate.cost import CostModel
@@ -25,8 +24,6 @@ from hccl_py.values import IntArray, PerRank, values_of
 __all__ = ["busiest_us", "carried"]
 
 Floats = npt.NDArray[np.float64]
-
-_READS = (TaskKind.READ, TaskKind.READ_REDUCE)
 
 
 def busiest_us(program: Program, cost: CostModel, topology: Topology, slow: Slow = EVEN) -> float:
@@ -68,7 +65,7 @@ def carried(program: Program) -> Floats:
                 key = i.end.key() if isinstance(i.end, PerRank) else i.end
                 column = known.setdefault(key, len(known))
                 columns[column] = i.end
-                sums[column, i.kind in _READS] += _size(i)
+                sums[column, i.kind.reads_remote] += _size(i)
         for (column, reads), size in sums.items():
             ends = np.broadcast_to(values_of(columns[column]), len(batch.ranks))
             np.add.at(read if reads else own, ends, size)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import READS, WRITES, TaskKind
 from hccl_py.program.program import Program
 from hccl_py.trace.steps import Trace, notify_name
 
@@ -65,15 +65,11 @@ def _columns(trace: Trace, rows: npt.NDArray[np.int64], names: _NotifyNames) -> 
         "round": table.round[at].tolist(),
         "label": _texts(program.labels, table.label[at]),
         "source": _texts(program.lines, table.line[at]),
-        "src": _ranges(trace, rows, "src", is_data, np.isin(kind, _READS)),
-        "dst": _ranges(trace, rows, "dst", is_data, np.isin(kind, _WRITES)),
+        "src": _ranges(trace, rows, "src", is_data, np.isin(kind, READS)),
+        "dst": _ranges(trace, rows, "dst", is_data, np.isin(kind, WRITES)),
         "notify": names.of(np.where(is_sync, tasks.cell[rows], -1)),
         "waits_for": _places(trace, partner),
     }
-
-
-_READS = [kind for kind in TaskKind if kind.reads_remote]
-_WRITES = [kind for kind in TaskKind if kind.writes_remote]
 
 
 def _texts(texts: list[str] | tuple[str, ...], numbers: npt.NDArray[Any]) -> Column:

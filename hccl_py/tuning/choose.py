@@ -228,7 +228,7 @@ class ByTable:
         if entry is None:
             problem = f"has no entry for {op.name} on {Shape.of(topology)}"
         else:
-            size = int(max(b.max() for b in make_operator(op.name).user_bytes(op, topology.size)))
+            size = make_operator(op.name).data_size(op, topology.size)
             found = entry.at(size)
             problem = _broken(found, op, topology, config, registry)
             if not problem:

@@ -215,7 +215,7 @@ class _Evaluation:
         ended = time.perf_counter()
         spent = max(simulated, busiest)
         ranks = self.topology.size
-        size = int(max(part.max() for part in self.operator.user_bytes(self.op, ranks)))
+        size = self.operator.data_size(self.op, ranks)
         algbw = size / spent * 1e-3 if spent else 0.0
         return Outcome(
             bytes=size,

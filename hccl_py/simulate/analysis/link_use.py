@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import READS, TaskKind
 from hccl_py.errors import ParameterError
 from hccl_py.topology.networks import Network
 from hccl_py.values import IntArray
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["LinkUse", "link_use"]
 
 Floats = npt.NDArray[np.float64]
-
-_READS = (TaskKind.READ, TaskKind.READ_REDUCE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +76,7 @@ def _flows(timeline: Timeline) -> tuple[IntArray, IntArray]:
     tasks, transports = timeline.program.tasks, timeline.program.transports
     kind = tasks.kind
     rows = np.flatnonzero((kind <= TaskKind.RDMA_WRITE_REDUCE) & (tasks.end >= 0))
-    end, size, reads = tasks.end[rows], tasks.size[rows], np.isin(kind[rows], _READS)
+    end, size, reads = tasks.end[rows], tasks.size[rows], np.isin(kind[rows], READS)
     written = np.bincount(end[~reads], size[~reads], len(transports))
     read = np.bincount(end[reads], size[reads], len(transports))
     out, into = np.flatnonzero(written), np.flatnonzero(read)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import READS, TaskKind
 from hccl_py.program.program import Program
 from hccl_py.simulate.links import Links
 from hccl_py.topology.networks import Routes
@@ -30,7 +30,6 @@ _BYTES_PER_US = 1e3
 _TABLE = 4
 """Pairs of nodes for each use of a link up to which a table of all pairs beats sorting."""
 
-_READS = (TaskKind.READ, TaskKind.READ_REDUCE)
 _LOCAL = (TaskKind.COPY, TaskKind.REDUCE)
 _NONE, _OWN, _PEERS, _MEMORY = 0, 1, 2, 3
 
@@ -67,7 +66,7 @@ def _used_routes(program: Program, has_memory: bool) -> tuple[Int32s, IntArray]:
     tasks, ends = program.tasks, len(program.transports)
     sort = np.full(len(TaskKind), _NONE, np.int8)
     sort[: TaskKind.NOTIFY_POST] = _OWN
-    sort[list(_READS)] = _PEERS
+    sort[list(READS)] = _PEERS
     sort[list(_LOCAL)] = _MEMORY if has_memory else _NONE
     of_row = np.full(len(tasks), ends + program.ranks, np.int32)
     sorts = sort[tasks.kind]
