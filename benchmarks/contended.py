@@ -59,9 +59,9 @@ def measure(executor: str, preset: str, ranks: int | None) -> dict[str, float]:
         times = [time.perf_counter()]
         assert program.linked.is_clean
         times.append(time.perf_counter())
-        alone = simulate_tasks(program, cost, topology).total_us
+        alone = simulate_tasks(program, topology, cost).total_us
         times.append(time.perf_counter())
-        shared = simulate_contended(program, cost, topology).total_us
+        shared = simulate_contended(program, topology, cost).total_us
         times.append(time.perf_counter())
         return {
             "tasks": program.task_count,

@@ -141,7 +141,7 @@ def exported(case: Case) -> dict[str, Any]:
     ["flow", bytes, route]                        ["write", bytes, route, connection]
     """
     program, topology = case.program(), case.place()
-    writer = _Writer(program, case.cost(), topology, Slow.parse(case.slow))
+    writer = _Writer(program, topology, case.cost(), Slow.parse(case.slow))
     queues = queues_of(program)
     streams = [
         [task for row in queues.rows[first:last].tolist() for task in writer.tasks_of(row)]
@@ -158,10 +158,10 @@ def exported(case: Case) -> dict[str, Any]:
 class _Writer:
     """Says each task for itself; what walks and kernels make of programs is not looked at."""
 
-    def __init__(self, program: Program, cost: CostModel, topology: Topology, slow: Slow) -> None:
+    def __init__(self, program: Program, topology: Topology, cost: CostModel, slow: Slow) -> None:
         self.program, self.cost = program, cost
-        self.links_of = Links(cost, topology, slow)
-        self.costs = TaskCosts.of(program, Durations(program, cost, topology, slow))
+        self.links_of = Links(topology, cost, slow)
+        self.costs = TaskCosts.of(program, Durations(program, topology, cost, slow))
         self.task_us = (cost.task_us * slow.of_ranks(program.ranks)).tolist()
         self.links: dict[int, int] = {}
         self.routes: dict[tuple[float, tuple[int, ...]], int] = {}

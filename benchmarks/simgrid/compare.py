@@ -30,11 +30,11 @@ def ours(case: Case) -> dict[str, Any]:
     """Simulate a case here."""
     program, topology, cost = case.program(), case.place(), case.cost()
     slow = Slow.parse(case.slow)
-    alone_us = simulate_tasks(program, cost, topology, slow).total_us
+    alone_us = simulate_tasks(program, topology, cost, slow).total_us
     best = float("inf")
     for _ in range(3):
         begin = time.perf_counter()
-        timeline = simulate_contended(program, cost, topology, slow)
+        timeline = simulate_contended(program, topology, cost, slow)
         best = min(best, time.perf_counter() - begin)
     tasks, ranks = program.task_count, program.ranks
     return {

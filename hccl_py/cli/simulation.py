@@ -144,7 +144,7 @@ def _walk(program: Program, model: Model, topology: Topology, report: bool) -> W
     """Time a program: task by task where it is small, where links are shared, or for a report."""
     start = time.perf_counter()
     if program.task_count > FEW_TASKS and model.network == "uncontended" and not report:
-        clocks = simulate_batches(program, model.cost, topology, model.slow)
+        clocks = simulate_batches(program, topology, model.cost, model.slow)
         return Walked("batches", clocks.total_us, 0.0, time.perf_counter() - start)
     check_tasks(program)
     program.linked.check(program)

@@ -56,8 +56,8 @@ class Clocks:
 
 def simulate_batches(
     program: Program,
+    topology: Topology | None,
     cost: CostModel,
-    topology: Topology | None = None,
     slow: Slow = EVEN,
     *,
     lockstep: bool = True,
@@ -67,7 +67,7 @@ def simulate_batches(
     Raises DeadlockError where streams can never end, OrchestrationError for a post on a full cell
     and for one that nobody waits for.
     """
-    code = compiled(program, Durations(program, cost, topology, slow))
+    code = compiled(program, Durations(program, topology, cost, slow))
     steps = program.task_count
     # An empty cell holds -1: times are never negative.
     state = _State(

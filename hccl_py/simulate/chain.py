@@ -43,7 +43,7 @@ def _time(program: Program, alpha: float = 0, beta: float = 0, gamma: float = 0)
         reduce_gbps=_rate(gamma),
         copy_gbps=None,
     )
-    return round(simulate_tasks(program, model).total_us)
+    return round(simulate_tasks(program, None, model).total_us)
 
 
 def _rate(per_byte_us: float) -> float | None:

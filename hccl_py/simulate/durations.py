@@ -40,11 +40,11 @@ class Durations:
     def __init__(
         self,
         program: Program,
+        topology: Topology | None,
         cost: CostModel,
-        topology: Topology | None = None,
         slow: Slow = EVEN,
     ) -> None:
-        self.links = Links(cost, topology, slow)
+        self.links = Links(topology, cost, slow)
         found = self.links.classes(program.transports)
         factors, self._of_rank = np.unique(slow.of_ranks(program.ranks), return_inverse=True)
         self._of_end = found.of_end

@@ -45,4 +45,4 @@ def simulate(
             "Give the topology that it was recorded for.",
         )
     model = CostModel.of(topology.product.name) if cost is None else cost
-    return NETWORKS[network](program, model, topology, slow)
+    return NETWORKS[network](program, topology, model, slow)

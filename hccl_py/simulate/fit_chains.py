@@ -146,7 +146,7 @@ class Chains:
     def times(self, at: Floats, rows: Iterable[int]) -> Floats:
         """Return what some programs take."""
         cost, chosen = self.cost(at), [self._samples[row] for row in rows]
-        return np.array([simulate_batches(s.program, cost, s.topology).total_us for s in chosen])
+        return np.array([simulate_batches(s.program, s.topology, cost).total_us for s in chosen])
 
     def _steps(self, at: Floats) -> Floats:
         """Return the size of each parameter, or something where it is 0."""

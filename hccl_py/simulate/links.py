@@ -45,8 +45,8 @@ class Links:
     programs come from files, SDMA is HCCS and RDMA is RoCE.
     """
 
+    topology: Topology | None
     cost: CostModel
-    topology: Topology | None = None
     slow: Slow = EVEN
 
     @cached_property

@@ -26,11 +26,11 @@ __all__ = ["busiest_us", "carried"]
 Floats = npt.NDArray[np.float64]
 
 
-def busiest_us(program: Program, cost: CostModel, topology: Topology, slow: Slow = EVEN) -> float:
+def busiest_us(program: Program, topology: Topology, cost: CostModel, slow: Slow = EVEN) -> float:
     """Return the microseconds that the busiest link needs for its bytes at full rate, and the least
     α of the transports that use it.
     """
-    links = Links(cost, topology, slow)
+    links = Links(topology, cost, slow)
     sent = carried(program)
     ends = np.flatnonzero(sent)
     if not len(ends):

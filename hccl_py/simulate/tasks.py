@@ -26,8 +26,8 @@ _WAIT = int(TaskKind.NOTIFY_WAIT)
 
 def simulate_tasks(
     program: Program,
+    topology: Topology | None,
     cost: CostModel,
-    topology: Topology | None = None,
     slow: Slow = EVEN,
 ) -> Timeline:
     """Time every task alone on its link; raises as `Linked.check` does for programs that cannot
@@ -35,7 +35,7 @@ def simulate_tasks(
     """
     linked = program.linked
     linked.check(program)
-    costs = TaskCosts.of(program, Durations(program, cost, topology, slow))
+    costs = TaskCosts.of(program, Durations(program, topology, cost, slow))
     run = _walk.sized(len(program.tasks))
     start, end, effect = run(
         linked.order,

@@ -170,8 +170,8 @@ def _simulated(
         warnings.simplefilter("ignore", BatchingWarning)
         with at_most(None if candidate.is_hccl else EFFORT_S):
             plan = planner.plan(op, candidate.executor, candidate.levels)
-    alone = simulate_batches(plan.program, cost, topology).total_us
-    return max(alone, busiest_us(plan.program, cost, topology))
+    alone = simulate_batches(plan.program, topology, cost).total_us
+    return max(alone, busiest_us(plan.program, topology, cost))
 
 
 def _reason(best: _Timed, timed: list[_Timed], late: list[str], cost: CostModel) -> str:

@@ -251,7 +251,7 @@ class _Evaluation:
 
     def _simulate(self, program: Program) -> tuple[float, float]:
         """Return the simulated time, and what the busiest link needs where flows do not share."""
-        given = program, self.point.cost, self.topology, Slow.parse(self.point.slow)
+        given = program, self.topology, self.point.cost, Slow.parse(self.point.slow)
         if self.point.network == "contended":
             return simulate_contended(*given).total_us, 0.0
         return simulate_batches(*given).total_us, busiest_us(*given)

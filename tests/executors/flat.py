@@ -299,7 +299,7 @@ def moves(program: Program) -> tuple[list[int], list[int]]:
 
 def formula_us(program: Program) -> float:
     """Return the time that α, β and γ of the links make."""
-    return simulate_tasks(program, FORMULA).total_us
+    return simulate_tasks(program, None, FORMULA).total_us
 
 
 def _assert_clean(report: Report, allowed: Sequence[str]) -> None:

@@ -29,7 +29,7 @@ def all_reduce(count: int, mode: Mode = Mode.OP_BASE) -> OpParam:
 
 def ends_of(program: Program, topology: Topology) -> Floats:
     """Return when each rank has done everything."""
-    timeline = simulate_tasks(program, COST, topology)
+    timeline = simulate_tasks(program, topology, COST)
     last = np.zeros(program.ranks)
     np.maximum.at(last, program.tasks.rank, timeline.end_us)
     return last
@@ -67,10 +67,10 @@ def test_one_call_takes_as_long_as_its_plan(
     with Communicator(servers=servers, devices=devices, buffsize_mb=1) as world:
         op = filled(op_of(name, 100_000, mode=mode), world.size)
         plain, program = world.plan(op).program, alone(world, op)
-        wanted, found = (simulate_tasks(p, COST, world.topology) for p in (plain, program))
+        wanted, found = (simulate_tasks(p, world.topology, COST) for p in (plain, program))
         assert np.array_equal(wanted.start_us, found.start_us)
         assert np.array_equal(wanted.effect_us, found.effect_us)
-        one, other = (simulate_batches(p, COST, world.topology) for p in (plain, program))
+        one, other = (simulate_batches(p, world.topology, COST) for p in (plain, program))
         assert np.array_equal(one.end_us, other.end_us)
 
 
@@ -81,7 +81,7 @@ def test_groups_take_as_long_as_each_alone() -> None:
         job.stream("dp").run(groups.dp, all_reduce(1 << 20))
         job.stream("tp").run(groups.tp, all_reduce(1 << 19))
         program = job.program()
-        found = simulate_batches(program, COST, world.topology)
+        found = simulate_batches(program, world.topology, COST)
         wanted = np.zeros((2, world.size))
         for row, (kind, count) in enumerate(((groups.dp, 1 << 20), (groups.tp, 1 << 19))):
             for group in kind:
@@ -117,9 +117,9 @@ def test_tensor_data_and_pipeline_parallelism_at_once() -> None:
                 mine.wait(tp.on(stage).record())
         dp.wait(compute.record())
         dp.run(groups.dp, all_reduce(cut))
-        found = simulate_tasks(job.program(), free, world.topology)
+        found = simulate_tasks(job.program(), world.topology, free)
         layer_us, last_us = (
-            simulate_tasks(g.plan(all_reduce(cut)).program, free, g.topology).total_us
+            simulate_tasks(g.plan(all_reduce(cut)).program, g.topology, free).total_us
             for g in (groups.tp[0], groups.dp[0])
         )
         wanted = 3 * (kernel_us + layer_us) + 4 * message * free.roce.beta_us + last_us
@@ -136,7 +136,7 @@ def test_unlike_groups_are_placed_by_their_own_numbers() -> None:
         ends = ends_of(program, world.topology)
         for group in groups.values():
             plan = group.plan(all_reduce(3000)).program
-            wanted = simulate_tasks(plan, COST, group.topology)
+            wanted = simulate_tasks(plan, group.topology, COST)
             last = np.zeros(group.size)
             np.maximum.at(last, plan.tasks.rank, wanted.end_us)
             assert np.array_equal(ends[list(group.ranks)], last)
@@ -157,9 +157,9 @@ def test_walks_agree_to_the_last_bit_on_whole_jobs() -> None:
             dp.run(groups.dp, all_reduce(5000), f"dp {layer}")
         program = job.program()
         slow = Slow.parse(["rank=3:2x"])
-        timeline = simulate_tasks(program, COST, world.topology, slow)
+        timeline = simulate_tasks(program, world.topology, COST, slow)
         for lockstep in (True, False):
-            clocks = simulate_batches(program, COST, world.topology, slow, lockstep=lockstep)
+            clocks = simulate_batches(program, world.topology, COST, slow, lockstep=lockstep)
             assert clocks.total_us == timeline.total_us
 
 
@@ -261,14 +261,14 @@ def test_idle_calls_and_single_ranks_cost_nothing() -> None:
         stream.run(world, all_reduce(0))
         stream.run(lonely, all_reduce(0))
         stream.compute(5.0)
-        assert simulate_tasks(job.program(), COST, world.topology).total_us == 5.0
+        assert simulate_tasks(job.program(), world.topology, COST).total_us == 5.0
 
 
 def test_a_thousand_ranks_are_one_batch_and_fast() -> None:
     with Communicator(servers=128, devices=8) as world:
         began = time.perf_counter()
         program = backward(world, 8, all_reduce(25 << 18)).program()
-        clocks = simulate_batches(program, COST, world.topology)
+        clocks = simulate_batches(program, world.topology, COST)
         assert time.perf_counter() - began < 10
         assert (program.ranks, len(program.batches), clocks.lockstep) == (1024, 1, 1.0)
         assert clocks.total_us > 800

@@ -119,9 +119,9 @@ def test_kernels_start_when_events_let_them(said: list[Said]) -> None:
     wanted = [by_hand(said, rank) for rank in range(RANKS)]
     if None in wanted:
         with pytest.raises(DeadlockError, match="can never go on"):
-            simulate_tasks(program, FREE)
+            simulate_tasks(program, None, FREE)
         return
-    tasks, timeline = program.tasks, simulate_tasks(program, FREE)
+    tasks, timeline = program.tasks, simulate_tasks(program, None, FREE)
     found: list[dict[str, float]] = [{} for _ in range(RANKS)]
     for row in np.flatnonzero(tasks.kind == TaskKind.COMPUTE).tolist():
         label = program.labels[tasks.table.label[tasks.instruction[row]]]
@@ -134,7 +134,7 @@ def test_kernels_start_when_events_let_them(said: list[Said]) -> None:
 
 def kernel_ends(job: Job) -> list[float]:
     program = job.program()
-    timeline = simulate_tasks(program, FREE)
+    timeline = simulate_tasks(program, None, FREE)
     ends = timeline.end_us[program.tasks.kind == TaskKind.COMPUTE]
     return list(map(float, ends))
 
@@ -181,7 +181,7 @@ def test_calls_in_another_order_on_another_rank_are_a_deadlock() -> None:
                 comm.on([rank]).run(communicator, all_reduce())
         program = job.program()
         with pytest.raises(DeadlockError, match="can never go on"):
-            simulate_tasks(program, FREE)
+            simulate_tasks(program, None, FREE)
         report = hccl_py.verify(program)
         assert not report.ok
         assert "DEADLOCK_CYCLE" in {finding.name for finding in report.findings}
@@ -192,7 +192,7 @@ def test_a_call_that_other_ranks_never_make_is_a_deadlock() -> None:
         job = Job(world.topology)
         job.stream("comm").on([0]).run(world, all_reduce())
         with pytest.raises(DeadlockError, match="rank 0"):
-            simulate_tasks(job.program(), FREE)
+            simulate_tasks(job.program(), None, FREE)
 
 
 def test_ranks_may_issue_their_parts_of_a_call_one_by_one() -> None:
@@ -203,7 +203,7 @@ def test_ranks_may_issue_their_parts_of_a_call_one_by_one() -> None:
         for rank in (2, 0, 1):
             comm.on([rank]).compute(0)
             comm.on([rank]).run(world, all_reduce())
-        ends = [simulate_tasks(job.program(), FREE).total_us for job in (whole, parts)]
+        ends = [simulate_tasks(job.program(), None, FREE).total_us for job in (whole, parts)]
         assert ends[0] == ends[1] > 0
 
 

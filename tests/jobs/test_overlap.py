@@ -19,7 +19,7 @@ from hccl_py.simulate import CostModel, Slow, Timeline, simulate_tasks
 FREE = CostModel.of("atlas-800t-a2").formula()
 OP = OpParam("all_reduce", 1 << 18, DataType.FP32, ReduceOp.SUM)
 WORLD = Communicator(4)
-ALONE_US = simulate_tasks(WORLD.plan(OP).program, FREE, WORLD.topology).total_us
+ALONE_US = simulate_tasks(WORLD.plan(OP).program, WORLD.topology, FREE).total_us
 
 Span = tuple[float, float]
 
@@ -66,7 +66,7 @@ def test_every_stretch_is_counted(said: list[tuple[str, int]]) -> None:
             streams[what[2]].wait(streams[what[0]].record())
     if not any(what in ("a", "b", "run") for what, _ in said):
         return
-    timeline = simulate_tasks(job.program(), FREE, WORLD.topology)
+    timeline = simulate_tasks(job.program(), WORLD.topology, FREE)
     report = overlap(timeline)
     for rank in range(4):
         wanted = by_hand(timeline, rank)
@@ -87,7 +87,7 @@ def backward(kernel_us: float, *, waits: bool, slow: Slow | None = None) -> Over
         comm.run(WORLD, OP, f"bucket {layer}")
         if waits:
             compute.wait(comm.record())
-    timeline = simulate_tasks(job.program(), FREE, WORLD.topology, slow or Slow())
+    timeline = simulate_tasks(job.program(), WORLD.topology, FREE, slow or Slow())
     return overlap(timeline)
 
 
@@ -120,14 +120,14 @@ def test_others_are_exposed_to_a_straggler() -> None:
 def test_without_calls_nothing_is_exposed() -> None:
     job = Job(WORLD.topology)
     job.stream("compute").compute(3)
-    report = overlap(simulate_tasks(job.program(), FREE, WORLD.topology))
+    report = overlap(simulate_tasks(job.program(), WORLD.topology, FREE))
     assert report.hidden == 1.0
     assert report.calls == ()
     assert report.exposed_us.tolist() == [0] * 4
 
 
 def test_other_programs_are_refused() -> None:
-    timeline = simulate_tasks(WORLD.plan(OP).program, FREE, WORLD.topology)
+    timeline = simulate_tasks(WORLD.plan(OP).program, WORLD.topology, FREE)
     with pytest.raises(ParameterError, match="does not say which of its tasks are calls"):
         overlap(timeline)
 

@@ -102,7 +102,10 @@ def test_parts_of_a_batch_keep_formulas_and_times() -> None:
     assert apart.digest == program.digest
     assert len(apart.batches) == 2
     cost = CostModel.of("ring")
-    assert simulate_batches(apart, cost).total_us == simulate_batches(program, cost).total_us
+    assert (
+        simulate_batches(apart, None, cost).total_us
+        == simulate_batches(program, None, cost).total_us
+    )
 
 
 def test_a_row_may_come_twice() -> None:

@@ -49,11 +49,11 @@ class Naive:
 
 
 class _Walk:
-    def __init__(self, program: Program, cost: CostModel, topology: Topology, slow: Slow) -> None:
+    def __init__(self, program: Program, topology: Topology, cost: CostModel, slow: Slow) -> None:
         self.program = program
         self.tasks = program.tasks
-        self.costs = TaskCosts.of(program, Durations(program, cost, topology, slow))
-        self.links = Links(cost, topology, slow)
+        self.costs = TaskCosts.of(program, Durations(program, topology, cost, slow))
+        self.links = Links(topology, cost, slow)
         self.task_us = cost.task_us * slow.of_ranks(program.ranks)
         nothing = [math.nan] * len(program.tasks)
         self.found = Naive(list(nothing), list(nothing), list(nothing))
@@ -131,10 +131,10 @@ class _Walk:
 
 
 def naive_contended(
-    program: Program, cost: CostModel, topology: Topology, slow: Slow | None = None
+    program: Program, topology: Topology, cost: CostModel, slow: Slow | None = None
 ) -> Naive:
     """Simulate small programs."""
-    walk = _Walk(program, cost, topology, slow or Slow())
+    walk = _Walk(program, topology, cost, slow or Slow())
     queues = queues_of(program)
     ends = sorted({int(wire) for wire in walk.costs.wire if wire >= 0})
     walk.sent = {end: deque() for end in ends}

@@ -57,9 +57,9 @@ def test_no_executor_is_faster(
     one = data.draw(st.sampled_from(found))
     planner = Planner(topology, Config(), installed_executors(), GROUP_NAME)
     program = planner.plan(op, one.executor, one.levels).program
-    alone = simulate_batches(program, cost, topology).total_us
+    alone = simulate_batches(program, topology, cost).total_us
     shared = simulate(program, topology, cost, network="contended").total_us
-    for spent in (max(alone, busiest_us(program, cost, topology)), shared):
+    for spent in (max(alone, busiest_us(program, topology, cost)), shared):
         assert limits.bound(op).time_us <= spent * (1 + 1e-12) + 1e-9
 
 
@@ -67,7 +67,7 @@ def test_a_mesh_gathers_as_fast_as_can_be() -> None:
     topology, cost = topology_of(8), CostModel.of("atlas-800t-a2").formula()
     op = op_of("all_gather", 128 * 1024)
     spent = simulate_batches(
-        recorded("AllGatherMeshOpbaseExecutor", op, topology, 1 << 24), cost, topology
+        recorded("AllGatherMeshOpbaseExecutor", op, topology, 1 << 24), topology, cost
     ).total_us
     found = lower_bound(op, topology, cost)
     assert found.time_us == pytest.approx(spent, rel=1e-12)

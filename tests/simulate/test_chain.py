@@ -27,4 +27,4 @@ def test_costs_add_up_to_the_time_where_the_chains_are_one() -> None:
     cost = CostModel.of("mesh").formula()
     steps, moved, reduced = longest_chain(program)
     total = steps * cost.hccs.alpha_us + moved * cost.hccs.beta_us + reduced * cost.gamma_us
-    assert simulate_batches(program, cost).end_us.max() == pytest.approx(total, rel=1e-9)
+    assert simulate_batches(program, None, cost).end_us.max() == pytest.approx(total, rel=1e-9)

@@ -49,7 +49,7 @@ DUO = topology_of(4, preset="300i-duo")
 
 def ends(program: Program, topology: Topology, cost: CostModel = PLAIN) -> list[float]:
     """Return when every move arrives, rank by rank."""
-    return [round(t, 9) for t in simulate_contended(program, cost, topology).effect_us.tolist()]
+    return [round(t, 9) for t in simulate_contended(program, topology, cost).effect_us.tolist()]
 
 
 def same(one: Timeline, other: Timeline) -> bool:
@@ -115,7 +115,7 @@ def test_slow_ranks_and_links() -> None:
     reads = moving([Move(0, 1, 5), Move(0, 1, 5), Move(2, 3, 5)], MESH)
     for text, wanted in (("link=0-1:3x", [30, 30, 5]), ("rank=0:2x", [10, 10, 5])):
         slow = Slow.parse([text])
-        found = simulate_contended(reads, PLAIN, MESH, slow).effect_us
+        found = simulate_contended(reads, MESH, PLAIN, slow).effect_us
         assert found.tolist() == pytest.approx(wanted)
 
 
@@ -123,7 +123,7 @@ def test_the_time_of_a_task_comes_before_its_flow() -> None:
     cost = PLAIN.model_copy(update={"task_us": 2.0})
     assert ends(moving([Move(0, 1, 5), Move(0, 1, 5)], MESH), MESH, cost) == [12, 12]
     writes = moving([Move(0, 1, 3, writes=True)] * 2, ROCE, on_main=True)
-    timeline = simulate_contended(writes, cost, ROCE)
+    timeline = simulate_contended(writes, ROCE, cost)
     assert timeline.end_us.tolist() == [2, 4]
     assert timeline.effect_us.tolist() == [5, 8]
 
@@ -151,7 +151,7 @@ def test_what_shares_nothing_takes_as_long_as_alone(
 ) -> None:
     program = recorded(executor, op_of(str(BY_NAME[executor].op), 12345), topology)
     cost = COST.model_copy(update={"memory_gbps": None})
-    args = program, cost, topology, Slow.parse(slow)
+    args = program, topology, cost, Slow.parse(slow)
     assert same(simulate_contended(*args), simulate_tasks(*args))
 
 
@@ -171,7 +171,7 @@ def test_executors_take_what_the_naive_reference_says(
         return
     program = recorded(name, op, topology, 1 << 15)
     cost = COST.model_copy(update={"task_us": task_us})
-    assert_naive(program, cost, topology, Slow.parse(slow))
+    assert_naive(program, topology, cost, Slow.parse(slow))
 
 
 MOVES = st.lists(
@@ -193,13 +193,13 @@ def test_tangled_flows_take_what_the_naive_reference_says(
 ) -> None:
     topology = network.topology
     program = moving(moves, topology, on_main=on_main)
-    assert_naive(program, COST, topology, Slow())
+    assert_naive(program, topology, COST, Slow())
 
 
-def assert_naive(program: Program, cost: CostModel, topology: Topology, slow: Slow) -> None:
+def assert_naive(program: Program, topology: Topology, cost: CostModel, slow: Slow) -> None:
     """Hold a program's times to those of the reference, in which no link is ever overfull."""
-    found = simulate_contended(program, cost, topology, slow)
-    wanted = naive_contended(program, cost, topology, slow)
+    found = simulate_contended(program, topology, cost, slow)
+    wanted = naive_contended(program, topology, cost, slow)
     for mine, theirs in zip(COLUMNS, ("start", "end", "effect"), strict=True):
         assert getattr(found, mine) == pytest.approx(getattr(wanted, theirs), rel=1e-7, abs=1e-7)
     assert max(wanted.peaks.values(), default=0.0) <= 1 + 1e-9
@@ -212,12 +212,12 @@ def test_no_link_carries_more_than_it_can(moves: list[Move], network: Tangle) ->
     assume(remote)
     topology = network.topology
     program = moving(remote, topology)
-    timeline, tasks = simulate_contended(program, COST, topology), program.tasks
+    timeline, tasks = simulate_contended(program, topology, COST), program.tasks
     source = np.where(tasks.kind == 1, tasks.peer, tasks.rank)
     target = np.where(tasks.kind == 1, tasks.rank, tasks.peer)
     routes = network.routes(source, target, np.zeros(len(tasks), np.bool_))
     for link in np.unique(routes.link):
-        capacity = Links(COST, topology).capacities(np.array([link]))[0] * 1e3
+        capacity = Links(topology, COST).capacities(np.array([link]))[0] * 1e3
         user = np.repeat(np.arange(len(tasks)), np.diff(routes.first))[routes.link == link]
         end, order = timeline.end_us[user], np.argsort(timeline.end_us[user])
         carried = np.cumsum(tasks.size[user][order])
@@ -231,7 +231,7 @@ def test_no_link_carries_more_than_it_can(moves: list[Move], network: Tangle) ->
 def test_a_slower_link_ends_nothing_earlier(sizes: list[int], factors: list[float]) -> None:
     program = moving([Move(0, 1, size) for size in sizes], MESH)
     fast, slow = (
-        simulate_contended(program, PLAIN, MESH, Slow.parse([f"link=0-1:{factor}x"]))
+        simulate_contended(program, MESH, PLAIN, Slow.parse([f"link=0-1:{factor}x"]))
         for factor in factors
     )
     assert (fast.end_us <= slow.end_us * (1 + 1e-12)).all()
@@ -241,9 +241,9 @@ def test_a_slower_link_ends_nothing_earlier(sizes: list[int], factors: list[floa
 def test_compiled_and_plain_events_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     topology = topology_of(servers=2, devices=4)
     program = recorded("RunAlltoAllVFullMesh", op_of("all_to_all", 4096), topology)
-    plain = simulate_contended(program, COST, topology)
+    plain = simulate_contended(program, topology, COST)
     monkeypatch.setattr("hccl_py.program.kernels.WORTH_COMPILING", 0)
-    assert same(simulate_contended(program, COST, topology), plain)
+    assert same(simulate_contended(program, topology, COST), plain)
     assert run_events.compiled.signatures  # type: ignore[attr-defined]
 
 
@@ -252,17 +252,17 @@ def test_what_is_symmetric_stays_so() -> None:
     topology = topology_of(preset="torus:4x4")
     program = recorded("RunAlltoAllDirectFullmesh", op_of("all_to_all", 1 << 14), topology)
     cost = CostModel.of("atlas-800t-a2")
-    times = np.unique(simulate_contended(program, cost, topology).end_us)
+    times = np.unique(simulate_contended(program, topology, cost).end_us)
     assert (np.diff(times) > 1e-9 * times[1:]).all()
 
 
 def test_nothing_to_do_takes_no_time() -> None:
     nothing = moving([Move(0, 1, 0), Move(1, 1, 0)], MESH)
-    assert simulate_contended(nothing, COST, MESH).total_us == 0
+    assert simulate_contended(nothing, MESH, COST).total_us == 0
 
 
 def test_programs_that_cannot_end_are_refused() -> None:
     ring = recorded("AllGatherComm", op_of("all_gather"), 3)
     stuck = without(ring, lambda i: i.kind == 8)
     with pytest.raises(DeadlockError, match="3 of 30 tasks done"):
-        simulate_contended(stuck, COST, topology_of(3))
+        simulate_contended(stuck, topology_of(3), COST)

@@ -22,7 +22,7 @@ from tests.simulate.test_usage import Walk, alone, timed, timelines
 
 def costs_of(timeline: Timeline) -> TaskCosts:
     links = timeline.links
-    durations = Durations(timeline.program, links.cost, links.topology, links.slow)
+    durations = Durations(timeline.program, links.topology, links.cost, links.slow)
     return TaskCosts.of(timeline.program, durations)
 
 
@@ -159,7 +159,7 @@ def test_parts_of_a_ring_are_those_of_its_formula(ranks: int) -> None:
     topology = topology_of(ranks, preset="ring")
     program = recorded("AllReduceComm", op_of("all_reduce", 32 * ranks), topology)
     steps, moved, reduced = longest_chain(program)
-    parts = simulate_tasks(program, cost, topology).critical_path().parts()
+    parts = simulate_tasks(program, topology, cost).critical_path().parts()
     assert parts.alpha_us == pytest.approx(steps * cost.hccs.alpha_us)
     assert parts.link_us == pytest.approx(moved * cost.hccs.beta_us)
     assert parts.reduce_us == pytest.approx(reduced * cost.gamma_us)
@@ -183,7 +183,7 @@ def test_one_rank_copies() -> None:
 def test_a_program_of_no_bytes_and_no_costs() -> None:
     link = COST.hccs.model_copy(update={"alpha_us": 0.0})
     free = COST.formula().model_copy(update={"hccs": link})
-    timeline = simulate_tasks(recorded("AllGatherComm", op_of("all_gather", 0), 3), free)
+    timeline = simulate_tasks(recorded("AllGatherComm", op_of("all_gather", 0), 3), None, free)
     assert timeline.critical_path().spans_us.sum() == timeline.total_us == 0
     assert not timeline.slack().any()
 

@@ -16,7 +16,7 @@ PROGRAM = recorded("AllGatherComm", op_of("all_gather"), 4)
 
 def test_the_package_can_be_called() -> None:
     cost = CostModel.of("atlas-800t-a2")
-    wanted = simulate_tasks(PROGRAM, cost, topology_of(4)).total_us
+    wanted = simulate_tasks(PROGRAM, topology_of(4), cost).total_us
     assert hccl.simulate(PROGRAM, topology_of(4)).total_us == wanted
     assert hccl.simulate(PROGRAM, topology_of(4), cost, network="contended").total_us == wanted
 

@@ -53,7 +53,7 @@ def samples(name: str) -> tuple[Sample, ...]:
 
 def measured(some: Sequence[Sample], cost: CostModel, noise: Sequence[float] = ()) -> list[Sample]:
     """Return the samples with the times of a cost model."""
-    times = [simulate_batches(s.program, cost, s.topology).total_us for s in some]
+    times = [simulate_batches(s.program, s.topology, cost).total_us for s in some]
     factors = noise or [1.0] * len(times)
     return [
         Sample(s.program, s.topology, time * factor)

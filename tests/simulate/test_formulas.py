@@ -227,10 +227,10 @@ def run(
 
 def time_of(program: Program) -> float:
     assert program.rounds == 1
-    found = simulate_batches(program, COST).total_us
+    found = simulate_batches(program, None, COST).total_us
     if program.task_count <= FEW_TASKS:
-        assert simulate_tasks(program, COST).total_us == found
-        assert simulate_batches(program, COST, lockstep=False).total_us == found
+        assert simulate_tasks(program, None, COST).total_us == found
+        assert simulate_batches(program, None, COST, lockstep=False).total_us == found
     return found
 
 

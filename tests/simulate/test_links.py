@@ -32,7 +32,7 @@ def alpha_of(topology: Topology, rank: int, peer: int, slow: Slow | None = None)
     """Return α of the transport between two ranks in an all-to-all among all of them."""
     program = recorded("AllGatherComm", op_of("all_gather", 32), topology)
     transports = program.transports
-    classes = Links(COST, topology, slow or Slow()).classes(transports)
+    classes = Links(topology, COST, slow or Slow()).classes(transports)
     end = np.flatnonzero((transports.rank == rank) & (transports.peer == peer))[0]
     return float(classes.alpha_us[classes.of_end[end]])
 
@@ -86,8 +86,8 @@ def test_routes_are_paths_over_links_that_exist(preset: str, data: st.DataObject
 
 def test_a_slow_rank_takes_longer_for_all_it_does() -> None:
     program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather", 1 << 16), MESH)
-    once = simulate_tasks(program, COST, MESH)
-    slow = simulate_tasks(program, COST, MESH, Slow.parse(["rank=2:3x"]))
+    once = simulate_tasks(program, MESH, COST)
+    slow = simulate_tasks(program, MESH, COST, Slow.parse(["rank=2:3x"]))
     kind, mine = program.tasks.kind, program.tasks.rank == 2
     moves = kind <= 7
     longer = (slow.end_us - slow.start_us) / np.maximum(once.end_us - once.start_us, 1e-12)
@@ -125,7 +125,7 @@ def test_every_link_may_be_of_a_sort_of_its_own() -> None:
     named = [RankModel(name=str(rank)) for rank in range(ranks)]
     topology = topology_from(NetworkModel(ranks=named, links=links), "apart")
     program = recorded("RunAlltoAllVFullMesh", op_of("all_to_all", ranks), topology)
-    found = Links(COST, topology).classes(program.transports)
+    found = Links(topology, COST).classes(program.transports)
     assert len(found.alpha_us) == len(pairs)
     place = program.transports.rank * (ranks - 1) + program.transports.peer
     place -= program.transports.peer > program.transports.rank
@@ -156,11 +156,11 @@ def test_all_walks_agree_on_what_is_slow(
     slow = Slow.parse(fitting)
     op = op_of("all_reduce" if "Reduce" in name else "all_gather", 3000)
     program = recorded(name, op, topology)
-    timeline = simulate_tasks(program, COST, topology, slow)
+    timeline = simulate_tasks(program, topology, COST, slow)
     for lockstep in (True, False):
-        clocks = simulate_batches(program, COST, topology, slow, lockstep=lockstep)
+        clocks = simulate_batches(program, topology, COST, slow, lockstep=lockstep)
         assert clocks.total_us == timeline.total_us
-    assert timeline.total_us >= simulate_tasks(program, COST, topology).total_us
+    assert timeline.total_us >= simulate_tasks(program, topology, COST).total_us
 
 
 NAMED: dict[str, list[dict[str, object]]] = {
@@ -200,7 +200,7 @@ def test_a_link_may_be_named_in_several_ways(texts: list[str], wanted: list[int]
 def test_what_is_slow_must_exist(text: str, message: str) -> None:
     program = recorded("AllGatherComm", op_of("all_gather"), MESH)
     with pytest.raises(ParameterError, match=message) as error:
-        simulate_batches(program, COST, MESH, Slow.parse([text]))
+        simulate_batches(program, MESH, COST, Slow.parse([text]))
     assert error.value.hint
 
 

@@ -31,30 +31,30 @@ def test_it_is_what_the_tasks_carry(
     if not suits(BY_NAME[name], op, topology):
         return
     program = recorded(name, op, topology, 1 << 15)
-    timeline = simulate_tasks(program, COST, topology)
+    timeline = simulate_tasks(program, topology, COST)
     use = timeline.link_use()
     alpha = COST.hccs.alpha_us  # of all sorts of links
     wanted = float((use.bytes / (use.gbps * 1e3)).max() + alpha) if len(use.link) else 0.0
-    found = busiest_us(program, COST, topology)
+    found = busiest_us(program, topology, COST)
     assert found == pytest.approx(wanted, rel=1e-12)
-    shared = simulate_contended(program, COST, topology).total_us
+    shared = simulate_contended(program, topology, COST).total_us
     assert found <= shared * (1 + 1e-9)
 
 
 def test_a_port_that_many_read_through_is_what_binds() -> None:
     servers = topology_of(servers=5, devices=1)
     program = recorded("BroadCastComm", op_of("broadcast", 1 << 20), servers)
-    once = busiest_us(program, COST, servers)
+    once = busiest_us(program, servers, COST)
     assert once > COST.roce.alpha_us
-    slow = busiest_us(program, COST, servers, Slow.parse([f"link={r}-roce:3x" for r in range(5)]))
+    slow = busiest_us(program, servers, COST, Slow.parse([f"link={r}-roce:3x" for r in range(5)]))
     assert slow == pytest.approx(3 * once)  # α too
 
 
 def test_uneven_sizes_are_added_lane_by_lane() -> None:
     ring = topology_of(3, preset="ring")
     program = recorded("AllGatherVFor310PExecutor", op_of("all_gather_v", 7), ring)
-    use = simulate_tasks(program, COST, ring).link_use()
-    found = busiest_us(program, COST, ring)
+    use = simulate_tasks(program, ring, COST).link_use()
+    found = busiest_us(program, ring, COST)
     assert found == COST.hccs.alpha_us + np.max(use.bytes / (use.gbps * 1e3))
 
 
@@ -62,5 +62,5 @@ def test_a_slow_link_s_ack_may_come_from_the_other_side() -> None:
     cube = topology_of(preset="hypercube:3")
     program = recorded("ReduceScatterOrderPreservedExecutor", op_of("reduce_scatter", 1), cube)
     slow = Slow.parse(["link=0-1:5x"])
-    shared = simulate_contended(program, COST, cube, slow).total_us
-    assert busiest_us(program, COST, cube, slow) <= shared * (1 + 1e-9)
+    shared = simulate_contended(program, cube, COST, slow).total_us
+    assert busiest_us(program, cube, COST, slow) <= shared * (1 + 1e-9)

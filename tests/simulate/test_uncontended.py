@@ -35,7 +35,7 @@ COST = CostModel(
 
 
 def ends_by_task(program: Program, cost: CostModel) -> npt.NDArray[np.float64]:
-    timeline = simulate_tasks(program, cost)
+    timeline = simulate_tasks(program, None, cost)
     queue = program.tasks.rank.astype(np.int64) * program.streams + program.tasks.stream
     ends = np.zeros(program.ranks * program.streams)
     np.maximum.at(ends, queue, timeline.end_us)
@@ -58,23 +58,31 @@ def test_all_walks_give_the_same_times_to_the_last_bit(
     program = recorded(name, op, topology, 1 << 15)
     wanted = ends_by_task(program, COST)
     for lockstep in (True, False):
-        assert np.array_equal(simulate_batches(program, COST, lockstep=lockstep).end_us, wanted)
+        assert np.array_equal(
+            simulate_batches(program, None, COST, lockstep=lockstep).end_us, wanted
+        )
     alone = recorded(name, op, topology, 1 << 15, by_rank=True)
     assert np.array_equal(ends_by_task(alone, COST), wanted)
-    assert np.array_equal(simulate_batches(alone, COST).end_us, wanted)
+    assert np.array_equal(simulate_batches(alone, None, COST).end_us, wanted)
 
 
 def test_compiled_walks_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     program = recorded("AllReduceComm", op_of("all_reduce"), topology_of(12))
-    plain = simulate_batches(program, COST), simulate_batches(program, COST, lockstep=False)
-    by_task = simulate_tasks(program, COST)
+    plain = (
+        simulate_batches(program, None, COST),
+        simulate_batches(program, None, COST, lockstep=False),
+    )
+    by_task = simulate_tasks(program, None, COST)
     monkeypatch.setattr("hccl_py.program.kernels.WORTH_COMPILING", 0)
-    fast = simulate_batches(program, COST), simulate_batches(program, COST, lockstep=False)
+    fast = (
+        simulate_batches(program, None, COST),
+        simulate_batches(program, None, COST, lockstep=False),
+    )
     for a, b in zip(plain, fast, strict=True):
         assert np.array_equal(a.end_us, b.end_us)
         assert np.array_equal(a.wire_us, b.wire_us)
         assert a.lockstep == b.lockstep
-    assert np.array_equal(by_task.effect_us, simulate_tasks(program, COST).effect_us)
+    assert np.array_equal(by_task.effect_us, simulate_tasks(program, None, COST).effect_us)
     kernels: tuple[Any, ...] = (_lockstep, _by_rank, _walk)
     assert all(kernel.compiled.signatures for kernel in kernels)
 
@@ -95,7 +103,7 @@ def test_times_equal_the_closed_formulas(ranks: int, per_rank: int) -> None:
         op = str(BY_NAME[name].op)
         count = size // 4 if op == "all_reduce" else size // 4 // ranks
         program = recorded(name, op_of(op, count), topology_of(ranks, preset="mesh"))
-        assert simulate_tasks(program, cost).total_us == pytest.approx(wanted, rel=1e-9)
+        assert simulate_tasks(program, None, cost).total_us == pytest.approx(wanted, rel=1e-9)
 
 
 def test_rdma_rings_cost_the_same_formula() -> None:
@@ -104,14 +112,14 @@ def test_rdma_rings_cost_the_same_formula() -> None:
     program = recorded("AllGatherComm", op_of("all_gather", 3200), topology)
     assert set(program.transports.kind) == {LinkKind.RDMA}
     wanted = 4 * cost.roce.alpha_us + 4 * 12800 * cost.roce.beta_us
-    assert simulate_tasks(program, cost).total_us == pytest.approx(wanted, rel=1e-9)
+    assert simulate_tasks(program, None, cost).total_us == pytest.approx(wanted, rel=1e-9)
 
 
 def test_large_rings_run_in_lock_step() -> None:
     program = recorded(
         "AllReduceComm", op_of("all_reduce", 1 << 20), topology_of(256, preset="ring"), 200 << 20
     )
-    clocks = simulate_batches(program, COST)
+    clocks = simulate_batches(program, None, COST)
     assert clocks.lockstep == 1.0
     assert clocks.total_us == clocks.end_us.max() > 0
 
@@ -121,20 +129,20 @@ def test_programs_that_cannot_end_are_refused() -> None:
     stuck = without(ring, lambda i: i.kind == 8)
     for lockstep in (True, False):
         with pytest.raises(DeadlockError, match="3 of 30 tasks done"):
-            simulate_batches(stuck, COST, lockstep=lockstep)
+            simulate_batches(stuck, None, COST, lockstep=lockstep)
         late = recorded(Notifies("tx_ack", "tx_ack"), op_of("all_gather"), 2)
         with pytest.raises(OrchestrationError, match="overrun"):
-            simulate_batches(late, COST, lockstep=lockstep)
+            simulate_batches(late, None, COST, lockstep=lockstep)
         left = without(ring, lambda i: i.kind == 9)
         with pytest.raises(OrchestrationError, match=r"Unmatched post|overrun"):
-            simulate_batches(left, COST, lockstep=lockstep)
+            simulate_batches(left, None, COST, lockstep=lockstep)
         once = recorded(Notifies("tx_ack"), op_of("all_gather"), 2)
         with pytest.raises(OrchestrationError, match="Unmatched post"):
-            simulate_batches(once, COST, lockstep=lockstep)
+            simulate_batches(once, None, COST, lockstep=lockstep)
 
 
 def test_programs_without_tasks_take_no_time() -> None:
     empty = recorded(Notifies(), op_of("all_gather"), 2)
     assert empty.task_count == 0
-    assert simulate_tasks(empty, COST).total_us == 0
-    assert simulate_batches(empty, COST).total_us == 0
+    assert simulate_tasks(empty, None, COST).total_us == 0
+    assert simulate_batches(empty, None, COST).total_us == 0

@@ -42,8 +42,8 @@ def both(program: Program, topology: Topology, slow: Slow) -> tuple[int, bool]:
         patch.setattr(uniform, "_USES", 0)
         counted = Counted()
         patch.setattr(uniform, "_uniform", counted)
-        found = simulate_batches(program, COST, topology, slow)
-    wanted = simulate_batches(program, COST, topology, slow, lockstep=False)
+        found = simulate_batches(program, topology, COST, slow)
+    wanted = simulate_batches(program, topology, COST, slow, lockstep=False)
     same = np.array_equal(found.end_us, wanted.end_us)
     return sum(counted.done), same and np.array_equal(found.wire_us, wanted.wire_us)
 
@@ -99,4 +99,4 @@ def test_overruns_are_found() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uniform, "_USES", 0)
         with pytest.raises(OrchestrationError, match=r"overrun: cell \d+"):
-            simulate_batches(late, COST)
+            simulate_batches(late, None, COST)

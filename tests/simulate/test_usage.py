@@ -113,7 +113,7 @@ def test_a_ring_fills_its_links_but_for_the_latency() -> None:
     cost = CostModel.of("ring").formula()
     topology = topology_of(4, preset="ring")
     program = recorded("AllGatherComm", op_of("all_gather", 1 << 20), topology, 200 << 20)
-    timeline = simulate_tasks(program, cost, topology)
+    timeline = simulate_tasks(program, topology, cost)
     use = timeline.link_use()
     forward = {("0", "1"), ("1", "2"), ("2", "3"), ("3", "0")}
     assert {use.names(k) for k in range(len(use.link))} == forward
@@ -126,7 +126,7 @@ def test_links_that_never_fill_have_no_share() -> None:
     topology = topology_of(2, preset="ring")
     free = COST.model_copy(update={"hccs": COST.hccs.model_copy(update={"gbps": None})})
     program = recorded("AllGatherComm", op_of("all_gather"), topology)
-    use = simulate_tasks(program, free, topology).link_use()
+    use = simulate_tasks(program, topology, free).link_use()
     assert np.isinf(use.gbps).all()
     assert use.share.tolist() == [0.0, 0.0]
 
@@ -134,7 +134,7 @@ def test_links_that_never_fill_have_no_share() -> None:
 def test_links_need_a_topology() -> None:
     program = recorded("AllGatherComm", op_of("all_gather"), 2)
     with pytest.raises(ParameterError, match="needs a topology") as caught:
-        simulate_tasks(program, COST).link_use()
+        simulate_tasks(program, None, COST).link_use()
     assert caught.value.hint == "Give simulate a topology."
 
 
@@ -146,7 +146,7 @@ def test_nothing_to_move() -> None:
     free = COST.formula().model_copy(
         update={"hccs": COST.hccs.model_copy(update={"alpha_us": 0.0})}
     )
-    timeline = simulate_tasks(empty, free, topology)
+    timeline = simulate_tasks(empty, topology, free)
     assert timeline.total_us == 0
     assert not timeline.usage().idle_us.any()
     assert len(timeline.link_use().link) == 0

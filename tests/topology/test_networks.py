@@ -232,14 +232,14 @@ def test_rings_run_on_a_torus() -> None:
     thin = topology_of(preset="torus:4x4,gbps=0.5")
     slow = Slow.parse(["link=3-0:2x", "link=15-12:2x"])
     assert hccl_py.simulate(program, thin, COST).end_us.max() > ring.end_us.max()
-    assert simulate_tasks(program, COST, torus, slow).end_us.max() > ring.end_us.max()
+    assert simulate_tasks(program, torus, COST, slow).end_us.max() > ring.end_us.max()
 
 
 def test_latencies_of_routes_add_to_alpha() -> None:
     topology = topology_of(preset="fat-tree:4,latency=0.25")
     program = recorded("AllGatherComm", op_of("all_gather", 32), topology)
     transports = program.transports
-    classes = Links(COST, topology).classes(transports)
+    classes = Links(topology, COST).classes(transports)
     alpha = classes.alpha_us[classes.of_end]
     pairs = zip(transports.rank, transports.peer, alpha, strict=True)
     told = {(int(a), int(b)): float(one) for a, b, one in pairs}

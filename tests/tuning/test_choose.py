@@ -73,12 +73,12 @@ def test_the_cheapest_is_taken(count: int, cost: CostModel | None) -> None:
         for one in candidates(op, comm.topology, comm.config, comm.registry):
             with Communicator(topology=comm.topology) as plain:
                 program = plain._planner.plan(op, one.executor, one.levels).program
-            time = simulate_batches(program, cost or COST, comm.topology).total_us
-            time = max(time, busiest_us(program, cost or COST, comm.topology))
+            time = simulate_batches(program, comm.topology, cost or COST).total_us
+            time = max(time, busiest_us(program, comm.topology, cost or COST))
             times[one.executor, tuple(one.levels.values())] = time
         plan = comm.plan(op)
-    taken = simulate_batches(plan.program, cost or COST, comm.topology).total_us
-    taken = max(taken, busiest_us(plan.program, cost or COST, comm.topology))
+    taken = simulate_batches(plan.program, comm.topology, cost or COST).total_us
+    taken = max(taken, busiest_us(plan.program, comm.topology, cost or COST))
     assert taken == min(times.values())
     why = plan.selection.reasons[0]
     name = "formula" if cost else "atlas-800t-a2"

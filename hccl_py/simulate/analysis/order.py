@@ -104,7 +104,7 @@ def _latencies(timeline: Timeline, rows: npt.NDArray[np.int64]) -> Floats:
     """Return what posts take alone; nothing for writes."""
     program, links = timeline.program, timeline.links
     tasks = program.tasks
-    durations = Durations(program, links.cost, links.topology, links.slow)
+    durations = Durations(program, links.topology, links.cost, links.slow)
     of = durations.classes(tasks.rank[rows], tasks.end[rows])
     notify = tasks.cell[rows] % program.transports.stride
     is_post = tasks.table.kind[tasks.instruction[rows]] == TaskKind.NOTIFY_POST

@@ -24,7 +24,7 @@ _STEPS = 8
 
 
 def simulate_contended(
-    program: Program, cost: CostModel, topology: Topology, slow: Slow = EVEN
+    program: Program, topology: Topology, cost: CostModel, slow: Slow = EVEN
 ) -> Timeline:
     """Time tasks that share the links of their routes, max-min fair.
 
@@ -32,7 +32,7 @@ def simulate_contended(
     Raises as `Linked.check` does for programs that cannot end.
     """
     program.linked.check(program)
-    durations = Durations(program, cost, topology, slow)
+    durations = Durations(program, topology, cost, slow)
     work = _work(program, durations, slow)
     queues, entities = len(work.first) - 1, len(work.slot_first) - 1
     state = _state(work, queues, entities)

@@ -60,14 +60,14 @@ def check_slow(topology: Topology, slow: Slow) -> None:
     """Raise ParameterError for ranks and links that do not exist."""
     slow.of_ranks(topology.size)
     if slow.links:
-        links = Links(CostModel.of(topology.product.name), topology, slow)
+        links = Links(topology, CostModel.of(topology.product.name), slow)
         links.capacities(np.zeros(0, np.int64))  # looks every slow link up
 
 
 def _factors(transports: Transports, topology: Topology, slow: Slow) -> Floats:
     """Return how slow each transport end is: what its α grows by."""
     cost = CostModel.of(topology.product.name)
-    even, uneven = (Links(cost, topology, s).classes(transports) for s in (EVEN, slow))
+    even, uneven = (Links(topology, cost, s).classes(transports) for s in (EVEN, slow))
     return uneven.alpha_us[uneven.of_end] / even.alpha_us[even.of_end]
 
 

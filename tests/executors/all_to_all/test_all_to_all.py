@@ -128,7 +128,7 @@ def test_the_pipeline_hides_the_exchange_inside_servers() -> None:
     op = OpParam("all_to_all", 1 << 18, DataType.FP32)
     times = {
         executor: simulate_tasks(
-            program_of(executor(), topology, op), CostModel.of("atlas-800t-a2")
+            program_of(executor(), topology, op), None, CostModel.of("atlas-800t-a2")
         ).total_us
         for executor in HIERARCHICAL
     }

@@ -45,7 +45,7 @@ def test_cost(servers: int) -> None:
     program = judged(RunAlltoAllVFullMesh(), OP, topology, 1 << 20)
     link = FORMULA.hccs if servers == 1 else FORMULA.roce
     formula = 7 * (link.alpha_us + 4000 * link.beta_us)
-    assert simulate_tasks(program, FORMULA).total_us == pytest.approx(formula)
+    assert simulate_tasks(program, None, FORMULA).total_us == pytest.approx(formula)
 
 
 def test_cost_with_skewed_amounts() -> None:
@@ -55,4 +55,4 @@ def test_cost_with_skewed_amounts() -> None:
     ranks = np.arange(6)
     steps = [4 * amounts[ranks, (ranks + k) % 6] for k in range(1, 6)]
     most = sum(FORMULA.hccs.alpha_us + sizes.max() * FORMULA.hccs.beta_us for sizes in steps)
-    assert simulate_tasks(program, FORMULA).total_us <= most * 1.001
+    assert simulate_tasks(program, None, FORMULA).total_us <= most * 1.001
