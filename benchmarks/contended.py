@@ -50,7 +50,7 @@ def recorded(executor: str, topology: Topology) -> Program:
 def measure(executor: str, preset: str, ranks: int | None) -> dict[str, float]:
     """Simulate a small case to warm up, and the case itself with a clock."""
     from hccl_py.program import kernels
-    from hccl_py.simulate import CostModel, simulate_contended, simulate_tasks
+    from hccl_py.simulator import CostModel, simulate_contended, simulate_tasks
     from hccl_py.topology import topology_of
 
     def run(preset: str, ranks: int | None) -> dict[str, float]:

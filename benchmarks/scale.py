@@ -64,7 +64,7 @@ def measure(ranks: int, servers: int, how: str) -> dict[str, float]:
     from hccl_py.operators import make_operator
     from hccl_py.orchestration.record import record
     from hccl_py.program.program import Program
-    from hccl_py.simulate import CostModel, simulate_batches, simulate_contended, simulate_tasks
+    from hccl_py.simulator import CostModel, simulate_batches, simulate_contended, simulate_tasks
     from hccl_py.topology import Topology, topology_of
 
     cost = CostModel.of("atlas-800t-a2")

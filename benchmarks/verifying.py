@@ -44,8 +44,8 @@ def recorded(name: str, ranks: int) -> Program:
 def measure(case: str) -> dict[str, float]:
     """Verify a case once to warm up, and once more with a clock."""
     import hccl_executors
-    from hccl_py.verify import verify_executor, verify_program
-    from hccl_py.verify.analysis.unrolled import unrolled
+    from hccl_py.verifier import verify_executor, verify_program
+    from hccl_py.verifier.analysis.unrolled import unrolled
 
     if case == "sweep":
         start = time.perf_counter()

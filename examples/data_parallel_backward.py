@@ -12,7 +12,7 @@ from rich.table import Table
 
 import hccl_py as hccl
 from hccl_py.jobs import Job, Overlap, overlap
-from hccl_py.simulate import Slow
+from hccl_py.simulator import Slow
 
 LAYERS, HIDDEN, TOKENS = 12, 1024, 4096
 FLOPS = 150e12

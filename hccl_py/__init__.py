@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from hccl_py.platforms import Adversary, Schedule
     from hccl_py.program.program import Program
     from hccl_py.selection import Selection
-    from hccl_py.simulate.entry import simulate
+    from hccl_py.simulator.entry import simulate
     from hccl_py.topology import Topology, topology_of
-    from hccl_py.verify.entry import verify
+    from hccl_py.verifier.entry import verify
 
 __version__ = "0.1.0"
 
@@ -47,7 +47,9 @@ _HOMES = {
     "Selection": "hccl_py.selection",
     "Topology": "hccl_py.topology",
     "parallel_groups": "hccl_py.groups",
+    "simulate": "hccl_py.simulator.entry",
     "topology_of": "hccl_py.topology",
+    "verify": "hccl_py.verifier.entry",
 }
 
 __all__ = [
@@ -75,8 +77,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("simulate", "verify"):  # packages, which can be called
-        return import_module(f"hccl_py.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'hccl_py' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -1,6 +1,7 @@
 """platform/ and executors/ are source roots, never packages; imports point one way."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -189,3 +190,10 @@ def test_no_file_names_a_machine() -> None:
 def test_machine_path_is_told_from_prose(folder: str) -> None:
     assert MACHINE_PATH.search(f"cd /{folder}/x")
     assert not MACHINE_PATH.search(f"the send/{folder} pair, </{folder}>")
+
+
+@pytest.mark.parametrize(("old", "new"), [("simulate", "simulator"), ("verify", "verifier")])
+def test_old_package_names_say_what_to_write_now(old: str, new: str) -> None:
+    with pytest.raises(ImportError, match=f"from hccl_py.{new} import"):
+        importlib.import_module(f"hccl_py.{old}")
+    assert callable(getattr(importlib.import_module("hccl_py"), old))

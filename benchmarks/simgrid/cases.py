@@ -15,10 +15,10 @@ from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.program.link import queues_of
 from hccl_py.program.program import Program
-from hccl_py.simulate import CostModel, Slow
-from hccl_py.simulate.durations import Durations
-from hccl_py.simulate.links import Links
-from hccl_py.simulate.tasks import TaskCosts
+from hccl_py.simulator import CostModel, Slow
+from hccl_py.simulator.durations import Durations
+from hccl_py.simulator.links import Links
+from hccl_py.simulator.tasks import TaskCosts
 from hccl_py.topology import Topology, topology_of
 
 EXECUTORS = {cls.__name__: cls for cls in hccl_executors.EXECUTORS}

@@ -21,7 +21,7 @@ from typing import Any
 from cases import CASES, Case, exported
 
 from hccl_py.program import kernels
-from hccl_py.simulate import Slow, simulate_contended, simulate_tasks
+from hccl_py.simulator import Slow, simulate_contended, simulate_tasks
 
 HERE = Path(__file__).parent
 

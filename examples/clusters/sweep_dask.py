@@ -8,7 +8,7 @@ import sys
 
 from distributed import Client
 
-from hccl_py.simulate import CostModel
+from hccl_py.simulator import CostModel
 from hccl_py.tuning.points import Point
 from hccl_py.tuning.sweep import sweep
 from hccl_py.tuning.tune import alternatives

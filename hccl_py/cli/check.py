@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from hccl_py.errors import HcclError
     from hccl_py.program.program import Program
     from hccl_py.topology.presets import Product
-    from hccl_py.verify import Options, Report
-    from hccl_py.verify.sweeps.cases import Cases
+    from hccl_py.verifier import Options, Report
+    from hccl_py.verifier.sweeps.cases import Cases
 
 __all__ = ["check"]
 
@@ -76,7 +76,7 @@ def check(
     that. Exit status 1 where errors are found.
     """
     from hccl_py.errors import HcclError
-    from hccl_py.verify import Options
+    from hccl_py.verifier import Options
 
     options = Options(repeat, in_place, deterministic, _product(product))
     cases = cases_of(narrowing, in_place=in_place)
@@ -104,7 +104,7 @@ class _Text:
 
     def __init__(self, verbose: bool) -> None:
         from hccl_py.cli.output import Screen
-        from hccl_py.verify.terminal import Pen
+        from hccl_py.verifier.terminal import Pen
 
         self._screen = Screen()
         self._pen = Pen(self._screen.console.width, self._screen.unicode, verbose)
@@ -125,7 +125,7 @@ class _Text:
     def add(self, report: Report) -> None:
         """Print a report."""
         from hccl_py.program.files import spell_path
-        from hccl_py.verify.terminal import draw_report
+        from hccl_py.verifier.terminal import draw_report
 
         self._gap()
         self._verdicts.append(report.ok)
@@ -208,8 +208,8 @@ def _targets(names: list[str], max_size: str | None, narrowing: Narrowing) -> li
 
 def _verified(target: Target, cases: Cases, options: Options, seeds: int) -> Report:
     from hccl_py.program.program import Program
-    from hccl_py.verify import verify_program
-    from hccl_py.verify.sweeps.sweep import verify_executor
+    from hccl_py.verifier import verify_program
+    from hccl_py.verifier.sweeps.sweep import verify_executor
 
     if isinstance(target.subject, Program):
         report = verify_program(target.subject, options, target.name)
@@ -222,7 +222,7 @@ def _verified(target: Target, cases: Cases, options: Options, seeds: int) -> Rep
 def _run_with_data(program: Program, report: Report, options: Options, seeds: int) -> Report:
     """Return the report with the second opinion, or with the reason why there is none."""
     from hccl_py.errors import NotSupportedError
-    from hccl_py.verify.numeric import run_numeric
+    from hccl_py.verifier.numeric import run_numeric
 
     try:
         numeric = run_numeric(program, seeds=seeds, in_place=options.in_place)

@@ -57,7 +57,7 @@ def fit(
 
     fitting = Fitting.of(logs, call, base)
     if out is not None:
-        from hccl_py.simulate.cost_files import write_cost
+        from hccl_py.simulator.cost_files import write_cost
 
         write_cost(out, fitting.fit.cost)
     if output.json:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from hccl_py.cli.call import Request
 from hccl_py.cli.options import Call
 from hccl_py.errors import ParameterError, did_you_mean
-from hccl_py.simulate.hccl_test_log import OPS, Command, LogTable
+from hccl_py.simulator.hccl_test_log import OPS, Command, LogTable
 from hccl_py.topology.presets import DEFAULT_PRESET, PRESETS
 
 __all__ = ["requests_of"]

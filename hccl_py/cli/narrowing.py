@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from hccl_py.enums import Mode
-    from hccl_py.verify.sweeps.cases import Cases
+    from hccl_py.verifier.sweeps.cases import Cases
 
 __all__ = ["Narrowing", "cases_of"]
 
@@ -72,7 +72,7 @@ def cases_of(narrowing: Narrowing, *, in_place: bool) -> Cases:
     from hccl_py.enums import DataType, ReduceOp
     from hccl_py.operators.base import MAX_COUNT
     from hccl_py.topology.presets import MAX_RANKS
-    from hccl_py.verify.sweeps.cases import Cases
+    from hccl_py.verifier.sweeps.cases import Cases
 
     ranks = _numbers(narrowing.ranks, "--ranks", 1, MAX_RANKS)
     _check_topologies(narrowing, ranks)

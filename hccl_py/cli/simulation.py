@@ -16,8 +16,8 @@ from hccl_py.cli.summary import HEAD, Summary, spell_count
 from hccl_py.cli.time_model import Model, checked_model
 from hccl_py.planning import Plan
 from hccl_py.program.program import Program
-from hccl_py.simulate import Timeline, simulate, simulate_batches
-from hccl_py.simulate.bounds import lower_bound
+from hccl_py.simulator import Timeline, simulate, simulate_batches
+from hccl_py.simulator.bounds import lower_bound
 from hccl_py.topology import Topology
 
 __all__ = ["Simulation"]

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hccl_py.program.describe import spell_task
-from hccl_py.simulate import Timeline
-from hccl_py.simulate.analysis import CriticalPath
+from hccl_py.simulator import Timeline
+from hccl_py.simulator.analysis import CriticalPath
 
 __all__ = ["HEAD", "Summary", "spell_count"]
 

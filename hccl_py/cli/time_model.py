@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from hccl_py.cli.options import TimeModel
 from hccl_py.errors import ParameterError, did_you_mean
-from hccl_py.simulate import CostModel, Slow, find_cost
-from hccl_py.simulate.entry import NETWORKS
+from hccl_py.simulator import CostModel, Slow, find_cost
+from hccl_py.simulator.entry import NETWORKS
 from hccl_py.topology import Topology
 
 __all__ = ["Model", "checked_model"]

@@ -98,7 +98,7 @@ def _draw(
 ) -> None:
     from hccl_py.cli.call import spell_topology
     from hccl_py.cli.output import Screen, spell_levels
-    from hccl_py.simulate import CostModel
+    from hccl_py.simulator import CostModel
     from hccl_py.trace.terminal import draw_rank, draw_resources
     from hccl_py.trace.words import Words
 

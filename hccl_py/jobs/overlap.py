@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hccl_py.enums import TaskKind
 from hccl_py.errors import ParameterError
 from hccl_py.jobs.program import JobProgram
-from hccl_py.simulate.timeline import Timeline
+from hccl_py.simulator.timeline import Timeline
 
 __all__ = ["CallTimes", "Overlap", "overlap"]
 

@@ -13,7 +13,7 @@ from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology
-from hccl_py.verify.sweeps.cases import Case
+from hccl_py.verifier.sweeps.cases import Case
 
 __all__ = ["fitting", "instance", "is_legal", "recorded", "suits"]
 

@@ -22,15 +22,15 @@ from hccl_py.program.program import Program
 from hccl_py.testing.calls import recorded
 from hccl_py.testing.deletion import Deletions
 from hccl_py.testing.schedules import shortest
-from hccl_py.verify.classes import CLASSES
-from hccl_py.verify.finding import Report
-from hccl_py.verify.numeric import WrongResult, run_numeric
-from hccl_py.verify.subject import Options
-from hccl_py.verify.sweeps.cases import LARGE_CCL, Case, Cases
-from hccl_py.verify.sweeps.space import Space, space_of
-from hccl_py.verify.sweeps.sweep import RUN_WITH_DATA, verify_executor
-from hccl_py.verify.terminal import spell_report
-from hccl_py.verify.verifier import verify_program
+from hccl_py.verifier.classes import CLASSES
+from hccl_py.verifier.finding import Report
+from hccl_py.verifier.numeric import WrongResult, run_numeric
+from hccl_py.verifier.subject import Options
+from hccl_py.verifier.sweeps.cases import LARGE_CCL, Case, Cases
+from hccl_py.verifier.sweeps.space import Space, space_of
+from hccl_py.verifier.sweeps.sweep import RUN_WITH_DATA, verify_executor
+from hccl_py.verifier.terminal import spell_report
+from hccl_py.verifier.verifier import verify_program
 
 __all__ = [
     "PROPERTIES",

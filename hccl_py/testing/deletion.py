@@ -18,10 +18,10 @@ from hccl_py.program.describe import spell_line_of
 from hccl_py.program.link import Queues, queues_of
 from hccl_py.program.program import Program
 from hccl_py.testing.mutation import Mutant, sync_mutants, words_of_line
-from hccl_py.verify.classes import Severity
-from hccl_py.verify.finding import Report, TaskAt
-from hccl_py.verify.sweeps.cases import Case
-from hccl_py.verify.verifier import verify_program
+from hccl_py.verifier.classes import Severity
+from hccl_py.verifier.finding import Report, TaskAt
+from hccl_py.verifier.sweeps.cases import Case
+from hccl_py.verifier.verifier import verify_program
 
 __all__ = ["Deletions", "Intact", "Unnoticed", "small_cases"]
 

@@ -26,7 +26,7 @@ from hccl_py.operators import make_operator
 from hccl_py.platforms import Adversary, Schedule
 from hccl_py.testing.calls import fitting, suits
 from hccl_py.topology import PRESETS, Topology, topology_of
-from hccl_py.verify.sweeps.cases import SMALL_CCL, Case
+from hccl_py.verifier.sweeps.cases import SMALL_CCL, Case
 
 __all__ = [
     "calls",

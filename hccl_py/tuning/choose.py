@@ -24,10 +24,10 @@ from hccl_py.selection.facts import gather_facts
 from hccl_py.selection.order import breaks_order
 from hccl_py.selection.select import Rejected, Selection, select
 from hccl_py.selection.tags import GROUP_NAME
-from hccl_py.simulate.batches import simulate_batches
-from hccl_py.simulate.bounds import lower_bound
-from hccl_py.simulate.cost import CostModel
-from hccl_py.simulate.load import busiest_us
+from hccl_py.simulator.batches import simulate_batches
+from hccl_py.simulator.bounds import lower_bound
+from hccl_py.simulator.cost import CostModel
+from hccl_py.simulator.load import busiest_us
 from hccl_py.topology.topology import Topology
 from hccl_py.trace.units import spell_size
 from hccl_py.tuning.candidates import Candidate, candidates

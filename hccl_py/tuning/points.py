@@ -27,12 +27,12 @@ from hccl_py.operators import Operator, make_operator
 from hccl_py.planning import BatchingWarning, Plan, Planner, idle
 from hccl_py.program.program import Program
 from hccl_py.selection.tags import GROUP_NAME
-from hccl_py.simulate.batches import simulate_batches
-from hccl_py.simulate.bounds import Limits
-from hccl_py.simulate.contended import simulate_contended
-from hccl_py.simulate.cost import CostModel
-from hccl_py.simulate.load import busiest_us
-from hccl_py.simulate.slow import Slow
+from hccl_py.simulator.batches import simulate_batches
+from hccl_py.simulator.bounds import Limits
+from hccl_py.simulator.contended import simulate_contended
+from hccl_py.simulator.cost import CostModel
+from hccl_py.simulator.load import busiest_us
+from hccl_py.simulator.slow import Slow
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import DEFAULT_PRESET
 from hccl_py.tuning.deadline import TooLongError, at_most

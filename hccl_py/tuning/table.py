@@ -23,7 +23,7 @@ from hccl_py.documents.models import Strict, checked
 from hccl_py.documents.parse import parse_document
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import FileError, ParameterError, did_you_mean
-from hccl_py.simulate.cost import CostModel
+from hccl_py.simulator.cost import CostModel
 from hccl_py.topology.topology import Topology
 
 __all__ = ["SCHEMA", "Entry", "Range", "Sample", "Shape", "TuningTable", "Winner"]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hccl_py.cli import main
-from hccl_py.simulate import COSTS, CostModel, Slow, simulate, write_cost
-from hccl_py.simulate.bounds import lower_bound
+from hccl_py.simulator import COSTS, CostModel, Slow, simulate, write_cost
+from hccl_py.simulator.bounds import lower_bound
 from hccl_py.topology import topology_of
 from tests.cli.test_run import AUTHOR
 from tests.recording import op_of, recorded

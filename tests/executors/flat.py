@@ -19,11 +19,11 @@ from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.record import record
 from hccl_py.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
-from hccl_py.simulate import CostModel, simulate_tasks
+from hccl_py.simulator import CostModel, simulate_tasks
 from hccl_py.topology import topology_of
-from hccl_py.verify import verify
-from hccl_py.verify.finding import Report
-from hccl_py.verify.numeric import run_numeric
+from hccl_py.verifier import verify
+from hccl_py.verifier.finding import Report
+from hccl_py.verifier.numeric import run_numeric
 from tests.recording import same_tasks
 
 REDUCTIONS = ("all_reduce", "reduce_scatter", "reduce_scatter_v", "reduce")

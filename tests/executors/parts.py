@@ -16,9 +16,9 @@ from hccl_py.orchestration.record import record
 from hccl_py.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
 from hccl_py.topology import PRESETS, Topology
-from hccl_py.verify import verify
-from hccl_py.verify.classes import Severity
-from hccl_py.verify.numeric import run_numeric
+from hccl_py.verifier import verify
+from hccl_py.verifier.classes import Severity
+from hccl_py.verifier.numeric import run_numeric
 from tests.recording import same_tasks
 
 A2, A3, TRAIN = (PRESETS[name] for name in ("atlas-800t-a2", "atlas-900-a3", "atlas-800-9000"))

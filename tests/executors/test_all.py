@@ -14,11 +14,11 @@ from hccl_py.platforms import Adversary, Schedule
 from hccl_py.testing import check_executor
 from hccl_py.testing.calls import fitting, recorded
 from hccl_py.topology import PRESETS, Topology
-from hccl_py.verify import verify
-from hccl_py.verify.classes import Severity
-from hccl_py.verify.numeric import run_numeric
-from hccl_py.verify.sweeps.cases import Case, Cases
-from hccl_py.verify.sweeps.space import space_of
+from hccl_py.verifier import verify
+from hccl_py.verifier.classes import Severity
+from hccl_py.verifier.numeric import run_numeric
+from hccl_py.verifier.sweeps.cases import Case, Cases
+from hccl_py.verifier.sweeps.space import space_of
 from tests.executors.kept import KEPT, kept_lines
 
 SHORT = 10

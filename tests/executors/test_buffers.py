@@ -15,10 +15,10 @@ from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
 from hccl_py.testing.calls import recorded
 from hccl_py.topology import topology_of
-from hccl_py.verify import verify
-from hccl_py.verify.classes import Severity
-from hccl_py.verify.sweeps.cases import Case, Cases
-from hccl_py.verify.sweeps.space import space_of
+from hccl_py.verifier import verify
+from hccl_py.verifier.classes import Severity
+from hccl_py.verifier.sweeps.cases import Case, Cases
+from hccl_py.verifier.sweeps.space import space_of
 from tests.recording import op_of
 
 BUFFERS = (Buffer.CCL_IN.spelling, Buffer.CCL_OUT.spelling)

@@ -46,8 +46,8 @@ from hccl_py.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
 from hccl_py.selection.order import order_of
 from hccl_py.topology import Topology, topology_of
-from hccl_py.verify import verify
-from hccl_py.verify.numeric import schedules_of
+from hccl_py.verifier import verify
+from hccl_py.verifier.numeric import schedules_of
 from tests.recording import filled, op_of, recorded
 
 Array = npt.NDArray[Any]

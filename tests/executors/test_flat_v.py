@@ -16,8 +16,8 @@ from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.executor import OpParam, Unsuitable, choices_of
 from hccl_py.platforms import Adversary, Schedule
 from hccl_py.topology import Topology, topology_of
-from hccl_py.verify import verify
-from hccl_py.verify.numeric import run_numeric
+from hccl_py.verifier import verify
+from hccl_py.verifier.numeric import run_numeric
 from tests.recording import op_of, recorded
 
 EVERYWHERE: list[Any] = [AllGatherVComm, ReduceScatterVComm, ReduceScatterVDeterExecutor]

@@ -25,10 +25,10 @@ from hccl_py.program.program import Program
 from hccl_py.testing import strategies as hccl
 from hccl_py.testing.calls import fitting, recorded
 from hccl_py.topology import PRESETS, Topology, topology_of
-from hccl_py.verify import verify
-from hccl_py.verify.numeric import run_numeric
-from hccl_py.verify.sweeps.cases import SMALL_CCL, Case
-from hccl_py.verify.sweeps.space import elements_per_round
+from hccl_py.verifier import verify
+from hccl_py.verifier.numeric import run_numeric
+from hccl_py.verifier.sweeps.cases import SMALL_CCL, Case
+from hccl_py.verifier.sweeps.space import elements_per_round
 from tests.executors.flat import SCHEDULES
 from tests.recording import filled, op_of, same_tasks
 from tests.recording import recorded as record_it

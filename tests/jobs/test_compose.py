@@ -14,11 +14,11 @@ from hccl_py.jobs import Job, JobProgram
 from hccl_py.op_param import OpParam
 from hccl_py.program.files import from_json, from_npz, to_json, to_npz
 from hccl_py.program.program import Program
-from hccl_py.simulate import Slow, simulate_batches, simulate_tasks
+from hccl_py.simulator import Slow, simulate_batches, simulate_tasks
 from hccl_py.topology import Topology
 from hccl_py.trace.steps import Trace
 from tests.recording import filled, op_of
-from tests.simulate.test_uncontended import COST
+from tests.simulator.test_uncontended import COST
 
 Floats = npt.NDArray[np.float64]
 

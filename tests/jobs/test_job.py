@@ -14,7 +14,7 @@ from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import DeadlockError, ParameterError
 from hccl_py.jobs import Event, Job, JobProgram, Stream
 from hccl_py.op_param import OpParam
-from hccl_py.simulate import CostModel, simulate_tasks
+from hccl_py.simulator import CostModel, simulate_tasks
 from hccl_py.topology import Topology, topology_of
 
 FREE = CostModel.of("atlas-800t-a2").formula()

@@ -14,7 +14,7 @@ from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import ParameterError
 from hccl_py.jobs import Job, JobProgram, Overlap, draw_overlap, overlap
 from hccl_py.op_param import OpParam
-from hccl_py.simulate import CostModel, Slow, Timeline, simulate_tasks
+from hccl_py.simulator import CostModel, Slow, Timeline, simulate_tasks
 
 FREE = CostModel.of("atlas-800t-a2").formula()
 OP = OpParam("all_reduce", 1 << 18, DataType.FP32, ReduceOp.SUM)

@@ -16,7 +16,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.operators.parts import messages_of
 from hccl_py.topology import topology_of
-from hccl_py.verify.analysis.meaning import expected_ranges
+from hccl_py.verifier.analysis.meaning import expected_ranges
 
 FAMILY = ("all_to_all", "all_to_all_v", "all_to_all_vc", "send_recv", "batch_send_recv")
 INT8 = DataType.INT8

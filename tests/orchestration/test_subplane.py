@@ -9,9 +9,9 @@ from hccl_executors.templates.ring import ring_all_gather, ring_reduce_scatter
 from hccl_py.errors import OrchestrationError
 from hccl_py.orchestration import Plane, Region, Stream
 from hccl_py.orchestration.subplane import Subplane
-from hccl_py.verify.numeric import schedules_of
+from hccl_py.verifier.numeric import schedules_of
 from tests.executors.flat import flat_executor, flat_op, record_flat, run_flat
-from tests.verify.programs import MESH, authored
+from tests.verifier.programs import MESH, authored
 
 
 def all_reduce(stream: Stream, plane: Plane, work: Region) -> None:

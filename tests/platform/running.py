@@ -16,7 +16,7 @@ from hccl_py.operators import make_operator
 from hccl_py.platforms import Adversary, Schedule
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
-from hccl_py.verify.analysis.meaning import expected_ranges
+from hccl_py.verifier.analysis.meaning import expected_ranges
 
 Array = npt.NDArray[Any]
 

@@ -17,11 +17,11 @@ from hccl_py.errors import ParameterError
 from hccl_py.operators import OPERATORS
 from hccl_py.platforms import Adversary, Replayed, Schedule, Seeded
 from hccl_py.program.program import Program
-from hccl_py.simulate.slow import EVEN, Slow
+from hccl_py.simulator.slow import EVEN, Slow
 from hccl_py.testing.conformance import spell_schedule
 from hccl_py.testing.schedules import choices_of, shortest
 from hccl_py.topology import Topology, topology_of
-from hccl_py.verify.numeric import run_numeric
+from hccl_py.verifier.numeric import run_numeric
 from tests.platform.running import expected, same_bits, whole_numbers
 from tests.recording import filled, op_of, recorded
 

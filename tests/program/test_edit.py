@@ -11,7 +11,7 @@ from hccl_py.program.edit import rearranged, swapped, without
 from hccl_py.program.files import from_npz, to_npz
 from hccl_py.program.link import queues_of
 from hccl_py.program.program import Program
-from hccl_py.simulate import CostModel, simulate_batches
+from hccl_py.simulator import CostModel, simulate_batches
 from hccl_py.topology import topology_of
 from hccl_py.values import IntArray, PerRank
 from tests.recording import BY_NAME, SAMPLES, op_of, recorded

@@ -12,7 +12,7 @@ from hccl_py.errors import ParameterError
 from hccl_py.operators import OPERATORS, make_operator
 from hccl_py.scaffold import executor_project, names_of
 from hccl_py.testing import check_executor
-from hccl_py.verify import Cases, verify
+from hccl_py.verifier import Cases, verify
 
 OPS = [op for op in OPERATORS if make_operator(op).runs_as == op]
 

@@ -12,9 +12,9 @@ from hccl_py.testing import PROPERTIES, ConformanceError, Suite, check_executor,
 from hccl_py.testing.calls import recorded
 from hccl_py.testing.conformance import GROUPS, InapplicableError, spell_schedule
 from hccl_py.testing.deletion import Intact, small_cases
-from hccl_py.verify.classes import CLASSES
-from hccl_py.verify.numeric import run_numeric
-from hccl_py.verify.sweeps.cases import Cases
+from hccl_py.verifier.classes import CLASSES
+from hccl_py.verifier.numeric import run_numeric
+from hccl_py.verifier.sweeps.cases import Cases
 from tests.testing import authors
 
 FEW = Cases(ranks=(3,), topology="mesh")

@@ -16,7 +16,7 @@ from hccl_py.platforms import Schedule
 from hccl_py.testing import strategies as hccl
 from hccl_py.testing.calls import recorded, suits
 from hccl_py.topology import PRESETS, Topology, topology_of
-from hccl_py.verify.sweeps.cases import Case
+from hccl_py.verifier.sweeps.cases import Case
 
 QUIET = settings(database=None, derandomize=True, max_examples=2000)
 

@@ -6,7 +6,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from hccl_py.simulate import CostModel, LinkCost
+from hccl_py.simulator import CostModel, LinkCost
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import Network, Routes, network_of
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hccl_py.simulate import CostModel
+from hccl_py.simulator import CostModel
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import Cut, network_of
 from hccl_py.topology.presets import PRESETS

@@ -14,8 +14,8 @@ from hccl_py.errors import FileError, ParameterError
 from hccl_py.executor import Executor, Rank, RankView, ResourceRequest, Topology
 from hccl_py.operators import OPERATORS, make_operator
 from hccl_py.orchestration.region import Region
-from hccl_py.simulate import COSTS, CostModel, simulate_batches
-from hccl_py.simulate.load import busiest_us
+from hccl_py.simulator import COSTS, CostModel, simulate_batches
+from hccl_py.simulator.load import busiest_us
 from hccl_py.topology import topology_of
 from hccl_py.tuning import choose
 from hccl_py.tuning.candidates import candidates

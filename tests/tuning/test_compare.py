@@ -12,7 +12,7 @@ import pytest
 
 from hccl_py.config import Config
 from hccl_py.errors import NotSupportedError, ParameterError
-from hccl_py.simulate import CostModel
+from hccl_py.simulator import CostModel
 from hccl_py.tuning.compare import Comparison, compare
 from hccl_py.tuning.points import Point, evaluate
 

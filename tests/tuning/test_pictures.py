@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from hccl_py.errors import ParameterError
-from hccl_py.simulate import CostModel
+from hccl_py.simulator import CostModel
 from hccl_py.tuning.chart import chart
 from hccl_py.tuning.compare import Comparison, compare
 from hccl_py.tuning.pictures import page, png

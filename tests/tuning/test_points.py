@@ -10,7 +10,7 @@ import pytest
 from hccl_py import Communicator, OpParam
 from hccl_py.config import Config
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.simulate import CostModel, simulate
+from hccl_py.simulator import CostModel, simulate
 from hccl_py.tuning.points import Effort, Outcome, Point, evaluate
 
 COST = CostModel.of("atlas-800t-a2")

@@ -31,7 +31,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK
 from hccl_py.trace.pictures.parts import Content, Part, Parts, Place, parts_of
-from hccl_py.verify.analysis.meaning import expected_ranges
+from hccl_py.verifier.analysis.meaning import expected_ranges
 
 __all__ = ["Band", "Flow", "Move", "flow_of"]
 

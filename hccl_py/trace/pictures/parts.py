@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from hccl_py.program.program import Program
-from hccl_py.verify.analysis.meaning import EVERYONE, Expected
+from hccl_py.verifier.analysis.meaning import EVERYONE, Expected
 
 __all__ = ["Content", "Inputs", "Part", "Parts", "Place", "Unit", "parts_of"]
 

@@ -7,7 +7,7 @@ from hccl_py.enums import Mode
 from hccl_py.executor import Unsuitable
 from hccl_py.platforms import Schedule
 from hccl_py.topology import topology_of
-from hccl_py.verify.numeric import run_numeric
+from hccl_py.verifier.numeric import run_numeric
 from tests.executors.flat import FORMULA, formula_us, moves
 from tests.recording import op_of, recorded
 

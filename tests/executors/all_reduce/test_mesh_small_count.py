@@ -7,7 +7,7 @@ from hccl_py.enums import Mode, TaskKind
 from hccl_py.executor import Unsuitable
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
-from hccl_py.verify import verify
+from hccl_py.verifier import verify
 from tests.executors.flat import FORMULA, formula_us, moves
 from tests.recording import op_of, recorded
 

@@ -18,7 +18,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
-from hccl_py.simulate import CostModel, simulate_tasks
+from hccl_py.simulator import CostModel, simulate_tasks
 from hccl_py.topology import Topology, topology_of
 from tests.executors.parts import EVEN, UNEVEN, exchanges, judged
 

@@ -12,7 +12,7 @@ from hccl_py.enums import DataType, Mode, ReduceOp, TaskKind
 from hccl_py.errors import OrchestrationError, ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.topology import PRESETS, Topology, topology_of
-from hccl_py.verify.numeric import schedules_of
+from hccl_py.verifier.numeric import schedules_of
 from tests.executors.flat import FlatExecutor, flat_executor, flat_op, record_flat, run_flat
 from tests.recording import recorded
 

@@ -30,10 +30,10 @@ from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
 from hccl_py.testing import check_executor
 from hccl_py.topology import PRESETS
-from hccl_py.verify.numeric import run_numeric, schedules_of
-from hccl_py.verify.subject import Options
-from hccl_py.verify.sweeps.cases import Cases
-from hccl_py.verify.verifier import verify_program
+from hccl_py.verifier.numeric import run_numeric, schedules_of
+from hccl_py.verifier.subject import Options
+from hccl_py.verifier.sweeps.cases import Cases
+from hccl_py.verifier.verifier import verify_program
 
 OPS = ("all_gather", "reduce_scatter", "all_reduce")
 

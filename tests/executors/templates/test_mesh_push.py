@@ -9,8 +9,8 @@ from hccl_py.enums import Buffer, TaskKind
 from hccl_py.executor import OpParam, PlaneRequest, Rank, RankView, ResourceRequest, Topology
 from hccl_py.orchestration import Region
 from hccl_py.topology import topology_of
-from hccl_py.verify import verify
-from hccl_py.verify.numeric import run_numeric, schedules_of
+from hccl_py.verifier import verify
+from hccl_py.verifier.numeric import run_numeric, schedules_of
 from tests.recording import op_of, recorded
 
 

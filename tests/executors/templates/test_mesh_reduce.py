@@ -12,8 +12,8 @@ from hccl_executors.hierarchical import (
 from hccl_py.enums import ReduceOp, TaskKind
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
-from hccl_py.verify import verify
-from hccl_py.verify.numeric import run_numeric
+from hccl_py.verifier import verify
+from hccl_py.verifier.numeric import run_numeric
 from tests.executors.flat import FORMULA, SCHEDULES, formula_us, moves
 from tests.recording import op_of, recorded
 

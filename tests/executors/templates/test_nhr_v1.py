@@ -16,7 +16,7 @@ from hccl_executors.templates.nhr_v1 import (
 from hccl_py.enums import Mode, TaskKind
 from hccl_py.program.program import Program
 from hccl_py.topology import PRESETS, Topology
-from hccl_py.verify.numeric import schedules_of
+from hccl_py.verifier.numeric import schedules_of
 from tests.executors.flat import FlatExecutor, flat_executor, flat_op, record_flat, run_flat
 
 GATHER = flat_executor("all_gather", nhr_v1_all_gather, nhr_v1_peers)

@@ -1,0 +1,231 @@
+"""What makes a program take as long as it does: its critical path, and the slack of every task.
+
+Times bind each other in three ways: tasks of a stream follow one another, a wait ends when its post
+takes effect, and an RDMA connection serves one after the other. The critical path goes back from
+the end along what came last; slack goes back along all of them. Both work on the gaps between
+times, so that what binds has a slack of exactly 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import TaskKind
+from hccl_py.program.kernels import kernel
+from hccl_py.program.transports import ACK
+from hccl_py.simulator.analysis.order import Rows, Wires, before_on_stream, order_of
+
+if TYPE_CHECKING:
+    from hccl_py.simulator.timeline import Timeline
+
+__all__ = ["CriticalPath", "Parts", "critical_path", "slack"]
+
+Floats = npt.NDArray[np.float64]
+
+_POST = int(TaskKind.NOTIFY_POST)
+_WAIT = int(TaskKind.NOTIFY_WAIT)
+_LOCAL = (TaskKind.COPY, TaskKind.REDUCE)
+
+
+class Parts(NamedTuple):
+    """What a critical path consists of, in microseconds; they sum to the total.
+
+    `alpha_us` is the latency of Acks, `notify_us` that of all other notifies; `link_us` bytes over
+    links, `reduce_us` reductions, `copy_us` local copies, each with the overhead of their tasks.
+    """
+
+    alpha_us: float
+    notify_us: float
+    link_us: float
+    reduce_us: float
+    copy_us: float
+    compute_us: float
+
+
+@dataclass(frozen=True, eq=False)
+class CriticalPath:
+    """Task rows from the first to the last whose times bind each other, and the microseconds from
+    `begin_us` to `end_us` that each adds: every span begins where the one before ends.
+
+    A wait adds nothing: the time until it ends is that of its post, which comes before it. Posts
+    and RDMA writes that the path only passes on their stream are left out.
+    """
+
+    timeline: Timeline
+    rows: Rows
+    begin_us: Floats
+    end_us: Floats
+
+    @property
+    def spans_us(self) -> Floats:
+        """What every row adds."""
+        return np.asarray(self.end_us - self.begin_us)
+
+    def parts(self) -> Parts:
+        """Return how much of the total each parameter of the cost model explains."""
+        program, spans = self.timeline.program, self.spans_us
+        tasks = program.tasks
+        kind, remote = tasks.table.kind[tasks.instruction[self.rows]], tasks.end[self.rows] >= 0
+        is_ack = remote & (tasks.cell[self.rows] % program.transports.stride == ACK)
+        is_post, is_data = kind == _POST, kind <= TaskKind.RDMA_WRITE_REDUCE
+        is_local = np.isin(kind, _LOCAL)
+        reduced = np.where(kind == TaskKind.REDUCE, spans, self._inline_reductions(kind))
+        return Parts(
+            alpha_us=float(spans[is_post & is_ack].sum()),
+            notify_us=float(spans[is_post & ~is_ack].sum()),
+            link_us=float((spans - reduced)[is_data & ~is_local].sum()),
+            reduce_us=float(reduced.sum()),
+            copy_us=float(spans[kind == TaskKind.COPY].sum()),
+            compute_us=float(spans[kind == TaskKind.COMPUTE].sum()),
+        )
+
+    def phases(self) -> dict[str, float]:
+        """Return the microseconds by the labels of phases, the longest first; "" has none."""
+        program = self.timeline.program
+        label = program.tasks.table.label[program.tasks.instruction[self.rows]]
+        found, place = np.unique(label, return_inverse=True)
+        spans = np.bincount(place.reshape(-1), self.spans_us, len(found))
+        return {
+            program.labels[found[k]] if found[k] >= 0 else "": float(spans[k])
+            for k in np.argsort(-spans, kind="stable")
+        }
+
+    def _inline_reductions(self, kind: npt.NDArray[np.int8]) -> Floats:
+        """Return what of every span is γ of a reduction that is part of a transfer."""
+        links, program = self.timeline.links, self.timeline.program
+        reduces = [kind_ for kind_ in TaskKind if kind_.reduces and kind_ not in _LOCAL]
+        factor = links.slow.of_ranks(program.ranks)[program.tasks.rank[self.rows]]
+        gamma = program.tasks.size[self.rows] * links.cost.gamma_us * factor
+        return np.where(np.isin(kind, reduces), np.minimum(gamma, self.spans_us), 0.0)
+
+
+def critical_path(timeline: Timeline) -> CriticalPath:
+    """Go back from what ends last, always along what bound it."""
+    program = timeline.program
+    wires = Wires.of(timeline)
+    last = (
+        int(np.argmax(np.maximum(timeline.end_us, timeline.effect_us))) if len(wires.before) else -1
+    )
+    run = _trace_back.sized(len(wires.before))
+    rows, begin, end = run(
+        last,
+        program.linked.post_of,
+        before_on_stream(program),
+        wires.before,
+        wires.stream_us,
+        program.tasks.kind,
+        timeline.start_us,
+        timeline.end_us,
+        timeline.effect_us,
+    )
+    return CriticalPath(timeline, rows, begin, end)
+
+
+def slack(timeline: Timeline) -> Floats:
+    """Return for every row how many microseconds later it could take effect, all else taking as
+    long as it does, without a later end of the program.
+    """
+    program, tasks = timeline.program, timeline.program.tasks
+    wires = Wires.of(timeline)
+    run = _spread_slack.sized(len(tasks))
+    return run(
+        order_of(timeline, wires),
+        program.linked.post_of,
+        tasks.rank * np.int32(program.streams) + tasks.stream,
+        wires.before,
+        wires.stream_us,
+        wires.wire_us,
+        tasks.kind,
+        timeline.start_us,
+        timeline.end_us,
+        timeline.effect_us,
+        program.ranks * program.streams,
+        timeline.total_us,
+    )
+
+
+@kernel
+def _trace_back(
+    row: int,
+    post_of: Rows,
+    on_stream: Rows,
+    on_wire: Rows,
+    stream_us: Floats,
+    kinds: npt.NDArray[np.int8],
+    start: Floats,
+    end: Floats,
+    effect: Floats,
+) -> tuple[Rows, Floats, Floats]:
+    """Follow one row back to time 0; `until` is where the span of the row found last begins."""
+    rows = np.empty(len(kinds), np.int32)
+    begin = np.empty(len(kinds))
+    until = np.empty(len(kinds))
+    count = 0
+    at_effect = row >= 0 and effect[row] >= end[row]
+    while row >= 0:
+        rows[count] = row
+        until[count] = effect[row] if at_effect else end[row]
+        begin[count] = start[row]
+        other = on_stream[row]
+        by_effect = False
+        if at_effect and stream_us[row] > 0:  # the connection came last
+            other = on_wire[row]
+            begin[count] = effect[other]
+            by_effect = True
+        elif kinds[row] == _WAIT and end[row] > start[row]:
+            other = post_of[row]
+            begin[count] = end[row]
+            by_effect = True
+        if not by_effect:  # what only starts something takes no time on its stream
+            while other >= 0 and effect[other] > end[other] and end[other] == start[other]:
+                other = on_stream[other]
+        at_effect = by_effect
+        row = other
+        count += 1
+    return rows[:count][::-1].copy(), begin[:count][::-1].copy(), until[:count][::-1].copy()
+
+
+@kernel
+def _spread_slack(
+    order: Rows,
+    post_of: Rows,
+    queue: npt.NDArray[np.int32],
+    on_wire: Rows,
+    stream_us: Floats,
+    wire_us: Floats,
+    kinds: npt.NDArray[np.int8],
+    start: Floats,
+    end: Floats,
+    effect: Floats,
+    queues: int,
+    total: float,
+) -> Floats:
+    """Go back from the end: what follows a task has given its slack to it before.
+
+    `free` is how much later the stream may be done with a task.
+    """
+    slack = np.full(len(order), np.inf)
+    follow = np.full(queues, np.inf)  # of the task after it on every stream
+    for k in range(len(order) - 1, -1, -1):
+        row = order[k]
+        q = queue[row]
+        free = min(follow[q], total - end[row])
+        if kinds[row] == _WAIT:
+            slack[row] = free
+            post = post_of[row]
+            slack[post] = min(slack[post], free + (end[row] - effect[post]))
+            follow[q] = free + (end[row] - start[row])
+            continue
+        late = min(slack[row], total - effect[row])
+        if on_wire[row] >= 0:
+            other = on_wire[row]
+            slack[other] = min(slack[other], late + wire_us[row])
+        free = min(free, late + stream_us[row])
+        apart = kinds[row] == _POST or effect[row] > end[row]
+        slack[row] = late if apart else free
+        follow[q] = free
+    return slack

@@ -1,0 +1,168 @@
+"""A program in the form that compiled walks over batches read: numbers for every instruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import LinkKind, TaskKind
+from hccl_py.program.instruction import Instruction
+from hccl_py.program.program import Program
+from hccl_py.simulator.columns import ColumnPool, PooledColumns
+from hccl_py.simulator.durations import Durations, Lanes
+from hccl_py.values import IntArray, PerRank, RankInt, values_of
+
+__all__ = ["Code", "compiled"]
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """Queues of instructions: queue q has instructions first[q] .. first[q + 1] - 1 and lanes
+    lane_first[q] .. .
+    """
+
+    queues: list[tuple[IntArray, int]]
+    first: IntArray
+    lane_first: IntArray
+    kind: npt.NDArray[np.int8]
+    columns: npt.NDArray[np.int64]
+    pool: PooledColumns
+
+    def arrays(self) -> tuple[Any, ...]:
+        """Return what walks take, in their order."""
+        pool = self.pool
+        shared = (self.first, self.lane_first, self.kind, self.columns)
+        return (*shared, pool.formulas, pool.ints, pool.floats)
+
+
+def compiled(program: Program, durations: Durations) -> Code:
+    """Sort each batch's instructions by stream and pool their columns."""
+    compiler = _Compiler(program, durations)
+    queues, first, lanes, kinds, columns = [], [0], [0], [], []
+    for batch in program.batches:
+        compiler.enter(batch.ranks)
+        by_stream: dict[int, list[Instruction]] = {}
+        for instruction in batch.instructions:
+            by_stream.setdefault(instruction.stream, []).append(instruction)
+        for stream, instructions in by_stream.items():
+            queues.append((batch.ranks, stream))
+            kinds += [instruction.kind for instruction in instructions]
+            columns += [compiler.columns(instruction) for instruction in instructions]
+            first.append(len(kinds))
+            lanes.append(lanes[-1] + len(batch.ranks))
+    return Code(
+        queues,
+        np.array(first),
+        np.array(lanes),
+        np.array(kinds, np.int8),
+        np.array(columns, np.int64).reshape(-1, 6),
+        compiler.pool.pooled(),
+    )
+
+
+class _Compiler:
+    """Turns instructions into six numbers: cell, wire (-1: none), and for the time on the stream
+    and the time after it the index column and the place among the pooled durations.
+    """
+
+    def __init__(self, program: Program, durations: Durations) -> None:
+        self.pool = ColumnPool()
+        self._transports = program.transports
+        self._durations = durations
+        self._links: dict[object, tuple[Lanes, int]] = {}
+        self._posts: dict[object, tuple[int, ...]] = {}
+        self._ranks = np.zeros(0, np.int64)
+        self._nothing = self.pool.duration(0, "nothing", lambda size: np.zeros(len(size)))
+
+    def enter(self, ranks: IntArray) -> None:
+        """Go on with the batch of these ranks."""
+        self._ranks = ranks
+        self._links.clear()
+        self._posts.clear()
+
+    def columns(self, i: Instruction) -> tuple[int, ...]:
+        """Return the numbers of one instruction."""
+        if i.kind == TaskKind.NOTIFY_WAIT:
+            return (self.pool.integer(i.cell), -1, *self._nothing, *self._nothing)
+        if i.kind == TaskKind.NOTIFY_POST:
+            key = _identity(i.cell), _identity(i.end)
+            if key not in self._posts:
+                self._posts[key] = self._post(i)
+            return self._posts[key]
+        if i.kind == TaskKind.COMPUTE:
+            return self._compute(i)
+        return self._move(i)
+
+    def _compute(self, i: Instruction) -> tuple[int, ...]:
+        of, _ = self._link(-1)
+        on_stream = self.pool.duration(
+            _spread(of, 0),
+            ("compute", i.duration_us, self._key(of)),
+            lambda size: self._durations.of_compute(of, np.full(len(size), i.duration_us)),
+        )
+        return (0, -1, *on_stream, *self._nothing)
+
+    def _post(self, i: Instruction) -> tuple[int, ...]:
+        of, wire = self._link(i.end)
+        local = isinstance(i.end, int) and i.end < 0
+        notify = -1 if local else _first(i.cell) % self._transports.stride
+        after = self.pool.duration(
+            _spread(of, 0),
+            ("post", notify, self._key(of, i.end)),
+            lambda size: np.broadcast_to(self._durations.of_post(of, notify), len(size)),
+        )
+        return (self.pool.integer(i.cell), wire, *self._nothing, *after)
+
+    def _move(self, i: Instruction) -> tuple[int, ...]:
+        of, wire = self._link(i.end)
+        size, key = _spread(of, i.size), (int(i.kind), self._key(of, i.end))
+        kind, durations = int(i.kind), self._durations
+        on_stream = self.pool.duration(
+            size, ("stream", key), lambda s: durations.on_stream(kind, of, s)
+        )
+        if i.kind not in (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE):
+            return (0, -1, *on_stream, *self._nothing)
+        after = self.pool.duration(size, ("wire", key), lambda s: durations.on_wire(kind, of, s))
+        return (0, wire, *on_stream, *after)
+
+    def _link(self, end: RankInt) -> tuple[Lanes, int]:
+        """Return the class of links (an array where lanes differ) and the column of RDMA
+        connections.
+        """
+        key = _identity(end)
+        if key not in self._links:
+            self._links[key] = self._find_link(end)
+        return self._links[key]
+
+    def _find_link(self, end: RankInt) -> tuple[Lanes, int]:
+        of = self._durations.classes(self._ranks, values_of(end))
+        if isinstance(end, int) and end < 0:
+            return of, -1
+        ends = np.atleast_1d(values_of(end))
+        is_rdma = self._transports.kind[ends] == LinkKind.RDMA
+        wires = self.pool.integer(PerRank.of(np.where(is_rdma, ends, -1))) if is_rdma.any() else -1
+        return of, wires
+
+    def _key(self, of: Lanes, end: RankInt = -1) -> object:
+        if isinstance(of, int):
+            return of
+        return id(self._ranks), _identity(end)
+
+
+def _spread(of: Lanes, size: RankInt) -> RankInt:
+    """Return the size as a plain column of lanes where the lanes' classes differ."""
+    if isinstance(of, int):
+        return size
+    return PerRank(np.broadcast_to(values_of(size), len(of)).astype(np.int64))
+
+
+def _identity(value: RankInt) -> object:
+    """Return what tells columns apart; valid as long as their program lives."""
+    return value.key() if isinstance(value, PerRank) else value
+
+
+def _first(value: RankInt) -> int:
+    return int(value.values()[0]) if isinstance(value, PerRank) else value

@@ -1,0 +1,105 @@
+"""How long tasks take alone, as tables that all walks look up: so they add the same numbers.
+
+A lane is a rank of an instruction, or a task. Its class says over which sort of link it works, if
+over any, and how slow its rank is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import TaskKind
+from hccl_py.program.program import Program
+from hccl_py.program.transports import ACK
+from hccl_py.simulator.cost import CostModel
+from hccl_py.simulator.links import Links
+from hccl_py.simulator.slow import EVEN, Slow
+from hccl_py.topology.topology import Topology
+
+__all__ = ["Durations"]
+
+Floats = npt.NDArray[np.float64]
+Lanes: TypeAlias = "int | npt.NDArray[Any]"
+Ints: TypeAlias = npt.NDArray[Any]
+
+_ON_WIRE = (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE)
+
+
+class Durations:
+    """Durations of a program's tasks; a data task takes `fixed + bytes · rate`, and 0 for no bytes.
+
+    `stream_rate` is time on the stream, `wire_rate` on an RDMA connection, which the stream does
+    not wait for, both [task kind, class]. `latency` is how long after a post its cell is set,
+    [class, whether it is an Ack]. Classes go by link, then by rank: class = link · slownesses +
+    slowness.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        topology: Topology | None,
+        cost: CostModel,
+        slow: Slow = EVEN,
+    ) -> None:
+        self.links = Links(topology, cost, slow)
+        found = self.links.classes(program.transports)
+        factors, self._of_rank = np.unique(slow.of_ranks(program.ranks), return_inverse=True)
+        self._of_end = found.of_end
+        self._slownesses = len(factors)
+        self._local = len(found.alpha_us)
+        self.factor: Floats = np.tile(factors, self._local + 1)
+        self.task_us: Floats = cost.task_us * self.factor
+        stream, wire, latency = _tables(cost, found.alpha_us, found.beta_us)
+        self.stream_rate = np.repeat(stream, len(factors), axis=1) * self.factor
+        self.wire_rate = np.repeat(wire, len(factors), axis=1) * self.factor
+        self.latency = np.repeat(latency, len(factors), axis=0)
+
+    def classes(self, ranks: Ints, ends: Ints) -> Lanes:
+        """Return the class of lanes by their ranks and transport ends (-1: none): one number where
+        all agree.
+        """
+        ends = np.atleast_1d(np.asarray(ends))
+        link = np.where(ends < 0, self._local, self._of_end[ends] if len(self._of_end) else 0)
+        found = link.astype(np.int32) * self._slownesses
+        if self._slownesses > 1:
+            found = found + self._of_rank[ranks].astype(np.int32)
+        same = len(found) > 0 and (found == found[0]).all()
+        return int(found[0]) if same else found
+
+    def on_stream(self, kind: Lanes, of: Lanes, size: Ints) -> Floats:
+        """Return the stream's time for data tasks of so many bytes."""
+        return np.asarray(size * self.stream_rate[kind, of] + self.task_us[of] * (size > 0))
+
+    def on_wire(self, kind: Lanes, of: Lanes, size: Ints) -> Floats:
+        """Return the connection's time for RDMA writes."""
+        return np.asarray(size * self.wire_rate[kind, of])
+
+    def of_compute(self, of: Lanes, duration_us: npt.NDArray[np.float64]) -> Floats:
+        """Return the stream's time for kernels that take so long on a rank that is not slow."""
+        return np.asarray(duration_us * self.factor[of])
+
+    def of_post(self, of: Lanes, notify: Ints | int) -> Floats:
+        """Return the latency of posts; `notify` is the index of the cell at its transport end, -1
+        for a local one.
+        """
+        return np.asarray(self.latency[of, np.equal(notify, ACK).astype(np.int8)])
+
+
+def _tables(cost: CostModel, alpha: Floats, beta: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return rates on streams and wires, [task kind, link class or local], and latencies."""
+    shape = (len(TaskKind), len(alpha) + 1)
+    stream, wire = np.zeros(shape), np.zeros(shape)
+    for kind in TaskKind:
+        if not kind.moves_data:
+            continue
+        gamma = cost.gamma_us if kind.reduces else 0.0
+        if kind in (TaskKind.COPY, TaskKind.REDUCE):
+            stream[kind, -1] = gamma if kind.reduces else cost.copy_us
+        else:
+            (wire if kind in _ON_WIRE else stream)[kind, :-1] = beta + gamma
+    latency = np.full((len(alpha) + 1, 2), cost.notify_us)
+    latency[:-1, 1] = alpha
+    return stream, wire, latency

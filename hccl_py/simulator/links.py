@@ -1,0 +1,162 @@
+"""What α and β every transport has: by the sort of link, or by the route through a network.
+
+Transports with the same costs are one class; walks look up durations by class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import LinkKind
+from hccl_py.errors import ParameterError
+from hccl_py.program.transports import Transports
+from hccl_py.simulator.cost import CostModel
+from hccl_py.simulator.slow import EVEN, Slow
+from hccl_py.topology.networks import Network, ProductNetwork, Routes, network_of
+from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
+from hccl_py.topology.topology import Topology
+from hccl_py.values import IntArray
+
+__all__ = ["LinkClasses", "Links"]
+
+Floats = npt.NDArray[np.float64]
+
+_AT_ONCE = 1 << 18
+"""Transports whose routes are computed together."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkClasses:
+    """`of_end` has the class of every transport end; a class has α in µs and β in µs per byte."""
+
+    of_end: npt.NDArray[np.int32]
+    alpha_us: Floats
+    beta_us: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The links of a topology as a cost model and what is slow say; without a topology, as where
+    programs come from files, SDMA is HCCS and RDMA is RoCE.
+    """
+
+    topology: Topology | None
+    cost: CostModel
+    slow: Slow = EVEN
+
+    @cached_property
+    def network(self) -> Network:
+        """What joins the ranks; only where there is a topology."""
+        if self.topology is None:
+            raise ValueError("links of a program without a topology have no network")
+        return network_of(self.topology)
+
+    def classes(self, transports: Transports) -> LinkClasses:
+        """Return the classes of all transport ends."""
+        rdma = transports.is_rdma
+        if self.topology is None:
+            return self._by_media(np.where(rdma, ROCE, HCCS).astype(np.int8))
+        network = self.network
+        if isinstance(network, ProductNetwork) and not self.slow.links:
+            return self._by_media(network.media(transports.rank, transports.peer, rdma))
+        return self._by_route(transports)
+
+    def capacities(self, links: IntArray) -> Floats:
+        """Return the GB/s of links, slow ones included; inf for those that never fill."""
+        gbps = self.network.rates(links, self.cost).gbps
+        return gbps / self._slow_links.factors(links)
+
+    def routes(self, transports: Transports, ends: IntArray) -> Routes:
+        """Return the routes of what ends send."""
+        rank, peer = transports.rank[ends], transports.peer[ends]
+        return self.network.routes(rank, peer, transports.kind[ends] == LinkKind.RDMA)
+
+    @cached_property
+    def _slow_links(self) -> _SlowLinks:
+        return _SlowLinks.of(self.slow, self.network)
+
+    def _by_media(self, media: npt.NDArray[np.int8]) -> LinkClasses:
+        table = [getattr(self.cost, name) for name in MEDIA]
+        alpha = np.array([m.alpha_us for m in table])
+        return LinkClasses(media.astype(np.int32), alpha, np.array([m.beta_us for m in table]))
+
+    def _by_route(self, transports: Transports) -> LinkClasses:
+        """Return classes by what routes cost: α is that of the sort of link, and what the links
+        add; β is that of the slowest link.
+        """
+        parts = [
+            self._costs(transports, np.arange(first, min(first + _AT_ONCE, len(transports))))
+            for first in range(0, len(transports), _AT_ONCE)
+        ]
+        costs = np.concatenate(parts) if parts else np.zeros((0, 2))
+        classes, of_end = np.unique(costs, axis=0, return_inverse=True)
+        return LinkClasses(of_end.reshape(-1).astype(np.int32), classes[:, 0], classes[:, 1])
+
+    def _costs(self, transports: Transports, ends: IntArray) -> Floats:
+        """Return [α, β] of some transport ends."""
+        routes = self.routes(transports, ends)
+        rank, peer = transports.rank[ends], transports.peer[ends]
+        media = np.full(len(ends), HCCS, np.int8)
+        network, rdma = self.network, transports.is_rdma[ends]
+        if isinstance(network, ProductNetwork):
+            media = network.media(rank, peer, rdma)
+        media[rdma] = ROCE
+        table = [getattr(self.cost, name) for name in MEDIA]
+        alpha = np.array([m.alpha_us for m in table])[media]
+        alone = np.array([m.beta_us for m in table])[media]
+        used, place = np.unique(routes.link, return_inverse=True)
+        rates, slow = network.rates(used, self.cost), self._slow_links.factors(used)
+        place, first = place.reshape(-1), routes.first[:-1]
+        alpha = alpha + np.add.reduceat(rates.latency_us[place], first)
+        factor = np.maximum.reduceat(slow[place], first) * self._slow_links.of_pairs(rank, peer)
+        if isinstance(network, ProductNetwork):  # a flow is one port wide, whatever the link is
+            return np.stack([alpha * factor, alone * factor], axis=1)
+        beta = np.maximum.reduceat((1e-3 / rates.gbps * slow)[place], first)
+        beta = beta * self._slow_links.of_pairs(rank, peer)
+        return np.stack([alpha * factor, beta], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _SlowLinks:
+    """Factors of links that exist, by number, and of pairs of ranks that none joins directly."""
+
+    links: tuple[tuple[int, float], ...]
+    pairs: tuple[tuple[int, int, float], ...]
+
+    @staticmethod
+    def of(slow: Slow, network: Network) -> _SlowLinks:
+        """Find the two ends of every slow link; ParameterError where there is none."""
+        links, pairs = [], []
+        rank_of = {node: rank for rank, node in enumerate(network.rank_nodes.tolist())}
+        for one, other, factor in slow.links:
+            ways = list(permutations((network.node(one), network.node(other))))
+            if any(network.joins(*way) for way in ways):
+                both = network.number(*np.array(ways).T)
+                links += [(int(number), factor) for number in both]
+            elif ways[0] != ways[1] and rank_of.keys() >= set(ways[0]):
+                pairs += [(rank_of[a], rank_of[b], factor) for a, b in ways]
+            else:
+                raise ParameterError(
+                    f"--slow link={one}-{other}: {network.name} has no such link.",
+                    "Name two nodes that a link joins, or two ranks.",
+                )
+        return _SlowLinks(tuple(links), tuple(pairs))
+
+    def factors(self, links: IntArray) -> Floats:
+        """Return the factor of each link."""
+        found = np.ones(len(links))
+        for number, factor in self.links:
+            found[links == number] *= factor
+        return found
+
+    def of_pairs(self, rank: IntArray, peer: IntArray) -> Floats:
+        """Return the factor of each pair that no link joins."""
+        found = np.ones(len(rank))
+        for a, b, factor in self.pairs:
+            found[(rank == a) & (peer == b)] *= factor
+        return found

@@ -1,0 +1,87 @@
+"""What the links of a program must carry, whatever the order: the time that the busiest one needs.
+
+Without contention links carry any number of flows at once, so an uncontended time may be less than
+a link needs for all its bytes, and for the first Ack that lets them go. No machine is as fast as
+that, so whoever compares uncontended times takes the larger of the two. It is found from the
+batches, without expanding them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.program.instruction import Instruction
+from hccl_py.program.program import Program
+from hccl_py.simulator.cost import CostModel
+from hccl_py.simulator.links import Links
+from hccl_py.simulator.slow import EVEN, Slow
+from hccl_py.topology.topology import Topology
+from hccl_py.values import IntArray, PerRank, values_of
+
+__all__ = ["busiest_us", "carried"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def busiest_us(program: Program, topology: Topology, cost: CostModel, slow: Slow = EVEN) -> float:
+    """Return the microseconds that the busiest link needs for its bytes at full rate, and the least
+    α of the transports that use it.
+    """
+    links = Links(topology, cost, slow)
+    sent = carried(program)
+    ends = np.flatnonzero(sent)
+    if not len(ends):
+        return 0.0
+    routes = links.routes(program.transports, ends)
+    link, place = np.unique(routes.link, return_inverse=True)
+    hops, place = np.diff(routes.first), place.reshape(-1)
+    loads = np.bincount(place, np.repeat(sent[ends], hops))
+    alpha = _least_alpha(program, links)[ends]
+    first_ack = np.full(len(link), np.inf)
+    np.minimum.at(first_ack, place, np.repeat(alpha, hops))
+    return float((first_ack + loads / (links.capacities(link) * 1e3)).max())
+
+
+def _least_alpha(program: Program, links: Links) -> Floats:
+    """Return the α of each transport end or of the other one: an Ack comes from either side."""
+    classes, far = links.classes(program.transports), program.transports.far
+    alpha = classes.alpha_us[classes.of_end]
+    return np.minimum(alpha, alpha[far])
+
+
+def carried(program: Program) -> Floats:
+    """Return the bytes that leave each transport end, what the peer reads included."""
+    own: Floats = np.zeros(len(program.transports))
+    read = np.zeros(len(program.transports))
+    for batch in program.batches:
+        columns: dict[int, PerRank | int] = {}
+        sums: defaultdict[tuple[int, bool], Floats | float] = defaultdict(float)
+        known: dict[object, int] = {}
+        for i in batch.instructions:
+            if i.kind.moves_data and _is_remote(i):
+                key = i.end.key() if isinstance(i.end, PerRank) else i.end
+                column = known.setdefault(key, len(known))
+                columns[column] = i.end
+                sums[column, i.kind.reads_remote] += _size(i)
+        for (column, reads), size in sums.items():
+            ends = np.broadcast_to(values_of(columns[column]), len(batch.ranks))
+            np.add.at(read if reads else own, ends, size)
+    return own + _to_far(read, program.transports.far)
+
+
+def _is_remote(i: Instruction) -> bool:
+    return isinstance(i.end, PerRank) or i.end >= 0
+
+
+def _size(i: Instruction) -> Floats | float:
+    return i.size.values().astype(np.float64) if isinstance(i.size, PerRank) else float(i.size)
+
+
+def _to_far(read: Floats, far: IntArray) -> Floats:
+    """Return what each end's peer reads through it."""
+    found = np.zeros(len(read))
+    found[far] = read
+    return found

@@ -1,0 +1,129 @@
+"""The uncontended walk over the task view: start and end of every task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import TaskKind
+from hccl_py.program.kernels import kernel
+from hccl_py.program.program import Program
+from hccl_py.simulator.cost import CostModel
+from hccl_py.simulator.durations import Durations
+from hccl_py.simulator.slow import EVEN, Slow
+from hccl_py.simulator.timeline import Timeline
+from hccl_py.topology.topology import Topology
+
+__all__ = ["TaskCosts", "simulate_tasks"]
+
+Floats = npt.NDArray[np.float64]
+
+_POST = int(TaskKind.NOTIFY_POST)
+_WAIT = int(TaskKind.NOTIFY_WAIT)
+
+
+def simulate_tasks(
+    program: Program,
+    topology: Topology | None,
+    cost: CostModel,
+    slow: Slow = EVEN,
+) -> Timeline:
+    """Time every task alone on its link; raises as `Linked.check` does for programs that cannot
+    end.
+    """
+    linked = program.linked
+    linked.check(program)
+    costs = TaskCosts.of(program, Durations(program, topology, cost, slow))
+    run = _walk.sized(len(program.tasks))
+    start, end, effect = run(
+        linked.order,
+        linked.post_of,
+        costs.queue,
+        program.tasks.kind,
+        costs.on_stream,
+        costs.after,
+        costs.wire,
+        program.ranks * program.streams,
+        len(program.transports),
+    )
+    return Timeline(program, costs.durations.links, start, end, effect)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskCosts:
+    """What every task takes alone, in µs, by row.
+
+    `on_stream` keeps its stream busy; `after` is a post's latency, or the time of an RDMA write on
+    its connection, which `wire` numbers (-1: none).
+    """
+
+    durations: Durations
+    queue: npt.NDArray[np.int32]
+    on_stream: Floats
+    after: Floats
+    wire: npt.NDArray[np.int64]
+
+    @staticmethod
+    def of(program: Program, durations: Durations) -> TaskCosts:
+        """Look every task up."""
+        tasks = program.tasks
+        kind, instruction = tasks.kind, tasks.instruction
+        is_data, is_post = kind <= TaskKind.RDMA_WRITE_REDUCE, kind == TaskKind.NOTIFY_POST
+        of = durations.classes(tasks.rank, tasks.end)
+        compute = durations.of_compute(of, tasks.table.duration_us[instruction])
+        on_stream = np.where(is_data, durations.on_stream(kind, of, tasks.size), compute)
+        after = np.where(is_data, durations.on_wire(kind, of, tasks.size), 0.0)
+        remote = tasks.end >= 0
+        notify = np.where(remote, tasks.cell % program.transports.stride, -1)
+        after = np.where(is_post, durations.of_post(of, notify), after)
+        is_rdma = np.zeros(len(tasks), np.bool_)
+        is_rdma[remote] = program.transports.is_rdma[tasks.end[remote]]
+        wire = np.where(is_rdma & (is_post | (after > 0)), tasks.end, -1)
+        queue = tasks.rank * np.int32(program.streams) + tasks.stream
+        return TaskCosts(durations, queue, on_stream, after, wire)
+
+
+@kernel
+def _walk(
+    order: npt.NDArray[np.int32],
+    post_of: npt.NDArray[np.int32],
+    queue: npt.NDArray[np.int32],
+    kinds: npt.NDArray[np.int8],
+    on_stream: Floats,
+    after: Floats,
+    wire: npt.NDArray[np.int64],
+    queues: int,
+    ends: int,
+) -> tuple[Floats, Floats, Floats]:
+    """One pass in topological order; engines only add durations and take maxima."""
+    clock = np.zeros(queues)
+    busy = np.zeros(ends + 1)  # when each RDMA connection has delivered everything
+    start = np.empty(len(order))
+    end = np.empty(len(order))
+    effect = np.empty(len(order))
+    for row in order:
+        q = queue[row]
+        t = clock[q]
+        start[row] = t
+        if kinds[row] == _WAIT:
+            t = max(t, effect[post_of[row]])
+            effect[row] = t
+        elif kinds[row] == _POST:
+            v = t + after[row]
+            w = wire[row]
+            if w >= 0:
+                v = max(v, busy[w])
+                busy[w] = v
+            effect[row] = v
+        else:
+            t += on_stream[row]
+            effect[row] = t
+            w = wire[row]
+            if w >= 0:
+                busy[w] = max(busy[w], t) + after[row]
+                effect[row] = busy[w]
+        end[row] = t
+        clock[q] = t
+    return start, end, effect

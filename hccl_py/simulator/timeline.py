@@ -1,0 +1,72 @@
+"""When every task of a program starts and ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.program.program import Program
+from hccl_py.simulator.links import Links
+
+if TYPE_CHECKING:
+    from hccl_py.simulator.analysis import CriticalPath, LinkUse, Usage, Waits
+
+__all__ = ["Timeline"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Microseconds, one value per task row: when it starts and ends on its stream, and when it
+    takes effect.
+
+    `effect_us` differs from `end_us` for posts (their latency) and RDMA writes (their time on the
+    wire). `links` says what the times were computed with.
+    """
+
+    program: Program
+    links: Links
+    start_us: Floats
+    end_us: Floats
+    effect_us: Floats
+
+    @property
+    def total_us(self) -> float:
+        """When everything is done."""
+        return float(max(self.end_us.max(initial=0.0), self.effect_us.max(initial=0.0)))
+
+    def usage(self) -> Usage:
+        """Return how long every stream is busy, waits and is idle."""
+        from hccl_py.simulator.analysis import usage
+
+        return usage(self)
+
+    def waits(self) -> Waits:
+        """Return who waits for whom, and how long."""
+        from hccl_py.simulator.analysis import waits
+
+        return waits(self)
+
+    def link_use(self) -> LinkUse:
+        """Return what every link carries; ParameterError without a topology."""
+        from hccl_py.simulator.analysis import link_use
+
+        return link_use(self)
+
+    def critical_path(self) -> CriticalPath:
+        """Return the tasks, from first to last, that make the program take as long as it does."""
+        from hccl_py.simulator.analysis import critical_path
+
+        return critical_path(self)
+
+    def slack(self) -> Floats:
+        """Return, for every task row, how many µs later it could take effect without a later end of
+        the program.
+        """
+        from hccl_py.simulator.analysis import slack
+
+        return slack(self)

@@ -1,0 +1,525 @@
+"""What every byte of memory holds after one run of a program, exactly, without looking at bytes.
+
+Memory is kept as pieces. A piece says: the byte at address x holds content c at x + delta. Content
+r below the number of ranks is rank r's input, at the address where it lay; the others are sums of
+two contents, each with a delta of its own, made by one task. A copy passes pieces on, cut where its
+source is cut; pieces that continue each other become one again. In the end the content of an output
+unfolds into the input bytes that it is made of, each with how often it counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import TaskKind
+from hccl_py.program.kernels import kernel, kernel_calling
+from hccl_py.values import IntArray
+from hccl_py.verifier.analysis.memory import Memory
+
+__all__ = ["GARBAGE", "UNDEFINED", "Contents", "Made", "Pieces", "contents_of"]
+
+Int32s = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+
+UNDEFINED, GARBAGE = -1, -2
+"""Contents of memory that nobody wrote, and of what a finding has been made of already."""
+
+READ, REDUCED_INTO, CLOBBERED, LOST = 0, 1, 2, 3
+
+UNFOLDED = 20_000
+"""Parts of a content up to which it is unfolded for a message."""
+
+
+Part: TypeAlias = tuple[int, int]
+"""A content and the address at which it is meant; of an input, its rank and the input's address."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a content is made of: how often each input counts, and the steps that added them up.
+
+    A step has the sum and (the move that made it, what it was added to, what was added), oldest
+    first. `is_whole` is false where there are too many parts to unfold them all.
+    """
+
+    counts: dict[Part, int]
+    steps: tuple[tuple[Part, tuple[int, Part, Part]], ...]
+    is_whole: bool
+
+    def doubling(self, rank: int) -> int | None:
+        """Return the first move that adds a part with a rank's input to another one with it."""
+        has = {part: part[0] == rank for part in self.counts}
+        for part, (move, left, right) in self.steps:
+            if has[left] and has[right]:
+                return move
+            has[part] = has[left] or has[right]
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Pieces of memory in the order of their addresses: bytes start .. stop hold a content, shifted
+    by delta; `writer` is the move that wrote them last (-1: none).
+    """
+
+    start: IntArray
+    stop: IntArray
+    content: IntArray
+    delta: IntArray
+    writer: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What the outputs hold, and what was noted on the way.
+
+    `undefined` has rows (move, first address, last + 1) of reads of memory that nobody wrote,
+    `into_undefined` of reductions into such, `clobbered` of reads of an input that the op itself
+    has overwritten, `lost` (move, start, stop, earlier move) of writes over what the earlier one
+    has put there and nobody has read since. `is_used` says of every move whether anything that it
+    wrote was read or is output.
+    """
+
+    pieces: Pieces
+    undefined: IntArray
+    into_undefined: IntArray
+    clobbered: IntArray
+    lost: IntArray
+    is_used: Bools
+    ranks: int
+    _sums: Sums
+
+    def are_sums(
+        self,
+        roots: IntArray,
+        shift: IntArray,
+        base: IntArray,
+        right_moves: Bools,
+        *,
+        again: bool = False,
+    ) -> Bools:
+        """Whether content roots[k] is the reduction of all ranks' inputs, each once and at
+        base[rank] + shift[k]; `again` says that more than once is as good (max, min).
+
+        `right_moves` says whether a move reduces as the call says.
+        """
+        is_right = right_moves[self._sums.move]
+        run = _are_sums.sized(len(roots) * (2 * self.ranks + 1))
+        return run(roots, shift, base, self._sums, is_right, again)
+
+    def made_of(self, content: int, delta: int) -> Made:
+        """Unfold a content at the address delta, as far as `UNFOLDED` parts."""
+        sums, counts = self._sums, Counter({(content, delta): 1})
+        order, steps = [(-content, delta)], {}
+        while order and len(counts) < UNFOLDED:
+            number, at = heappop(order)
+            k = -number - self.ranks
+            if k >= 0:
+                left = int(sums.left[k]), at + int(sums.left_delta[k])
+                right = int(sums.right[k]), at + int(sums.right_delta[k])
+                steps[-number, at] = int(sums.move[k]), left, right
+                for key in (left, right):
+                    if key not in counts:
+                        heappush(order, (-key[0], key[1]))
+                    counts[key] += counts[-number, at]
+        inputs = {key: count for key, count in sorted(counts.items()) if key[0] < self.ranks}
+        return Made(inputs, tuple(steps.items())[::-1], not order)
+
+
+class Sums(NamedTuple):
+    """Sum k at x adds left at x + left_delta to right at x + right_delta; `move` made it."""
+
+    left: Int32s
+    left_delta: IntArray
+    right: Int32s
+    right_delta: IntArray
+    move: Int32s
+
+
+class Steps(NamedTuple):
+    """The moves in order, and by move: addresses and atoms of both sides, and what it does."""
+
+    sequence: Int32s
+    src: IntArray
+    src_stop: IntArray
+    dst: IntArray
+    dst_stop: IntArray
+    src_atom: IntArray
+    src_last: IntArray
+    dst_atom: IntArray
+    dst_last: IntArray
+    reduces: Bools
+    garbage: Bools
+    clobberable: Int32s
+    bounds: IntArray
+    ranks: int
+
+
+class Heap(NamedTuple):
+    """Pieces in lists by atom, two scratch lists, sums, notes, and counters."""
+
+    head: Int32s
+    start: IntArray
+    content: Int32s
+    delta: IntArray
+    writer: Int32s
+    following: Int32s
+    scratch: IntArray
+    sums: Sums
+    notes: IntArray
+    is_used: Bools
+    counters: IntArray
+
+
+FREE, SUMS, NOTES, FULL = 0, 1, 2, 3
+"""Places in Heap.counters: the head of the free pieces, sums, notes, whether the room is full."""
+
+
+def contents_of(memory: Memory, order: Int32s) -> Contents:
+    """Follow the contents of memory through one copy of a program; `order` has its task rows."""
+    steps = _steps(memory, order)
+    accesses = int((steps.src_last - steps.src_atom + steps.dst_last - steps.dst_atom).sum())
+    room = 4 * len(memory.atoms) + accesses + 256
+    while True:
+        heap = _heap(memory, steps, room)
+        _follow.sized(accesses + len(steps.sequence))(steps, heap)
+        if not heap.counters[FULL]:
+            break
+        room *= 4
+    notes = heap.notes[: heap.counters[NOTES]]
+    pieces = _outputs(memory, heap)
+    heap.is_used[pieces.writer[pieces.writer >= 0]] = True
+    found = [notes[notes[:, 0] == what][:, 1:] for what in (READ, REDUCED_INTO, CLOBBERED, LOST)]
+    made = int(heap.counters[SUMS])
+    left, left_delta, right, right_delta, move = heap.sums
+    return Contents(
+        pieces,
+        found[READ][:, :3],
+        found[REDUCED_INTO][:, :3],
+        found[CLOBBERED][:, :3],
+        found[LOST],
+        heap.is_used,
+        memory.program.ranks,
+        Sums(left[:made], left_delta[:made], right[:made], right_delta[:made], move[:made]),
+    )
+
+
+def _steps(memory: Memory, order: Int32s) -> Steps:
+    transfers, atoms, program = memory.transfers, memory.atoms, memory.program
+    move_of_row = np.full(len(program.tasks), -1, np.int32)
+    move_of_row[transfers.row] = np.arange(len(transfers))
+    sequence = move_of_row[order]
+    kind = program.tasks.kind[transfers.row]
+    clobberable = np.full(len(transfers), -1, np.int32)
+    if memory.is_shared and "IN" in program.buffers:
+        number = program.buffers.index("IN")
+        at = program.tasks.instruction[transfers.row]
+        reads = np.flatnonzero(program.tasks.table.src_buffer[at] == number)
+        base = memory.spaces.base[:, number]
+        clobberable[reads] = np.searchsorted(base, transfers.src[reads], side="right") - 1
+    return Steps(
+        sequence=sequence[sequence >= 0],
+        src=transfers.src,
+        src_stop=transfers.src + transfers.src_size,
+        dst=transfers.dst,
+        dst_stop=transfers.dst + transfers.dst_size,
+        src_atom=atoms.src,
+        src_last=atoms.src_stop,
+        dst_atom=atoms.dst,
+        dst_last=atoms.dst_stop,
+        reduces=np.isin(kind, [k for k in TaskKind if k.reduces]),
+        garbage=transfers.garbage,
+        clobberable=clobberable,
+        bounds=atoms.start,
+        ranks=program.ranks,
+    )
+
+
+def _heap(memory: Memory, steps: Steps, room: int) -> Heap:
+    atoms = max(len(memory.atoms), 1)
+    following = np.arange(1, room + 1, dtype=np.int32)
+    following[-1] = -1
+    empty = [np.empty(room, np.int32) for _ in range(3)]
+    deltas = [np.empty(room, np.int64) for _ in range(2)]
+    heap = Heap(
+        head=np.full(atoms, -1, np.int32),
+        start=np.empty(room, np.int64),
+        content=np.empty(room, np.int32),
+        delta=np.empty(room, np.int64),
+        writer=np.empty(room, np.int32),
+        following=following,
+        scratch=np.empty((8, room + atoms + 2), np.int64),
+        sums=Sums(empty[0], deltas[0], empty[1], deltas[1], empty[2]),
+        notes=np.empty((room, 5), np.int64),
+        is_used=np.zeros(len(memory.transfers), bool),
+        counters=np.zeros(4, np.int64),
+    )
+    first, stop = memory.owned("IN")
+    inputs = np.concatenate([np.arange(a, b) for a, b in zip(first, stop, strict=True)])
+    heap.head[inputs] = np.arange(len(inputs))
+    heap.start[: len(inputs)] = memory.atoms.start[inputs]
+    heap.content[: len(inputs)] = np.repeat(np.arange(len(first)), stop - first)
+    heap.delta[: len(inputs)] = 0
+    heap.writer[: len(inputs)] = -1
+    heap.following[: len(inputs)] = -1
+    heap.counters[FREE] = len(inputs)
+    return heap
+
+
+def _outputs(memory: Memory, heap: Heap) -> Pieces:
+    """Return the pieces of all outputs; what nobody wrote is a piece without content."""
+    first, stop = memory.owned("OUT")
+    steps = int((stop - first).sum())
+    count, columns = _listed.sized(steps)(first, stop, memory.atoms.start, heap)
+    return Pieces(*(column[:count] for column in columns))
+
+
+@kernel
+def _listed(first: IntArray, stop: IntArray, bounds: IntArray, heap: Heap) -> tuple[int, Any]:
+    """List the pieces of ranges of atoms; neighbours that continue each other become one."""
+    room = len(heap.start) + len(heap.head)
+    columns = np.empty((5, room), np.int64)
+    n = 0
+    for r in range(len(first)):
+        begin = n
+        for atom in range(first[r], stop[r]):
+            entry = heap.head[atom]
+            if entry < 0:
+                columns[0, n], columns[1, n] = bounds[atom], bounds[atom + 1]
+                columns[2, n], columns[3, n], columns[4, n] = -1, 0, -1
+                n += 1
+            while entry >= 0:
+                behind = heap.following[entry]
+                end = heap.start[behind] if behind >= 0 else bounds[atom + 1]
+                same = n > begin and columns[2, n - 1] == heap.content[entry]
+                if (
+                    same
+                    and columns[3, n - 1] == heap.delta[entry]
+                    and columns[4, n - 1] == heap.writer[entry]
+                ):
+                    columns[1, n - 1] = end
+                else:
+                    columns[0, n], columns[1, n] = heap.start[entry], end
+                    columns[2, n], columns[3, n] = heap.content[entry], heap.delta[entry]
+                    columns[4, n] = heap.writer[entry]
+                    n += 1
+                entry = behind
+    return n, columns
+
+
+def _note(h: Heap, what: int, move: int, start: int, stop: int, other: int) -> None:
+    n = h.counters[NOTES]
+    if n == len(h.notes):
+        h.counters[FULL] = 1
+        return
+    h.notes[n, 0], h.notes[n, 1], h.notes[n, 4] = what, move, other
+    h.notes[n, 2], h.notes[n, 3] = start, stop
+    h.counters[NOTES] = n + 1
+
+
+def _gather(s: Steps, h: Heap, move: int, into: bool) -> int:
+    """Put the pieces of one side of a move into a scratch list: offset, content, delta; return how
+    many. The delta is that of the destination.
+    """
+    base = 4 if into else 0
+    begin, end = (s.dst[move], s.dst_stop[move]) if into else (s.src[move], s.src_stop[move])
+    low, high = (
+        (s.dst_atom[move], s.dst_last[move])
+        if into
+        else (
+            s.src_atom[move],
+            s.src_last[move],
+        )
+    )
+    shift = 0 if into else s.src[move] - s.dst[move]
+    n = 0
+    for atom in range(low, high):
+        entry = h.head[atom]
+        if entry < 0:
+            _note(h, REDUCED_INTO if into else READ, move, s.bounds[atom], s.bounds[atom + 1], -1)
+            h.scratch[base, n], h.scratch[base + 1, n] = s.bounds[atom] - begin, -2
+            h.scratch[base + 2, n] = 0
+            n += 1
+        while entry >= 0:
+            behind = h.following[entry]
+            stop = h.start[behind] if behind >= 0 else s.bounds[atom + 1]
+            content = h.content[entry]
+            if h.writer[entry] >= 0:
+                h.is_used[h.writer[entry]] = True
+            if content == -1:
+                _note(h, REDUCED_INTO if into else READ, move, h.start[entry], stop, -1)
+                content = -2
+            elif (
+                not into
+                and s.clobberable[move] >= 0
+                and (content != s.clobberable[move] or h.delta[entry] != 0)
+            ):
+                _note(h, CLOBBERED, move, h.start[entry], stop, -1)
+            h.scratch[base, n], h.scratch[base + 1, n] = h.start[entry] - begin, content
+            h.scratch[base + 2, n] = h.delta[entry] + shift
+            n += 1
+            entry = behind
+    if n + 1 < h.scratch.shape[1]:
+        h.scratch[base, n] = end - begin
+    else:
+        h.counters[FULL] = 1
+    return n
+
+
+def _add(s: Steps, h: Heap, move: int, n: int) -> int:
+    """Replace the scratch list of the source by sums with that of the destination."""
+    _gather(s, h, move, True)
+    i, j, k, at = 0, 0, 0, 0
+    end = s.dst_stop[move] - s.dst[move]
+    while at < end:
+        stop = min(h.scratch[0, i + 1], h.scratch[4, j + 1])
+        left, right = h.scratch[5, j], h.scratch[1, i]
+        content = -2
+        if left >= 0 and right >= 0:
+            made = h.counters[SUMS]
+            if made == len(h.sums.left) or k + 1 >= h.scratch.shape[1]:
+                h.counters[FULL] = 1
+                return 0
+            h.sums.left[made], h.sums.left_delta[made] = left, h.scratch[6, j]
+            h.sums.right[made], h.sums.right_delta[made] = right, h.scratch[2, i]
+            h.sums.move[made] = move
+            h.counters[SUMS] = made + 1
+            content = s.ranks + made
+        h.scratch[3, k], h.scratch[7, k] = at, content
+        k += 1
+        at = stop
+        if at == h.scratch[0, i + 1]:
+            i += 1
+        if at == h.scratch[4, j + 1]:
+            j += 1
+    for x in range(k):
+        h.scratch[0, x], h.scratch[1, x], h.scratch[2, x] = h.scratch[3, x], h.scratch[7, x], 0
+    h.scratch[0, k] = end
+    return k
+
+
+def _store(s: Steps, h: Heap, move: int, n: int) -> None:
+    """Write the scratch list over the destination, cut at the bounds of atoms."""
+    begin, i = s.dst[move], 0
+    for atom in range(s.dst_atom[move], s.dst_last[move]):
+        entry = h.head[atom]
+        while entry >= 0:
+            behind = h.following[entry]
+            stop = h.start[behind] if behind >= 0 else s.bounds[atom + 1]
+            if h.writer[entry] >= 0 and not h.is_used[h.writer[entry]]:
+                _note(h, LOST, move, h.start[entry], stop, h.writer[entry])
+            h.following[entry] = h.counters[FREE]
+            h.counters[FREE] = entry
+            entry = behind
+        h.head[atom] = -1
+        low, high, last = s.bounds[atom] - begin, s.bounds[atom + 1] - begin, -1
+        while i + 1 < n and h.scratch[0, i + 1] <= low:
+            i += 1
+        k = i
+        while k < n and h.scratch[0, k] < high:
+            content, delta = h.scratch[1, k], h.scratch[2, k]
+            if last < 0 or h.content[last] != content or h.delta[last] != delta:
+                entry = h.counters[FREE]
+                if entry < 0:
+                    h.counters[FULL] = 1
+                    return
+                h.counters[FREE] = h.following[entry]
+                h.start[entry] = begin + max(h.scratch[0, k], low)
+                h.content[entry], h.delta[entry] = content, delta
+                h.writer[entry], h.following[entry] = move, -1
+                if last < 0:
+                    h.head[atom] = entry
+                else:
+                    h.following[last] = entry
+                last = entry
+            k += 1
+
+
+@kernel_calling(lambda: (_note, _gather, _add, _store), allocates=False)
+def _follow(s: Steps, h: Heap) -> None:
+    """Run the moves on pieces, until the end or until the room is full."""
+    for move in s.sequence:
+        n = _gather(s, h, move, False)
+        if s.garbage[move]:
+            h.scratch[0, 0], h.scratch[1, 0], h.scratch[2, 0] = 0, -2, 0
+            h.scratch[0, 1] = s.dst_stop[move] - s.dst[move]
+            n = 1
+        elif s.reduces[move] and h.counters[FULL] == 0:
+            n = _add(s, h, move, n)
+        if h.counters[FULL] == 0:
+            _store(s, h, move, n)
+        if h.counters[FULL] != 0:
+            break
+
+
+@kernel
+def _are_sums(
+    roots: IntArray, shift: IntArray, base: IntArray, sums: Sums, is_right: Bools, again: bool
+) -> Bools:
+    """Whether each root adds up the inputs at base + shift in right steps, each once, or also more
+    than once.
+
+    A sum of `ranks` inputs has at most as many sums below it, so larger ones need not be opened.
+    One that stands at two places has some input from two places, of which one is wrong. Sides are
+    older than their sum: going down by number counts a side only when all sums above it are
+    counted.
+    """
+    ranks = len(base)
+    total = ranks + len(sums.left)
+    inputs = np.ones(total, np.int64)
+    for k in range(len(sums.left)):
+        both = inputs[sums.left[k]] + inputs[sums.right[k]]
+        inputs[ranks + k] = min(both, 1 << 40)
+    seen = np.full(total, -1, np.int32)
+    delta = np.zeros(total, np.int64)
+    counts = np.zeros(total, np.int64)
+    below = np.empty(total, np.int64)
+    result = np.zeros(len(roots), np.bool_)
+    for r in range(len(roots)):
+        if inputs[roots[r]] != ranks and not (again and inputs[roots[r]] > ranks):
+            continue
+        below[0], found, at, good = roots[r], 1, 0, True
+        seen[roots[r]] = r
+        delta[roots[r]] = 0
+        while at < found and good:
+            number = below[at]
+            at += 1
+            k = number - ranks
+            if k < 0:
+                good = delta[number] == base[number] + shift[r]
+                continue
+            for side, moved in (
+                (sums.left[k], sums.left_delta[k]),
+                (sums.right[k], sums.right_delta[k]),
+            ):
+                if seen[side] != r:
+                    seen[side] = r
+                    delta[side] = delta[number] + moved
+                    below[found] = side
+                    found += 1
+                elif delta[side] != delta[number] + moved:
+                    good = False
+        if good:
+            numbers = np.sort(below[:found])
+            counts[numbers] = 0
+            counts[roots[r]] = 1
+            ended = 0
+            for x in range(found - 1, -1, -1):
+                number = numbers[x]
+                k = number - ranks
+                if k >= 0:
+                    counts[sums.left[k]] += counts[number]
+                    counts[sums.right[k]] += counts[number]
+                    good = good and is_right[k]
+                else:
+                    ended += 1
+                    good = good and (again or counts[number] == 1)
+            good = good and ended == ranks
+        result[r] = good
+    return result

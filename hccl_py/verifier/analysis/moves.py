@@ -1,0 +1,150 @@
+"""The tasks that move data, as columns: whose memory each side lies in, and which bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import TaskKind
+from hccl_py.values import IntArray
+from hccl_py.verifier.finding import MemoryRange
+from hccl_py.verifier.subject import Subject
+
+__all__ = [
+    "Mask",
+    "Moves",
+    "Side",
+    "memories_of",
+    "memory_at",
+    "moves_of",
+    "rows_where",
+    "spell_move",
+]
+
+Mask = npt.NDArray[np.bool_]
+
+_BLOCK = 1 << 16
+_VERBS = {
+    TaskKind.COPY: "copies",
+    TaskKind.READ: "reads",
+    TaskKind.WRITE: "writes",
+    TaskKind.RDMA_WRITE: "writes",
+}
+
+
+class Side(NamedTuple):
+    """Source or destination of tasks: bytes start .. start + size of a buffer of a rank."""
+
+    owner: IntArray
+    buffer: IntArray
+    start: IntArray
+    size: IntArray
+
+
+class Moves:
+    """Columns of data tasks, looked up when first used; `rows` are those of the task view."""
+
+    def __init__(self, subject: Subject, rows: IntArray) -> None:
+        self.tasks = subject.tasks
+        self.table = subject.tasks.table
+        self.rows = rows
+        self.instruction = self.tasks.instruction[rows]
+
+    @cached_property
+    def kind(self) -> npt.NDArray[np.int8]:
+        """TaskKind of every task."""
+        return self.table.kind[self.instruction]
+
+    @cached_property
+    def reads_remote(self) -> Mask:
+        """Whether the source lies at the peer."""
+        return _kinds("reads_remote")[self.kind]
+
+    @cached_property
+    def writes_remote(self) -> Mask:
+        """Whether the destination lies at the peer."""
+        return _kinds("writes_remote")[self.kind]
+
+    @cached_property
+    def reduces(self) -> Mask:
+        """Whether the task adds to its destination."""
+        return _kinds("reduces")[self.kind]
+
+    @cached_property
+    def moves_bytes(self) -> Mask:
+        """Whether there is anything to move: a task of 0 bytes touches nothing."""
+        return (self.src.size > 0) | (self.dst.size > 0)
+
+    @cached_property
+    def src(self) -> Side:
+        """Where the data comes from."""
+        size, buffer = self.tasks.size[self.rows], self.table.src_buffer[self.instruction]
+        owner = self._owner(self.reads_remote)
+        return Side(owner, buffer.astype(np.int64), self.tasks.src_offset[self.rows], size)
+
+    @cached_property
+    def dst(self) -> Side:
+        """Where the data goes."""
+        size, buffer = self.tasks.dst_size[self.rows], self.table.dst_buffer[self.instruction]
+        owner = self._owner(self.writes_remote)
+        return Side(owner, buffer.astype(np.int64), self.tasks.dst_offset[self.rows], size)
+
+    def _owner(self, remote: Mask) -> IntArray:
+        return np.where(remote, self.tasks.peer[self.rows], self.tasks.rank[self.rows])
+
+
+def moves_of(subject: Subject) -> Iterator[Moves]:
+    """Yield the data tasks in blocks of rows: columns of all at once would fill the memory."""
+    tasks = subject.tasks
+    for start in range(0, len(tasks), _BLOCK):
+        block = tasks.instruction[start : start + _BLOCK]
+        rows = start + np.flatnonzero(tasks.table.moves_data[block])
+        if len(rows):
+            yield Moves(subject, rows)
+
+
+def rows_where(subject: Subject, is_wrong: Callable[[Moves], Mask]) -> IntArray:
+    """Return the rows of the data tasks that a test picks."""
+    found = [moves.rows[is_wrong(moves)] for moves in moves_of(subject)]
+    return np.concatenate([np.zeros(0, np.int64), *found])
+
+
+def memories_of(subject: Subject) -> IntArray:
+    """Return which memory every buffer is: its own number; that of IN also for OUT in place."""
+    names = subject.program.buffers
+    memories = np.arange(len(names))
+    in_place = subject.options.in_place or subject.program.op.in_place
+    if in_place and "IN" in names and "OUT" in names:
+        memories[names.index("OUT")] = names.index("IN")
+    return memories
+
+
+def memory_at(subject: Subject, row: int) -> tuple[MemoryRange, MemoryRange]:
+    """Return source and destination of one data task."""
+    moves = Moves(subject, np.array([row]))
+    names = subject.program.buffers
+    source, target = (
+        MemoryRange(int(owner), names[int(buffer)], int(start), int(start + size))
+        for owner, buffer, start, size in (
+            (column[0] for column in side) for side in (moves.src, moves.dst)
+        )
+    )
+    return source, target
+
+
+def spell_move(subject: Subject, row: int) -> str:
+    """Return what a data task does: `reads rank 0's CCL_Out[0:64] to rank 1's user_out[64:128]`."""
+    source, target = map(subject.words, memory_at(subject, row))
+    kind = subject.kind(row)
+    if kind.reduces:
+        return f"reduces {source} into {target}"
+    return f"{_VERBS[kind]} {source} to {target}"
+
+
+def _kinds(member: str) -> Mask:
+    """Return a property of TaskKind for every kind."""
+    return np.array([getattr(kind, member) for kind in TaskKind])

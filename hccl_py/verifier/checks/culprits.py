@@ -1,0 +1,70 @@
+"""From rows of tasks that are wrong to findings: a few at each of the author's lines, the rest
+counted.
+
+The cut is made on columns, before a finding exists: a program can be wrong a million times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hccl_py.values import IntArray
+from hccl_py.verifier.finding import Finding
+from hccl_py.verifier.subject import SHOWN, Subject
+
+__all__ = ["findings_at", "first_of_each", "spell_ranks"]
+
+LINES = 64
+"""Lines that findings of one class are shown at; machine-made files may have one per task."""
+
+NAMED = 4
+"""Ranks that a message names one by one."""
+
+
+def findings_at(
+    subject: Subject, rows: IntArray, make: Callable[[int], Finding], shown: int = SHOWN
+) -> Iterator[Finding]:
+    """Yield a finding for the first few rows at every line; the last of a line counts the others.
+
+    Rows are those of tasks, in their order.
+    """
+    for row, more in _picked(subject, rows, shown):
+        finding = make(row)
+        yield replace(finding, more=more) if more else finding
+
+
+def first_of_each(rows: IntArray, key: IntArray) -> IntArray:
+    """Return the first row of every key, in the order of rows."""
+    _, first = np.unique(key, return_index=True)
+    return rows[np.sort(first)]
+
+
+def spell_ranks(ranks: Sequence[int]) -> str:
+    """Return `rank 3`, `ranks 0, 2 and 5`, `ranks 0 to 7` or `ranks 0, 2, 4, 5 and 9 more`."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
+        return f"ranks {ranks[0]} to {ranks[-1]}"
+    if len(ranks) > NAMED:
+        return f"ranks {', '.join(map(str, ranks[:NAMED]))} and {len(ranks) - NAMED} more"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+
+
+def _picked(subject: Subject, rows: IntArray, shown: int) -> list[tuple[int, int]]:
+    """Return (row, how many others it stands for), in the order of rows."""
+    tasks = subject.tasks
+    line = tasks.table.line[tasks.instruction[rows]]
+    order = np.argsort(line, kind="stable")
+    _, first, count = np.unique(line[order], return_index=True, return_counts=True)
+    picked: list[tuple[int, int]] = []
+    for start, total in zip(first[:LINES].tolist(), count[:LINES].tolist(), strict=True):
+        kept = rows[order[start : start + min(total, shown)]].tolist()
+        picked += [(row, 0) for row in kept[:-1]]
+        picked.append((kept[-1], total - len(kept)))
+    if len(first) > LINES:
+        row, more = picked[-1]
+        picked[-1] = row, more + int(count[LINES:].sum())
+    return sorted(picked)

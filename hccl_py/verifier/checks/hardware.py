@@ -1,0 +1,212 @@
+"""What a product's hardware takes: sizes of tasks, inline reductions, alignment, and how much of
+everything a device has.
+
+Nothing here is judged without a product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from hccl_py.enums import DataType, LinkKind, ReduceOp, TaskKind
+from hccl_py.program.transports import DATA_ACK
+from hccl_py.topology.presets import Product
+from hccl_py.values import IntArray
+from hccl_py.verifier.analysis.moves import Mask, Moves, memory_at, rows_where, spell_move
+from hccl_py.verifier.checks.culprits import findings_at, spell_ranks
+from hccl_py.verifier.finding import Finding
+from hccl_py.verifier.subject import Subject
+
+__all__ = ["find_hardware"]
+
+_RDMA = (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE)
+_INLINE = (TaskKind.READ_REDUCE, TaskKind.WRITE_REDUCE, TaskKind.RDMA_WRITE_REDUCE)
+_NO_LIMIT = np.iinfo(np.int64).max
+
+
+def find_hardware(subject: Subject) -> Iterator[Finding]:
+    """Yield TRANSFER_TOO_LARGE, UNSUPPORTED_INLINE_REDUCE, RESOURCE_EXCEEDED and UNALIGNED where
+    the options name a product.
+    """
+    product = subject.options.product
+    if product is None:
+        return
+    rows = rows_where(subject, _too_large(subject, product))
+    yield from findings_at(subject, rows, partial(_large, subject, product))
+    rows = rows_where(subject, _unsupported(subject, product))
+    yield from findings_at(subject, rows, partial(_inline, subject, product))
+    yield from _exceeded(subject, product)
+    rows = rows_where(subject, _off_alignment(product))
+    yield from findings_at(subject, rows, partial(_unaligned, subject, product), shown=1)
+
+
+def _too_large(subject: Subject, product: Product) -> Callable[[Moves], Mask]:
+    table = subject.tasks.table
+    limit = np.full(len(table.kind), product.sdma_bytes)
+    limit[np.isin(table.kind, _RDMA)] = product.rdma_bytes
+    # What cannot be reduced inline is reduced by a kernel: no DMA task, no limit.
+    limit[(table.kind == TaskKind.REDUCE) & _denied(subject, product)] = _NO_LIMIT
+    return lambda moves: np.greater(moves.src.size, limit[moves.instruction])
+
+
+def _unsupported(subject: Subject, product: Product) -> Callable[[Moves], Mask]:
+    wrong = np.isin(subject.tasks.table.kind, _INLINE) & _denied(subject, product)
+    return lambda moves: wrong[moves.instruction] & moves.moves_bytes
+
+
+def _denied(subject: Subject, product: Product) -> Mask:
+    """Return for each instruction whether the hardware cannot reduce its data type with its op."""
+    table = subject.tasks.table
+    rdma = np.isin(table.kind, _RDMA)
+    cases, at = np.unique(np.stack([table.dtype, table.reduce, rdma]), axis=1, return_inverse=True)
+    denied = [
+        dtype < 0
+        or reduce < 0
+        or (DataType.from_number(dtype), ReduceOp(reduce)) not in _inline_of(product, bool(over))
+        for dtype, reduce, over in cases.T.tolist()
+    ]
+    return np.array(denied, bool)[at.reshape(-1)]
+
+
+def _inline_of(product: Product, rdma: bool) -> frozenset[tuple[DataType, ReduceOp]]:
+    return product.rdma_inline if rdma else product.inline
+
+
+def _off_alignment(product: Product) -> Callable[[Moves], Mask]:
+    """Pick tasks with a side that begins off the alignment, wherever it lies."""
+    align = product.slice_align
+
+    def is_off(moves: Moves) -> Mask:
+        off = (moves.src.start % align != 0) | (moves.dst.start % align != 0)
+        found: Mask = moves.moves_bytes & off
+        return found
+
+    return is_off
+
+
+def _large(subject: Subject, product: Product, row: int) -> Finding:
+    rdma = subject.kind(row) in _RDMA
+    limit = product.rdma_bytes if rdma else product.sdma_bytes
+    return subject.finding(
+        "TRANSFER_TOO_LARGE",
+        f"{subject.place(row)} {spell_move(subject, row)}: {int(subject.tasks.size[row])} bytes, "
+        f"but one {'RDMA' if rdma else 'SDMA'} task of {product.title} moves at most {limit}.",
+        "Cut the slice into several tasks, or let a round take less: "
+        "ResourceRequest(max_count=...).",
+        rows=[(row, 0)],
+        memory=memory_at(subject, row),
+    )
+
+
+def _inline(subject: Subject, product: Product, row: int) -> Finding:
+    table, at = subject.tasks.table, int(subject.tasks.instruction[row])
+    dtype, reduce = DataType.from_number(int(table.dtype[at])), ReduceOp(int(table.reduce[at]))
+    rdma = subject.kind(row) in _RDMA
+    known = _inline_of(product, rdma)
+    types = ", ".join(sorted({dtype.value for dtype, _ in known}))
+    ops = ", ".join(op.spelling for op in sorted({op for _, op in known}))
+    how = "over RDMA" if rdma else "while it copies"
+    only = f"only {types} with {ops}" if known else "nor anything else"
+    return subject.finding(
+        "UNSUPPORTED_INLINE_REDUCE",
+        f"{subject.place(row)} {spell_move(subject, row)}: {product.title} cannot reduce "
+        f"{dtype.value} with {reduce.spelling} {how}, {only}.",
+        "Where rank.inline_reduce is false, copy beside (rank.landing) and reduce there; "
+        "exchange() does.",
+        rows=[(row, 0)],
+        memory=memory_at(subject, row),
+    )
+
+
+def _unaligned(subject: Subject, product: Product, row: int) -> Finding:
+    align, memory = product.slice_align, memory_at(subject, row)
+    sides = zip(("source", "destination"), memory, strict=True)
+    off = [f"the {side} begins at byte {m.start}" for side, m in sides if m.start % align]
+    return subject.finding(
+        "UNALIGNED",
+        f"{subject.place(row)} {spell_move(subject, row)}: {' and '.join(off)}, "
+        f"no multiple{'s' * (len(off) > 1)} of {align}.",
+        f"DMA of {product.title} is fastest from and to multiples of {align} bytes: pad what is "
+        "staged in CCL memory, and cut slices there.",
+        rows=[(row, 0)],
+        memory=memory,
+    )
+
+
+def _exceeded(subject: Subject, product: Product) -> Iterator[Finding]:
+    """Hold what each rank needs against what a device has."""
+    program = subject.program
+    yield from _over(
+        subject,
+        program.declared.notifies + _transport_notifies(subject),
+        product.notifies,
+        f"notifies, those of transports included, but a device of {product.title} has",
+        "Talk to fewer peers, or use fewer sub streams and extra notifies.",
+    )
+    yield from _over(
+        subject,
+        program.declared.sub_streams + 1,
+        product.streams,
+        f"streams, main included, but a device of {product.title} has",
+        "Share sub streams between peers: ResourceRequest(sub_streams=...).",
+    )
+    yield from _over(
+        subject,
+        _most_contexts(subject, product.contexts),
+        product.contexts,
+        f"tasks in one round, but one FFTS graph of {product.title} holds",
+        "Use an algorithm of fewer steps, or larger slices.",
+    )
+    if product.memory_bytes is not None:
+        yield from _over(
+            subject,
+            _own_memory(subject),
+            product.memory_bytes,
+            f"bytes of CCL and scratch memory, but a device of {product.title} has",
+            "Lower scratch_bytes, or the size of the CCL buffers (HCCL_BUFFSIZE).",
+        )
+
+
+def _over(
+    subject: Subject, needed: IntArray, limit: int, words: str, hint: str
+) -> Iterator[Finding]:
+    ranks = np.flatnonzero(needed > limit).tolist()
+    if not ranks:
+        return
+    most = int(needed.max())
+    needs = "needs" if len(ranks) == 1 else "need up to"
+    yield subject.finding(
+        "RESOURCE_EXCEEDED",
+        f"{spell_ranks(ranks)} {needs} {most} {words} {limit}.",
+        hint,
+        ranks=ranks,
+    )
+
+
+def _transport_notifies(subject: Subject) -> IntArray:
+    """Return the notifies that each rank's ends cost; those over SDMA have no DataAck."""
+    transports = subject.program.transports
+    spared = (transports.kind == LinkKind.SDMA) & (transports.notifies > DATA_ACK)
+    each = transports.notifies.astype(np.int64) - spared
+    return np.bincount(transports.rank, each, subject.program.ranks).astype(np.int64)
+
+
+def _most_contexts(subject: Subject, limit: int) -> IntArray:
+    """Return the tasks of each rank's largest round; ranks that have few in all are not counted."""
+    tasks = subject.tasks
+    total = np.diff(tasks.first)
+    most = np.zeros(len(total), np.int64)
+    for rank in np.flatnonzero(total > limit).tolist():
+        instructions = tasks.instruction[tasks.first[rank] : tasks.first[rank + 1]]
+        most[rank] = np.unique(tasks.table.round[instructions], return_counts=True)[1].max()
+    return most
+
+
+def _own_memory(subject: Subject) -> IntArray:
+    """Return the bytes of each rank that are not the user's."""
+    own = [name not in ("IN", "OUT") for name in subject.program.buffers]
+    found: IntArray = subject.program.buffer_sizes[:, own].sum(axis=1)
+    return found

@@ -1,0 +1,122 @@
+"""Notifies used again too early, connections without order, and waits that are not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.program.describe import spell_cell
+from hccl_py.values import IntArray
+from hccl_py.verifier.analysis import clocks
+from hccl_py.verifier.analysis.ordering import Ordering
+from hccl_py.verifier.analysis.unrolled import Unrolled
+from hccl_py.verifier.checks.culprits import findings_at
+from hccl_py.verifier.finding import Finding
+from hccl_py.verifier.subject import Subject
+
+__all__ = ["find_implied", "find_overruns", "find_unordered_connections"]
+
+Make: TypeAlias = Callable[[Subject, Unrolled, int, int], Finding]
+
+
+def find_overruns(subject: Subject, run: Unrolled, ordering: Ordering) -> Iterator[Finding]:
+    """Yield NOTIFY_OVERRUN: for certain, or in another timing than that of the walk."""
+    lost = run.overruns.astype(np.int64)[:, ::-1]
+    yield from _each(subject, run, lost, _lost)
+    late = _emitted(ordering, clocks.OVERRUN)
+    late = late[~np.isin(late[:, 1], lost[:, 1])]
+    yield from _each(subject, run, late, _may_be_lost)
+    yield from _each(subject, run, _emitted(ordering, clocks.TWO_WAITS), _two_waits)
+
+
+def find_unordered_connections(
+    subject: Subject, run: Unrolled, ordering: Ordering
+) -> Iterator[Finding]:
+    """Yield CONNECTION_UNORDERED."""
+    yield from _each(subject, run, _emitted(ordering, clocks.CONNECTION), _unordered)
+
+
+def find_implied(
+    subject: Subject, run: Unrolled, implied: npt.NDArray[np.bool_]
+) -> Iterator[Finding]:
+    """Yield REDUNDANT_SYNC: waits whose post is known to be over without them."""
+
+    def make(row: int) -> Finding:
+        post = int(run.post_of[row])
+        return subject.finding(
+            "REDUNDANT_SYNC",
+            f"{subject.place(row)} waits for {spell_cell(subject.program, row)}, but everything "
+            f"before the post ({subject.place(*run.task(post))}) is already known to be over.",
+            "The post and the wait can go, unless they are there for the reader.",
+            rows=[(row, 0), run.task(post)],
+        )
+
+    yield from findings_at(subject, np.flatnonzero(implied), make, shown=2)
+
+
+def _emitted(ordering: Ordering, what: int) -> IntArray:
+    """Return pairs (earlier node, later node)."""
+    emitted = ordering.emitted.astype(np.int64)
+    pairs: IntArray = emitted[emitted[:, 0] == what][:, 1:3]
+    return pairs
+
+
+def _each(subject: Subject, run: Unrolled, pairs: IntArray, make: Make) -> Iterator[Finding]:
+    """Yield findings about pairs, one for each later task: in the first copy that shows it."""
+    if not len(pairs):
+        return
+    pairs = pairs[np.argsort(pairs[:, 1], kind="stable")]
+    rows, first = np.unique(pairs[:, 1] % run.rows, return_index=True)
+    chosen = dict(zip(rows.tolist(), pairs[first].tolist(), strict=True))
+    yield from findings_at(subject, rows, lambda row: make(subject, run, *chosen[row]))
+
+
+def _lost(subject: Subject, run: Unrolled, early: int, late: int) -> Finding:
+    (row, copy), (other, before) = run.task(late), run.task(early)
+    return subject.finding(
+        "NOTIFY_OVERRUN",
+        f"{subject.place(row, copy)} posts {spell_cell(subject.program, row)} while the post of "
+        f"{subject.place(other, before)} is still not consumed: a notify is one bit, so one of "
+        "them is lost.",
+        "Wait for the notify before it is posted again, or use another one.",
+        rows=[(row, copy), (other, before)],
+    )
+
+
+def _may_be_lost(subject: Subject, run: Unrolled, early: int, late: int) -> Finding:
+    (row, copy), (wait, before) = run.task(late), run.task(early)
+    return subject.finding(
+        "NOTIFY_OVERRUN",
+        f"{subject.place(row, copy)} posts {spell_cell(subject.program, row)} again without "
+        f"knowing that {subject.place(wait, before)} has consumed the previous post: where that is "
+        "late, one of the two is lost.",
+        "Let the waiting side answer, and wait for the answer before the next post.",
+        rows=[(row, copy), (wait, before)],
+    )
+
+
+def _two_waits(subject: Subject, run: Unrolled, early: int, late: int) -> Finding:
+    (row, copy), (other, before) = run.task(late), run.task(early)
+    return subject.finding(
+        "NOTIFY_OVERRUN",
+        f"{subject.place(row, copy)} and {subject.place(other, before)} wait for the same notify "
+        f"({spell_cell(subject.program, row)}) in no order: either may take the other's post.",
+        "Let one stream do all waits of a notify, or use one notify for each.",
+        rows=[(row, copy), (other, before)],
+    )
+
+
+def _unordered(subject: Subject, run: Unrolled, early: int, late: int) -> Finding:
+    (row, copy), (other, before) = run.task(late), run.task(early)
+    peer = int(subject.tasks.peer[row])
+    return subject.finding(
+        "CONNECTION_UNORDERED",
+        f"{subject.place(row, copy)} and {subject.place(other, before)} issue on the RDMA "
+        f"connection to rank {peer} in no order: what arrives first is open, so no later post "
+        "proves that both have arrived.",
+        "Use one stream for each connection, or order the two with a local notify.",
+        rows=[(row, copy), (other, before)],
+    )

@@ -1,0 +1,142 @@
+"""The two sides of one task: whether they overlap, are equally long, and hold whole elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from hccl_py.enums import DataType
+from hccl_py.verifier.analysis.moves import (
+    Mask,
+    Moves,
+    memories_of,
+    memory_at,
+    rows_where,
+    spell_move,
+)
+from hccl_py.verifier.checks.culprits import findings_at
+from hccl_py.verifier.finding import Finding
+from hccl_py.verifier.subject import Subject
+
+__all__ = ["find_slices"]
+
+
+def find_slices(subject: Subject) -> Iterator[Finding]:
+    """Yield SELF_OVERLAP, SLICE_LEN_MISMATCH and DTYPE_MISMATCH."""
+    for test, make in (
+        (_overlaps(subject), _overlap),
+        (_differs_in_length, _length),
+        (_differs_in_dtype(subject), _dtype_of),
+        (_splits_elements(subject), _parts),
+    ):
+        rows = rows_where(subject, test)
+        yield from findings_at(subject, rows, partial(make, subject))
+
+
+def _overlaps(subject: Subject) -> Callable[[Moves], Mask]:
+    memories = memories_of(subject)
+
+    def overlaps(moves: Moves) -> Mask:
+        src, dst = moves.src, moves.dst
+        same = (src.owner == dst.owner) & (memories[src.buffer] == memories[dst.buffer])
+        start, stop = (
+            np.maximum(src.start, dst.start),
+            np.minimum(src.start + src.size, dst.start + dst.size),
+        )
+        # Where IN is OUT, a copy of a range to itself under the other name changes nothing.
+        renamed = (src.buffer != dst.buffer) & (src.start == dst.start) & (src.size == dst.size)
+        found: Mask = same & (start < stop) & (moves.reduces | ~renamed)
+        return found
+
+    return overlaps
+
+
+def _differs_in_length(moves: Moves) -> Mask:
+    return np.not_equal(moves.src.size, moves.dst.size)
+
+
+def _differs_in_dtype(subject: Subject) -> Callable[[Moves], Mask]:
+    wanted = subject.program.op.dtype.number
+    return lambda moves: (
+        moves.reduces & moves.moves_bytes & (moves.table.dtype[moves.instruction] != wanted)
+    )
+
+
+def _splits_elements(subject: Subject) -> Callable[[Moves], Mask]:
+    """Pick reductions in the op's own data type that start or end inside an element."""
+    unit = subject.program.op.unit
+    differs = _differs_in_dtype(subject)
+
+    def splits(moves: Moves) -> Mask:
+        src, dst = moves.src, moves.dst
+        parts = (src.start % unit) | (dst.start % unit) | (src.size % unit)
+        found: Mask = moves.reduces & moves.moves_bytes & (parts != 0) & ~differs(moves)
+        return found
+
+    return splits
+
+
+def _overlap(subject: Subject, row: int) -> Finding:
+    source, target = memory_at(subject, row)
+    low, high = max(source.start, target.start), min(source.stop, target.stop)
+    place = "" if source.buffer == target.buffer else ", and in place IN and OUT are one memory"
+    return subject.finding(
+        "SELF_OVERLAP",
+        f"{subject.place(row)} {spell_move(subject, row)}: both sides share bytes {low} to {high}"
+        f"{place}.",
+        "What a task reads while it writes is undefined: use slices apart, or stage the data.",
+        rows=[(row, 0)],
+        memory=[source, target],
+    )
+
+
+def _length(subject: Subject, row: int) -> Finding:
+    source, target = memory_at(subject, row)
+    return subject.finding(
+        "SLICE_LEN_MISMATCH",
+        f"{subject.place(row)} {spell_move(subject, row)}: "
+        f"{source.stop - source.start} bytes into {target.stop - target.start}.",
+        "Both sides of a task have the same length.",
+        rows=[(row, 0)],
+        memory=[source, target],
+    )
+
+
+def _dtype_of(subject: Subject, row: int) -> Finding:
+    number = int(subject.tasks.table.dtype[subject.tasks.instruction[row]])
+    wanted = subject.program.op.dtype.value
+    return subject.finding(
+        "DTYPE_MISMATCH",
+        f"{subject.place(row)} {spell_move(subject, row)} as {DataType.from_number(number).value}, "
+        f"but the op reduces {wanted}.",
+        f"Reduce in the op's data type, {wanted}.",
+        rows=[(row, 0)],
+        memory=memory_at(subject, row),
+    )
+
+
+def _parts(subject: Subject, row: int) -> Finding:
+    op = subject.program.op
+    return subject.finding(
+        "DTYPE_MISMATCH",
+        f"{subject.place(row)} {spell_move(subject, row)}, "
+        f"but an element of {op.dtype.value} has {op.unit} bytes: {_cut(subject, row)}.",
+        f"Let offsets and sizes of what is reduced be multiples of {op.unit}.",
+        rows=[(row, 0)],
+        memory=memory_at(subject, row),
+    )
+
+
+def _cut(subject: Subject, row: int) -> str:
+    """Say which number is no multiple of the element."""
+    unit = subject.program.op.unit
+    for name, memory in zip(("source", "destination"), memory_at(subject, row), strict=True):
+        for what, number in (
+            ("begins at byte", memory.start),
+            ("has a length of", memory.stop - memory.start),
+        ):
+            if number % unit:
+                return f"the {name} {what} {number}"
+    raise AssertionError("only slices that cut an element come here")

@@ -1,0 +1,49 @@
+"""One call for everything that can be verified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hccl_py.discovery import Registry
+from hccl_py.executor import Executor
+from hccl_py.program.program import Call, Program
+from hccl_py.topology.presets import Product
+from hccl_py.verifier.finding import Report
+from hccl_py.verifier.subject import Options
+from hccl_py.verifier.sweeps.cases import Cases
+from hccl_py.verifier.sweeps.sweep import verify_executor
+from hccl_py.verifier.verifier import verify_program
+
+__all__ = ["verify"]
+
+
+def verify(
+    target: Program | Executor | type[Executor],
+    *,
+    repeat: int = 2,
+    in_place: bool = False,
+    deterministic: bool = False,
+    product: Product | None = None,
+    calls: tuple[Call, ...] = (),
+    cases: Cases | None = None,
+    numeric: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Verify a program, or an executor on a selection of all the calls that it suits.
+
+    `repeat` copies of the op run back to back, or `calls` on several streams of the caller;
+    `in_place` puts IN and OUT in the same memory, too; `deterministic` (or an op that asks for it)
+    makes sums in an open order an error; `product` checks what its hardware can do. For executors,
+    `cases` narrows the sweep, `numeric` runs each call with data in so many interleavings besides,
+    and `progress` is told how many calls of how many are done.
+
+    Raises PluginError for what is no executor, and what recording raises where no call of an
+    executor can be recorded.
+    """
+    options = Options(repeat, in_place, deterministic, product, calls)
+    if isinstance(target, Program):
+        return verify_program(target, options)
+    executor = Registry().add(target, "verify()").executor
+    return verify_executor(
+        executor, Cases() if cases is None else cases, options, progress=progress, seeds=numeric
+    )

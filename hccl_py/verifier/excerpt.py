@@ -1,0 +1,105 @@
+"""The few tasks around culprits, stream by stream, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hccl_py.enums import TaskKind
+from hccl_py.program.describe import spell_action, spell_line_of, spell_stream
+from hccl_py.program.program import Program
+from hccl_py.values import IntArray
+from hccl_py.verifier.finding import Finding, TaskAt
+
+__all__ = ["MOST_CULPRITS", "Excerpt", "TaskLine", "excerpts", "spell_at"]
+
+MOST_CULPRITS = 8
+"""Culprits of one finding that are shown; a cycle may have one on every rank."""
+
+_REACH = {1: 2, 2: 2, 3: 1, 4: 1}
+"""Tasks shown before and after each culprit, by how many culprits there are; else none."""
+
+
+class TaskLine(NamedTuple):
+    """A task of a stream: where, what it does, the author's line, and whether it is a culprit.
+
+    `name` counts from 0 in every copy of the op, as messages do.
+    """
+
+    at: TaskAt
+    name: str
+    action: str
+    source: str
+    is_culprit: bool
+
+
+class Excerpt(NamedTuple):
+    """Tasks of one stream in order; where numbers jump, tasks are left out."""
+
+    rank: int
+    stream: int
+    lines: tuple[TaskLine, ...]
+
+
+def excerpts(program: Program, finding: Finding) -> Iterator[Excerpt]:
+    """Yield the tasks around a finding's culprits, the first culprit's stream first.
+
+    Every copy of the op repeats the program's queues, so that task k of a stream of n tasks is
+    task k mod n of copy k div n.
+    """
+    reach = _REACH.get(len(finding.tasks), 0)
+    streams: dict[tuple[int, int], list[TaskAt]] = {}
+    for task in finding.tasks[:MOST_CULPRITS]:
+        streams.setdefault((task.rank, task.stream), []).append(task)
+    for (rank, stream), culprits in streams.items():
+        rows = _queue(program, rank, stream)
+        if len(rows):
+            yield Excerpt(rank, stream, _around(program, rows, culprits, reach, finding.repeat))
+
+
+def spell_at(program: Program, task: TaskAt) -> str:
+    """Return `rank r main task k of op 2`."""
+    length = max(len(_queue(program, task.rank, task.stream)), 1)
+    copy, position = divmod(task.index, length)
+    return f"rank {task.rank} {spell_stream(task.stream)} {_name(position, copy)}"
+
+
+def _name(position: int, copy: int) -> str:
+    return f"task {position} of op {copy + 1}" if copy else f"task {position}"
+
+
+def _queue(program: Program, rank: int, stream: int) -> IntArray:
+    """Return the task rows of one stream in order."""
+    tasks = program.tasks
+    first, stop = tasks.first[rank : rank + 2].tolist()
+    mine = tasks.table.stream[tasks.instruction[first:stop]] == stream
+    rows: IntArray = np.flatnonzero(mine) + first
+    return rows
+
+
+def _around(
+    program: Program, rows: IntArray, culprits: Sequence[TaskAt], reach: int, copies: int
+) -> tuple[TaskLine, ...]:
+    marked = {task.index for task in culprits}
+    last = len(rows) * copies - 1
+    numbers = {
+        near
+        for index in marked
+        for near in range(max(index - reach, 0), max(min(index + reach, last), index) + 1)
+    }
+    return tuple(_line(program, rows, culprits[0], k, k in marked) for k in sorted(numbers))
+
+
+def _line(program: Program, rows: IntArray, on: TaskAt, index: int, is_culprit: bool) -> TaskLine:
+    copy, position = divmod(index, len(rows))
+    row, table = int(rows[position]), program.tasks.table
+    kind = TaskKind(int(table.kind[program.tasks.instruction[row]]))
+    return TaskLine(
+        at=TaskAt(on.rank, on.stream, index),
+        name=_name(position, copy),
+        action=spell_action(program, row, kind),
+        source=spell_line_of(program, row),
+        is_culprit=is_culprit,
+    )

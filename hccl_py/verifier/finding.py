@@ -1,0 +1,182 @@
+"""What the verifier finds: one value per finding, and the report that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hccl_py.program.program import Program
+from hccl_py.verifier.classes import CLASSES, Severity
+
+if TYPE_CHECKING:
+    from hccl_py.verifier.numeric import NumericResult
+
+__all__ = ["Failure", "Finding", "MemoryRange", "Report", "TaskAt"]
+
+_RANKS = {name: number for number, name in enumerate(CLASSES)}
+
+
+@dataclass(frozen=True, order=True)
+class TaskAt:
+    """A task by rank, stream and position on the stream, all from 0; later copies of the op count
+    on.
+    """
+
+    rank: int
+    stream: int
+    index: int
+
+    def __str__(self) -> str:
+        return f"r{self.rank}.s{self.stream}.t{self.index}"
+
+
+class MemoryRange(NamedTuple):
+    """Bytes start .. stop of one buffer of one rank; the buffer's name is that of program files."""
+
+    rank: int
+    buffer: str
+    start: int
+    stop: int
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} {self.buffer}[{self.start}:{self.stop}]"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, or worth knowing.
+
+    `name` is the class (classes.py). `tasks` has the culprit first, `source` the author's line of
+    the culprit as file:line. `repeat` is the copy of the op in which it shows, from 1. `more` says
+    how many findings of the same class at the same lines are left out. `case` is the call that
+    shows it and `common` what all such calls have in common, where an executor was swept.
+    """
+
+    name: str
+    message: str
+    hint: str = ""
+    severity: Severity = Severity.ERROR
+    tasks: tuple[TaskAt, ...] = ()
+    memory: tuple[MemoryRange, ...] = ()
+    ranks: tuple[int, ...] = ()
+    repeat: int = 1
+    source: str | None = None
+    more: int = 0
+    case: str = ""
+    common: str = ""
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Sorts findings: worst first, then in the order of classes.py."""
+        return -self.severity, _RANKS[self.name]
+
+    def document(self) -> dict[str, Any]:
+        """Return the finding as an object of a `hccl-py.check/1` document."""
+        found: dict[str, Any] = {
+            "class": self.name,
+            "severity": self.severity.spelling,
+            "tasks": [str(task) for task in self.tasks],
+            "memory": [memory._asdict() for memory in self.memory],
+            "ranks": list(self.ranks),
+            "repeat": self.repeat,
+            "source": self.source,
+            "message": self.message,
+            "hint": self.hint,
+            "more": self.more,
+        }
+        if self.case:
+            found |= {"case": self.case, "common": self.common}
+        return found
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is wrong with an executor and has no class: it raises, or records otherwise rank by
+    rank.
+    """
+
+    message: str
+    hint: str = ""
+    source: str | None = None
+    case: str = ""
+    common: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Return it as an entry of `failures` of a report."""
+        return {
+            "message": self.message,
+            "hint": self.hint,
+            "source": self.source,
+            "case": self.case,
+            "common": self.common,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """All findings about one target, worst first.
+
+    `programs` has the program of every case that findings refer to (key: `Finding.case`; "" where a
+    program was verified alone), for drawing the tasks around a culprit. `cases` is how many calls
+    were verified. `notes` say what could not be judged, and why. `failures` are errors of a swept
+    executor outside of all classes, `numeric` what running with data has shown, where it was asked
+    for. A report about nothing is not ok.
+    """
+
+    target: str
+    findings: tuple[Finding, ...]
+    programs: dict[str, Program]
+    cases: int = 1
+    notes: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    numeric: NumericResult | None = None
+
+    @staticmethod
+    def of(
+        target: str, findings: Iterable[Finding], programs: dict[str, Program], **rest: Any
+    ) -> Report:
+        """Sort findings into a report."""
+        return Report(target, tuple(sorted(findings, key=lambda f: f.key)), programs, **rest)
+
+    @cached_property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that make the report fail."""
+        return tuple(f for f in self.findings if f.severity is Severity.ERROR)
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error; warnings and hints are fine."""
+        wrong = self.errors or self.failures or (self.numeric is not None and not self.numeric.ok)
+        return self.cases > 0 and not wrong
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def of_class(self, name: str) -> tuple[Finding, ...]:
+        """Return the findings of one class."""
+        assert name in CLASSES, name
+        return tuple(f for f in self.findings if f.name == name)
+
+    def document(self) -> dict[str, Any]:
+        """Return the report as an entry of `reports` of a `hccl-py.check/1` document."""
+        found: dict[str, Any] = {
+            "target": self.target,
+            "ok": self.ok,
+            "cases": self.cases,
+            "notes": list(self.notes),
+            "findings": [finding.document() for finding in self.findings],
+        }
+        if self.failures:
+            found["failures"] = [failure.document() for failure in self.failures]
+        if self.numeric is not None:
+            found["numeric"] = self.numeric.document()
+        return found
+
+    def renamed(self, target: str) -> Report:
+        """Return the report under another target's name."""
+        return replace(self, target=target)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a report is neither true nor false: look at report.ok or report.findings")

@@ -1,0 +1,276 @@
+"""The second opinion: a program run on real data, in many interleavings, against numpy.
+
+It shares nothing with the verifier but the meaning of ops. It can only miss: a run that goes well
+proves nothing, a run that goes wrong proves a defect. Every run is
+
+    op 1, op 2, op 1, op 2      back to back on the same buffers, each pair as one program, so that
+                                a rank may be an op ahead of its peers; the two have data of their
+                                own, and find what others left behind in CCL buffers and scratch
+
+Values depend on rank, element, op and seed, and every partial result is exact in the data type, so
+that outputs are compared bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.data import inputs_of_sizes
+from hccl_py.discovery import find_platform
+from hccl_py.enums import Buffer
+from hccl_py.errors import DeadlockError, NotSupportedError, OrchestrationError
+from hccl_py.operators.base import UFUNCS
+from hccl_py.platforms import Adversary, Schedule, Session
+from hccl_py.program.instruction import Batch, Instruction
+from hccl_py.program.program import Program
+from hccl_py.topology.presets import topology_of
+from hccl_py.verifier.analysis.meaning import EVERYONE, expected_ranges, in_place_offsets
+
+__all__ = ["NumericResult", "WrongResult", "repeated", "run_numeric", "schedules_of"]
+
+Bytes = npt.NDArray[np.uint8]
+Array = npt.NDArray[Any]
+
+COPIES = 2
+_ALIGN = 128
+_INPUTS = 64
+"""Different inputs; more seeds take them again."""
+
+
+@dataclass(frozen=True)
+class WrongResult:
+    """The first run that went wrong: how, and the schedule that repeats it.
+
+    `rank`, `op` (from 1) and `element` are -1 where the run did not end, which `message` then says.
+    """
+
+    message: str
+    schedule: Schedule
+    rank: int = -1
+    op: int = -1
+    element: int = -1
+    expected: int | float = 0
+    found: int | float = 0
+    case: str = ""
+
+    def document(self) -> dict[str, object]:
+        """Return it as JSON."""
+        found: dict[str, object] = {
+            "message": self.message,
+            "seed": self.schedule.seed,
+            "schedule": self.schedule.adversary.value,
+        }
+        if self.rank >= 0:
+            found |= {"rank": self.rank, "op": self.op, "element": self.element}
+            found |= {"expected": self.expected, "found": self.found}
+        return found | {"case": self.case} if self.case else found
+
+
+@dataclass(frozen=True)
+class NumericResult:
+    """What running with data has shown, over so many runs of so many programs."""
+
+    runs: int
+    wrong: WrongResult | None = None
+    programs: int = 1
+
+    @property
+    def ok(self) -> bool:
+        """Whether no run went wrong."""
+        return self.wrong is None
+
+    def document(self) -> dict[str, object]:
+        """Return it as the entry `numeric` of a `hccl-py.check/1` report."""
+        wrong = self.wrong.document() if self.wrong else None
+        return {"ok": self.ok, "programs": self.programs, "runs": self.runs, "wrong": wrong}
+
+
+def schedules_of(seeds: int) -> list[Schedule]:
+    """Return every adversary with every seed."""
+    return [Schedule(seed, adversary) for seed in range(seeds) for adversary in Adversary]
+
+
+def run_numeric(
+    program: Program,
+    schedules: Sequence[Schedule] | None = None,
+    *,
+    seeds: int = 8,
+    in_place: bool = False,
+) -> NumericResult:
+    """Run a program under the given schedules, by default `seeds` of every adversary, until a run
+    goes wrong.
+
+    Raises NotSupportedError where the program has no IN and OUT to give data to.
+    """
+    for name in (Buffer.USER_IN.spelling, Buffer.USER_OUT.spelling):
+        if name not in program.buffers:
+            raise NotSupportedError(
+                f"{program.op.name} cannot run with data: the program has no buffer {name}.",
+                "Data comes from IN and results are read from OUT.",
+            )
+    runs = 0
+    trials = list(_trials(program, in_place or program.op.in_place))
+    for schedule in schedules_of(seeds) if schedules is None else schedules:
+        for trial in trials:
+            runs += 1
+            wrong = trial.run(schedule)
+            if wrong is not None:
+                return NumericResult(runs, wrong)
+    return NumericResult(runs)
+
+
+def repeated(program: Program, copies: int, stride: int) -> Program:
+    """Return the program that runs an op several times back to back on the same resources.
+
+    IN and OUT of copy k begin `k · stride` bytes later, all other memory is shared.
+    """
+    user = [
+        program.buffers.index(b.spelling)
+        for b in (Buffer.USER_IN, Buffer.USER_OUT)
+        if b.spelling in program.buffers
+    ]
+
+    def copy(instruction: Instruction, shift: int) -> Instruction:
+        if instruction.src_buffer in user:
+            instruction = instruction._replace(src_offset=instruction.src_offset + shift)
+        if instruction.dst_buffer in user:
+            instruction = instruction._replace(dst_offset=instruction.dst_offset + shift)
+        return instruction
+
+    batches = tuple(
+        Batch(b.ranks, tuple(copy(i, k * stride) for k in range(copies) for i in b.instructions))
+        for b in program.batches
+    )
+    sizes = program.buffer_sizes.copy()
+    sizes[:, user] += (copies - 1) * stride
+    return replace(program, batches=batches, buffer_sizes=sizes)
+
+
+def _trials(program: Program, in_place: bool) -> Iterator[_Trial]:
+    """Yield one trial, or one for each way in which IN and OUT share memory."""
+    ways = in_place_offsets(program.op, program.ranks) if in_place else [("", None)]
+    for _, offsets in ways:
+        yield _Trial(program, offsets)
+
+
+class _Trial:
+    """A program with the memory of its ranks: where IN and OUT are, alone or in one another."""
+
+    def __init__(self, program: Program, offsets: npt.NDArray[np.int64] | None) -> None:
+        names, sizes = program.buffers, program.buffer_sizes
+        self._program = program
+        self._in = sizes[:, names.index(Buffer.USER_IN.spelling)].tolist()
+        self._out = sizes[:, names.index(Buffer.USER_OUT.spelling)].tolist()
+        self._offsets = None if offsets is None else offsets.tolist()
+        reach = max(*self._in, *self._out)
+        reach += 0 if offsets is None else int(np.abs(offsets).max(initial=0))
+        self._stride = -(-reach // _ALIGN) * _ALIGN
+        self._twice = repeated(program, COPIES, self._stride)
+
+    def run(self, schedule: Schedule) -> WrongResult | None:
+        """Run under one schedule and compare."""
+        inputs = [self._inputs(schedule.seed * COPIES + copy) for copy in range(COPIES)]
+        rights = [_right(self._program, data) for data in inputs]
+        topology = topology_of(self._program.ranks, preset="mesh")
+        session = find_platform("emulated").open(topology, 1, schedule)
+        try:
+            for _ in range(2):
+                wrong = self._run_once(session, schedule, inputs, rights)
+                if wrong is not None:
+                    return wrong
+        except (DeadlockError, OrchestrationError) as error:
+            return WrongResult(error.message, schedule)
+        finally:
+            session.close()
+        return None
+
+    def _inputs(self, number: int) -> list[Bytes]:
+        """Return the input of every rank; other numbers give other values."""
+        op, most = self._program.op, max(self._in) // self._program.op.unit
+        number %= _INPUTS
+        pools = inputs_of_sizes(op, [most + number] * self._program.ranks)
+        parts = zip(pools, self._in, strict=True)
+        return [pool[number:].view(np.uint8)[:size] for pool, size in parts]
+
+    def _run_once(
+        self,
+        session: Session,
+        schedule: Schedule,
+        inputs: Sequence[Sequence[Bytes]],
+        rights: Sequence[list[tuple[Bytes, Bytes]]],
+    ) -> WrongResult | None:
+        given, taken = self._memory()
+        for copy, (data, right) in enumerate(zip(inputs, rights, strict=True)):
+            for rank, (value, _) in enumerate(right):
+                np.invert(value, out=self._part(taken[rank], copy, len(value)))
+            for rank, value in enumerate(data):
+                self._part(given[rank], copy, len(value))[:] = value
+        session.run("numeric", self._twice, given, taken)
+        for copy, right in enumerate(rights):
+            for rank, (value, known) in enumerate(right):
+                found = self._part(taken[rank], copy, len(value))
+                if ((found != value) & (known > 0)).any():
+                    return self._wrong(schedule, rank, copy, value, found, known)
+        return None
+
+    def _memory(self) -> tuple[list[Bytes], list[Bytes]]:
+        """Return fresh memory of IN and OUT of every rank for all copies."""
+        more = (COPIES - 1) * self._stride
+        given, taken = [], []
+        for rank, (size_in, size_out) in enumerate(zip(self._in, self._out, strict=True)):
+            if self._offsets is None:
+                given.append(np.zeros(size_in + more, np.uint8))
+                taken.append(np.zeros(size_out + more, np.uint8))
+                continue
+            at_in, at_out = max(-self._offsets[rank], 0), max(self._offsets[rank], 0)
+            memory = np.zeros(max(at_in + size_in, at_out + size_out) + more, np.uint8)
+            given.append(memory[at_in : at_in + size_in + more])
+            taken.append(memory[at_out : at_out + size_out + more])
+        return given, taken
+
+    def _part(self, memory: Bytes, copy: int, size: int) -> Bytes:
+        return memory[copy * self._stride : copy * self._stride + size]
+
+    def _wrong(
+        self, schedule: Schedule, rank: int, copy: int, value: Bytes, found: Bytes, known: Bytes
+    ) -> WrongResult:
+        op = self._program.op
+        element = int(((found != value) & (known > 0)).argmax()) // op.unit
+        place = slice(element * op.unit, (element + 1) * op.unit)
+        # As an array of one element: slices of bytes need not be aligned to the data type.
+        want = np.array(value[place]).view(op.dtype.numpy)[0].item()
+        have = np.array(found[place]).view(op.dtype.numpy)[0].item()
+        message = f"rank {rank} element {element} of op {copy + 1}: expected {want}, found {have}"
+        return WrongResult(message, schedule, rank, copy + 1, element, want, have)
+
+
+def _right(program: Program, inputs: Sequence[Bytes]) -> list[tuple[Bytes, Bytes]]:
+    """Return per rank the right output, and 1 for every byte of it that the op determines."""
+    op, rows = program.op, expected_ranges(program.op, program.ranks)
+    sizes = program.buffer_sizes[:, program.buffers.index(Buffer.USER_OUT.spelling)].tolist()
+    right = [(np.zeros(size, np.uint8), np.zeros(size, np.uint8)) for size in sizes]
+    total: Bytes | None = None
+    columns = (rows.rank, rows.start, rows.stop, rows.source, rows.offset)
+    for rank, start, stop, source, offset in zip(*(c.tolist() for c in columns), strict=True):
+        if source == EVERYONE and total is None:
+            assert op.reduce is not None
+            total = _reduced([data.view(op.dtype.numpy) for data in inputs], UFUNCS[op.reduce])
+        data = total if source == EVERYONE else inputs[source]
+        assert data is not None
+        value, known = right[rank]
+        value[start:stop] = data[offset : offset + stop - start]
+        known[start:stop] = 1
+    return right
+
+
+def _reduced(inputs: Sequence[Array], ufunc: np.ufunc) -> Bytes:
+    total = inputs[0].copy()
+    with np.errstate(all="ignore"):
+        for other in inputs[1:]:
+            ufunc(total, other, out=total)
+    return total.view(np.uint8)

@@ -1,0 +1,174 @@
+"""What every check is given: the program, how it is verified, and the words to speak about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from hccl_py.enums import TaskKind
+from hccl_py.program.describe import BUFFER_WORDS, spell_action, spell_line_of, spell_stream
+from hccl_py.program.program import Call, Program
+from hccl_py.topology.presets import Product
+from hccl_py.values import IntArray
+from hccl_py.verifier.classes import CLASSES, Severity
+from hccl_py.verifier.finding import Finding, MemoryRange, TaskAt
+
+__all__ = ["Options", "Subject", "limited"]
+
+SHOWN = 8
+"""Findings of one class at the same lines that a report lists; the rest is counted."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a program is verified.
+
+    `repeat` copies of the op run back to back on the same resources, or `calls` on several streams
+    of the caller. `in_place` verifies the call
+    with IN and OUT in the same memory, besides what the op itself says. `deterministic`, or an op
+    that asks for it, makes REDUCE_ORDER_NONDET an error. `product` switches on the checks of a
+    product's hardware.
+    """
+
+    repeat: int = 2
+    in_place: bool = False
+    deterministic: bool = False
+    product: Product | None = None
+    calls: tuple[Call, ...] = ()
+
+
+class Subject:
+    """A program under verification. Task rows are those of the task view; copies count from 0."""
+
+    def __init__(self, program: Program, options: Options) -> None:
+        self.program = program
+        self.options = options
+        self.tasks = program.tasks
+
+    @cached_property
+    def queue_lengths(self) -> IntArray:
+        """Tasks of each stream, shape [ranks, streams]."""
+        tasks, streams = self.tasks, self.program.streams
+        queue = tasks.rank.astype(np.int64) * streams + tasks.stream
+        counts = np.bincount(queue, minlength=self.program.ranks * streams)
+        return counts.reshape(self.program.ranks, streams)
+
+    @cached_property
+    def posts_per_cell(self) -> IntArray:
+        """How many posts each notify cell gets in one copy."""
+        return self._per_cell(TaskKind.NOTIFY_POST)
+
+    @cached_property
+    def waits_per_cell(self) -> IntArray:
+        """How many waits each notify cell has in one copy."""
+        return self._per_cell(TaskKind.NOTIFY_WAIT)
+
+    def _per_cell(self, kind: TaskKind) -> IntArray:
+        cells = self.tasks.cell[np.equal(self.tasks.kind, kind)]
+        return np.bincount(cells, minlength=max(self.program.cells, 1))
+
+    def beside(self, row: int, kind: TaskKind, surplus: IntArray) -> str:
+        """Name a notify of the same transport that has a post or wait too many: often an index is
+        wrong.
+        """
+        transports, cell = self.program.transports, int(self.tasks.cell[row])
+        if cell >= transports.cells:
+            return ""
+        first = cell // transports.stride * transports.stride
+        cells = self.tasks.cell
+        here = (cells >= first) & (cells < first + transports.stride) & (cells != cell)
+        rows = np.flatnonzero(here & np.equal(self.tasks.kind, kind))
+        rows = rows[surplus[cells[rows]] > 0]
+        if not len(rows):
+            return ""
+        other = int(rows[0])
+        return f" {self.place(other)} {self.action(other)}: is that meant?"
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """How the caller issues the copies: as stated, otherwise back to back on one stream."""
+        stated = self.options.calls or self.program.calls
+        return stated or (Call(),) * self.options.repeat
+
+    def at(self, row: int, copy: int = 0) -> TaskAt:
+        """Return the coordinates of a task; the next copy of the op counts on."""
+        rank, stream = int(self.tasks.rank[row]), self.stream(row)
+        before = copy * int(self.queue_lengths[rank, stream])
+        return TaskAt(rank, stream, int(self.tasks.index[row]) + before)
+
+    def stream(self, row: int) -> int:
+        """Return the stream of a task; 0 is main."""
+        return int(self.tasks.table.stream[self.tasks.instruction[row]])
+
+    def kind(self, row: int) -> TaskKind:
+        """Return the kind of a task."""
+        return TaskKind(int(self.tasks.table.kind[self.tasks.instruction[row]]))
+
+    def source(self, row: int) -> str | None:
+        """Return the author's line of a task as file:line."""
+        return spell_line_of(self.program, row) or None
+
+    def place(self, row: int, copy: int = 0) -> str:
+        """Return `rank r main task k`, with the copy of the op where it is not the first."""
+        at = self.at(row)
+        again = f" of op {copy + 1}" if copy else ""
+        return f"rank {at.rank} {spell_stream(at.stream)} task {at.index}{again}"
+
+    def action(self, row: int) -> str:
+        """Return what a task does, in words."""
+        return spell_action(self.program, row, self.kind(row))
+
+    def words(self, memory: MemoryRange) -> str:
+        """Return memory in the field's words."""
+        name = BUFFER_WORDS.get(memory.buffer, memory.buffer)
+        return f"rank {memory.rank}'s {name}[{memory.start}:{memory.stop}]"
+
+    def finding(
+        self,
+        name: str,
+        message: str,
+        hint: str = "",
+        *,
+        rows: Iterable[tuple[int, int]] = (),
+        memory: Iterable[MemoryRange] = (),
+        ranks: Iterable[int] = (),
+        severity: Severity | None = None,
+    ) -> Finding:
+        """Return a finding about tasks, given as (row, copy) with the culprit first.
+
+        Without `ranks` it concerns the ranks of its tasks and memory.
+        """
+        found, memory = tuple(rows), tuple(memory)
+        tasks = tuple(self.at(row, copy) for row, copy in found)
+        concerned = sorted(set(ranks) or {t.rank for t in tasks} | {m.rank for m in memory})
+        return Finding(
+            name=name,
+            message=message,
+            hint=hint,
+            severity=CLASSES[name].severity if severity is None else severity,
+            tasks=tasks,
+            memory=memory,
+            ranks=tuple(concerned),
+            repeat=1 + max((copy for _, copy in found), default=0),
+            source=self.source(found[0][0]) if found else None,
+        )
+
+
+def limited(findings: Iterable[tuple[object, Finding]], shown: int = SHOWN) -> Iterator[Finding]:
+    """Yield findings, but of those with the same key only the first few; the last of these counts
+    the others.
+    """
+    counts: Counter[object] = Counter()
+    kept: dict[object, list[Finding]] = {}
+    for key, finding in findings:
+        counts[key] += 1
+        if counts[key] <= shown:
+            kept.setdefault(key, []).append(finding)
+    for key, group in kept.items():
+        rest = counts[key] - len(group)
+        yield from group[:-1]
+        yield replace(group[-1], more=rest) if rest else group[-1]

@@ -1,0 +1,358 @@
+"""The space of calls that an executor is verified on, and the selection that a sweep runs.
+
+Axes: layout (ranks on servers and superpods), preset, data type, reduce op, mode, amount of data
+with the size of the CCL buffers, in place or not, variant (root, or amounts that differ by rank),
+algorithm of each level. A choice of the first five is legal if the operator takes it and the
+executor suits it; `covering` then picks calls in which every two choices meet.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from hccl_py.enums import DataType, Mode, ReduceOp
+from hccl_py.errors import HcclError, PluginError
+from hccl_py.executor import (
+    Executor,
+    Unsuitable,
+    choices_of,
+    executor_name,
+    ops_of,
+    with_levels,
+)
+from hccl_py.op_param import OpParam
+from hccl_py.operators import Operator, make_operator
+from hccl_py.operators.base import Variant
+from hccl_py.orchestration.author_errors import told_of
+from hccl_py.orchestration.rank import RankView
+from hccl_py.selection.algo import parse_algo
+from hccl_py.topology.presets import PRESETS, topology_of
+from hccl_py.topology.topology import Topology
+from hccl_py.verifier.sweeps.cases import LARGE_CCL, SMALL_CCL, Case, Cases
+from hccl_py.verifier.sweeps.covering import Row, covering
+
+__all__ = ["Space", "elements_per_round", "round_limit", "space_of"]
+
+ALIGN = 128
+"""Bytes to which HCCL rounds slices."""
+
+
+class Layout(NamedTuple):
+    """Devices of each server, and servers of each superpod where there are several."""
+
+    servers: tuple[int, ...]
+    superpods: tuple[int, ...] = ()
+
+
+LAYOUTS = (
+    *map(Layout, ((1,), (2,), (3,), (4,), (5,), (6,), (7,), (8,), (16,))),
+    *map(Layout, ((1, 1), (1, 1, 1), (2, 2, 2), (4, 4), (3, 2), (2, 1, 3))),
+    *(Layout((2, 2, 2, 2), (2, 2)), Layout((1, 1, 1), (2, 1)), Layout((4, 4, 4), (1, 1, 1))),
+)
+"""SDMA links only, RDMA only, both; even and uneven."""
+
+LARGE_LAYOUTS = (Layout((32,)), Layout((8, 8, 8)))
+"""Run once per preset: what grows with the ranks has to show."""
+
+DTYPES = tuple(map(DataType, ("fp32", "fp16", "int8", "int64", "int32", "bf16", "uint8", "fp64")))
+"""Every size of an element, and types that hardware reduces inline and that it does not."""
+
+ALL_UP_TO = 100
+"""A space so small is run as a whole."""
+
+MOST_ROUNDS = 8
+"""Counts that a user gives run with small CCL buffers only where that takes no more rounds."""
+
+Elements = Callable[[int, int, int], int]
+"""From bytes of an element, ranks and elements of one round to a count."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much data, in CCL buffers of which size."""
+
+    elements: Elements
+    ccl_bytes: int = LARGE_CCL
+    most_rounds: int | None = None
+
+
+AMOUNTS = (
+    Amount(lambda unit, ranks, most: 0),
+    Amount(lambda unit, ranks, most: 1),
+    Amount(lambda unit, ranks, most: 3),
+    Amount(lambda unit, ranks, most: ALIGN // unit - 1),
+    Amount(lambda unit, ranks, most: ALIGN // unit + 1),
+    Amount(lambda unit, ranks, most: ranks * ALIGN // unit),
+    Amount(lambda unit, ranks, most: ranks * ALIGN // unit + 1),
+    Amount(lambda unit, ranks, most: 1001),
+    Amount(lambda unit, ranks, most: most, SMALL_CCL),
+    Amount(lambda unit, ranks, most: most + 1, SMALL_CCL),
+    Amount(lambda unit, ranks, most: 2 * most, SMALL_CCL),
+    Amount(lambda unit, ranks, most: 2 * most + most // 2 + 1, SMALL_CCL),
+)
+"""Nothing, one element, few, around the alignment of the whole and of each slice, more than that;
+one full round, one with the shortest tail, two full ones, three with a tail.
+"""
+
+
+@dataclass(frozen=True)
+class Space:
+    """The selected calls, smallest first, and how many kinds of calls the executor refused, by
+    reason.
+
+    A kind is a choice of layout, preset, data type, reduce op and mode.
+    """
+
+    cases: tuple[Case, ...]
+    kinds: int
+    refused: Counter[str]
+
+
+def space_of(executor: Executor, cases: Cases) -> Space:
+    """Select the calls for an executor. Raises where the narrowed space is illegal as a whole, with
+    the operator's reason, and PluginError where `suits` fails.
+    """
+    spaces = [_Selector(executor, op, cases).select() for op in ops_of(executor)]
+    found = sorted((case for space in spaces for case in space.cases), key=lambda case: case.key)
+    refused = sum((space.refused for space in spaces), Counter[str]())
+    return Space(tuple(found), sum(space.kinds for space in spaces), refused)
+
+
+class _Selector:
+    """The axes for one executor, one of its ops and one narrowing."""
+
+    def __init__(self, executor: Executor, op: str, cases: Cases) -> None:
+        self._executor = executor
+        self._narrowed = cases
+        self._operator = make_operator(op)
+        self._presets = (cases.topology,) if cases.topology else tuple(PRESETS)
+        self._layouts = _layouts(cases, self._presets)
+        self._dtypes = cases.dtypes or DTYPES
+        self._reduces = _reduce_ops(self._operator, cases)
+        self._modes = cases.modes or tuple(Mode)
+        self._amounts = _amounts(cases)
+        self._in_place = _in_place(self._operator, cases)
+        self._variants = _variants(self._operator, cases)
+        self._levels = _levels(executor, op, cases.algo)
+        self._topologies: dict[tuple[int, int], Topology | None] = {}
+        self._refused: Counter[str] = Counter()
+
+    def select(self) -> Space:
+        axes = (self._layouts, self._presets, self._dtypes, self._reduces, self._modes)
+        bases = self._legal(product(*(range(len(axis)) for axis in axes)))
+        free = (len(self._amounts), len(self._in_place), len(self._variants), len(self._levels))
+        rows = _selected([base for base in bases if self._is_common(base)], free)
+        rows += self._once_each(bases)
+        found = {case.text: case for row in rows if (case := self._case(row))}
+        ordered = sorted(found.values(), key=lambda case: case.key)
+        return Space(tuple(ordered), len(bases) + self._refused.total(), self._refused)
+
+    def _legal(self, bases: Iterator[Row]) -> list[Row]:
+        """Return the choices that the operator takes and the executor suits; count the latter's
+        refusals.
+        """
+        found, legal, error = [], 0, None
+        for base in bases:
+            topology = self._topology(base)
+            if topology is None:
+                continue
+            op = self._op(base, topology, 1)
+            try:
+                self._operator.check(op, topology)
+            except HcclError as refusal:
+                error = error or refusal
+                continue
+            legal += 1
+            if self._suits(op, topology):
+                found.append(base)
+        if error is not None and not legal:
+            raise error
+        return found
+
+    def _is_common(self, base: Row) -> bool:
+        return self._layouts[base[0]] not in LARGE_LAYOUTS or self._is_layout_given
+
+    def _once_each(self, bases: list[Row]) -> Iterator[Row]:
+        """Yield one row for each large layout and preset."""
+        seen = {base[:2]: base for base in reversed(bases) if not self._is_common(base)}
+        amount = len(self._amounts) - 1
+        for base in seen.values():
+            yield (*base, amount, 0, len(self._variants) - 1, 0)
+
+    @property
+    def _is_layout_given(self) -> bool:
+        narrowed = self._narrowed
+        return bool(narrowed.ranks or narrowed.servers or narrowed.devices or narrowed.superpods)
+
+    def _case(self, row: Row) -> Case | None:
+        """Return the call of a row, unless operator or executor refuse it after all."""
+        topology, amount = self._topology(row), self._amounts[row[5]]
+        assert topology is not None
+        level1, level2 = self._levels[row[8]]
+        op = self._op(row, topology, amount.ccl_bytes // self._dtypes[row[2]].itemsize)
+        op = replace(op, in_place=self._in_place[row[6]], level1=level1, level2=level2)
+        vary, ranks = self._variants[row[7]], topology.size
+        most = elements_per_round(self._executor, vary(op, ranks), topology, amount.ccl_bytes)
+        op = vary(replace(op, count=amount.elements(op.unit, ranks, most)), ranks)
+        if amount.most_rounds is not None and op.extent > most * amount.most_rounds:
+            return None
+        try:
+            self._operator.check(op, topology)
+        except HcclError:
+            return None
+        return Case(topology, op, amount.ccl_bytes) if self._suits(op, topology) else None
+
+    def _topology(self, row: Row) -> Topology | None:
+        """Return the topology of a row; None where the product's servers are smaller."""
+        key = row[0], row[1]
+        if key not in self._topologies:
+            layout, preset = self._layouts[row[0]], PRESETS[self._presets[row[1]]]
+            fits = max(layout.servers) <= preset.devices_per_server and (
+                preset.superpod_servers or not layout.superpods
+            )
+            self._topologies[key] = (
+                Topology(preset, layout.servers, layout.superpods or None) if fits else None
+            )
+        return self._topologies[key]
+
+    def _op(self, row: Row, topology: Topology, count: int) -> OpParam:
+        """Return a first call with the legal choices of a row; data fits one round."""
+        op = OpParam(
+            self._operator.name,
+            count,
+            self._dtypes[row[2]],
+            self._reduces[row[3]],
+            mode=self._modes[row[4]],
+        )
+        return self._variants[0](op, topology.size)
+
+    def _suits(self, op: OpParam, topology: Topology) -> bool:
+        """Ask the executor; an answer that is none is the author's error, not a refusal."""
+        where = f"{executor_name(self._executor)}.suits"
+        try:
+            verdict: object = self._executor.suits(with_levels(self._executor, op), topology)
+        except (Exception, SystemExit) as error:
+            told, case = told_of(error), Case(topology, op, LARGE_CCL).text
+            raise PluginError(
+                f"{where}, {case}: {told.text} ({told.line})",
+                told.hint or "suits answers True, or what require() returns, for every call.",
+            ) from error
+        if isinstance(verdict, Unsuitable):
+            self._refused[verdict.reason] += 1
+        elif not isinstance(verdict, (bool, np.bool_)):
+            raise PluginError(
+                f"{where} returned a {type(verdict).__name__} instead of True or False.",
+                "Return True, or what require() returns.",
+            )
+        elif not verdict:
+            self._refused["its suits() says no"] += 1
+        return bool(verdict)
+
+
+def _selected(bases: list[Row], free: tuple[int, ...]) -> list[Row]:
+    """Return all rows where they are few, so that options which name a case bring it."""
+    if len(bases) * prod(free) > ALL_UP_TO:
+        return covering(bases, free)
+    return [(*base, *rest) for base in bases for rest in product(*map(range, free))]
+
+
+def _layouts(cases: Cases, presets: tuple[str, ...]) -> tuple[Layout, ...]:
+    """Return the layouts of a sweep; the error of the first preset where a narrowing fits none."""
+    if not (cases.ranks or cases.servers or cases.devices or cases.superpods):
+        return LAYOUTS + LARGE_LAYOUTS
+    found: dict[Layout, None] = {}
+    error = None
+    if cases.servers is None and cases.devices is None and cases.superpods is None:
+        found = {layout: None for layout in LAYOUTS if sum(layout.servers) in cases.ranks}
+    for preset, ranks in product(presets, cases.ranks or (None,)):
+        try:
+            topology = topology_of(
+                ranks,
+                servers=cases.servers,
+                devices=cases.devices,
+                superpods=cases.superpods,
+                preset=preset,
+            )
+            pods = topology.superpods if len(topology.superpods) > 1 else ()
+            found[Layout(topology.servers, pods)] = None
+        except HcclError as refusal:
+            error = error or refusal
+    if error is not None and not found:
+        raise error
+    return tuple(found)
+
+
+def _amounts(cases: Cases) -> tuple[Amount, ...]:
+    amounts: tuple[Amount, ...] = AMOUNTS
+    if cases.counts:
+        amounts = tuple(
+            Amount(lambda unit, ranks, most, count=count: count, ccl, rounds)  # type: ignore[misc]
+            for count in cases.counts
+            for ccl, rounds in ((LARGE_CCL, None), (SMALL_CCL, MOST_ROUNDS))
+        )
+    if cases.buffsize is not None:
+        amounts = tuple(replace(a, ccl_bytes=cases.buffsize << 20) for a in amounts)
+    return amounts
+
+
+def _reduce_ops(operator: Operator, cases: Cases) -> tuple[ReduceOp | None, ...]:
+    return (cases.reduce_ops or tuple(ReduceOp)) if operator.reduces else (None,)
+
+
+def _in_place(operator: Operator, cases: Cases) -> tuple[bool, ...]:
+    if cases.in_place is not None:
+        return (cases.in_place,)
+    return (False, True) if operator.in_place else (False,)
+
+
+def _variants(operator: Operator, cases: Cases) -> tuple[Variant, ...]:
+    """Return roots, or amounts that differ by rank, for operators that have them."""
+    if operator.rooted and cases.roots:
+        return tuple(partial(_with_root, root=root) for root in cases.roots)
+    return operator.variants()
+
+
+def _with_root(op: OpParam, ranks: int, root: int) -> OpParam:
+    return replace(op, root=root)
+
+
+def _levels(executor: Executor, op: str, algo: str) -> tuple[tuple[str, str], ...]:
+    """Return the algorithms of level1 and level2 between which an executor leaves the choice, or of
+    them those that HCCL_ALGO's text names.
+    """
+    choices, given = choices_of(executor), parse_algo(algo, op)
+
+    def words(level: str) -> tuple[str, ...]:
+        offered = choices.get(level, ())
+        if len(offered) < 2:
+            return ("",)
+        return (given[level],) if given.get(level) in offered else offered
+
+    return tuple(product(words("level1"), words("level2")))
+
+
+def elements_per_round(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int:
+    """Return how many elements one round of a call takes; what fills a CCL buffer where the
+    executor does not say, or fails, which recording will report.
+    """
+    limit = round_limit(executor, op, topology, ccl_bytes)
+    return max(ccl_bytes // op.unit if limit is None else limit, 1)
+
+
+def round_limit(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int | None:
+    """Return the smallest max_count of all ranks, None where they state none or fail to."""
+    try:
+        op = with_levels(executor, op)
+        views = (RankView(np.array([r]), op, topology, ccl_bytes) for r in range(topology.size))
+        limits = [executor.resources(op, view).max_count for view in views]
+        return min((int(n) for n in limits if n is not None), default=None)
+    except (Exception, SystemExit):
+        return None

@@ -1,0 +1,299 @@
+"""A report for people: the verdict, then every class of findings, worst first.
+
+    ring.json: 1 error, 1 hint
+      all_gather fp32, 4 ranks, 56 tasks
+
+    RACE_RW (1 error): a read and a write of the same memory, in no order
+      rank 1 main task 2 reads what rank 0 main task 3 may be writing ...
+        at my_ring.py:31
+        hint: wait for the Ack before the copy
+        rank 1 main
+            task 1  posts Ack of rank 0          my_ring.py:30
+          > task 2  ...
+
+Lines are plain text with a style each; whoever shows them decides about colour. What a program file
+says (names, source lines) is shown as text, whatever control characters are in it.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from hccl_py.program.describe import spell_stream
+from hccl_py.program.program import Program
+from hccl_py.verifier.classes import CLASSES, Severity
+from hccl_py.verifier.excerpt import MOST_CULPRITS, Excerpt, TaskLine, excerpts, spell_at
+from hccl_py.verifier.finding import Failure, Finding, Report
+
+__all__ = ["Line", "Pen", "draw_report", "spell_report", "spell_verdict"]
+
+IN_FULL = 3
+"""Lines of the author's code, per class, of which one finding is shown with the tasks around it."""
+LISTED = 8
+"""Lines of the author's code, per class, of which a finding is shown at all."""
+LISTED_HINTS = 2
+"""Hints of one class that are shown; more become one line."""
+
+NARROWEST = 40
+"""Columns that lines need at least; a terminal with less breaks them."""
+_SOURCE_WIDTH = 28
+_ACTION_WIDTH = 24
+"""Columns below which source lines give way to what the tasks do."""
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.HINT: "bold cyan"}
+
+
+class Line(NamedTuple):
+    """One line and its style, in rich's words."""
+
+    text: str = ""
+    style: str = ""
+
+
+class Pen(NamedTuple):
+    """How to write: columns, whether there is Unicode, and whether nothing is left out."""
+
+    width: int = 80
+    unicode: bool = False
+    verbose: bool = False
+
+    def wrapped(self, text: str, indent: int, style: str = "") -> Iterator[Line]:
+        """Yield the lines of a text; what does not fit goes on two columns further in."""
+        for part in text.splitlines() or [""]:
+            for line in textwrap.wrap(
+                printable(part),
+                max(self.width, NARROWEST),
+                initial_indent=" " * indent,
+                subsequent_indent=" " * (indent + 2),
+                break_on_hyphens=False,
+            ):
+                yield Line(line, style)
+
+
+def spell_report(report: Report, pen: Pen | None = None) -> str:
+    """Return a report as plain text, by default for 80 columns."""
+    return "\n".join(line.text for line in draw_report(report, pen or Pen()))
+
+
+def draw_report(report: Report, pen: Pen) -> Iterator[Line]:
+    """Yield a report's lines."""
+    verdict_style = "bold green" if report.ok else "bold red"
+    yield from pen.wrapped(f"{report.target}: {spell_verdict(report)}", 0, verdict_style)
+    for fact in _what_was_done(report):
+        yield from pen.wrapped(fact, 2)
+    yield from _failures(report, pen)
+    for (severity, name), group in groupby(report, key=lambda f: (f.severity, f.name)):
+        findings = list(group)
+        yield from _head(name, _total(findings), severity, CLASSES[name].meaning, pen)
+        yield from _class(report, findings, severity, pen)
+    yield from _numeric(report, pen)
+
+
+def spell_verdict(report: Report) -> str:
+    """Return `ok`, or how many errors, warnings and hints there are."""
+    if not report.cases:
+        return "nothing was verified"
+    parts = ["ok"] if report.ok else []
+    unclassed = len(report.failures) + (report.numeric is not None and not report.numeric.ok)
+    for severity in reversed(Severity):
+        count = _total([f for f in report if f.severity is severity])
+        count += unclassed if severity is Severity.ERROR else 0
+        if count:
+            parts.append(_counted(count, severity.spelling))
+    return ", ".join(parts)
+
+
+def printable(text: str) -> str:
+    """Return a text with everything a terminal might obey written as an escape sequence."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _what_was_done(report: Report) -> Iterator[str]:
+    """Yield what was verified, what it was run with, and the notes."""
+    program = report.programs.get("")
+    if program is not None:
+        yield _spell_program(program, report.target)
+    elif report.cases:
+        yield f"{_counted(report.cases, 'case')} checked"
+    if report.numeric is not None and report.numeric.ok:
+        programs = _counted(report.numeric.programs, "program")
+        yield f"{_counted(report.numeric.runs, 'run')} of {programs} with data, all results right"
+    for note in report.notes:
+        yield f"note: {note}"
+
+
+def _spell_program(program: Program, target: str) -> str:
+    op = program.op
+    name = f"{op.name} {op.reduce.spelling}" if op.reduce is not None else op.name
+    by = f" by {program.executor}" if program.executor not in ("", target) else ""
+    ranks, tasks = _counted(program.ranks, "rank"), _counted(program.task_count, "task")
+    return f"{name} {op.dtype.value}{by}, {ranks}, {tasks}"
+
+
+def _head(name: str, count: int, severity: Severity, meaning: str, pen: Pen) -> Iterator[Line]:
+    """Yield the heading of a class."""
+    yield Line()
+    counted = _counted(count, severity.spelling)
+    yield from pen.wrapped(f"{name} ({counted}): {meaning}", 0, _STYLES[severity])
+
+
+def _failures(report: Report, pen: Pen) -> Iterator[Line]:
+    if not report.failures:
+        return
+    meaning = "the executor raises, or gives another program rank by rank"
+    yield from _head("recording", len(report.failures), Severity.ERROR, meaning, pen)
+    for failure in report.failures:
+        yield from pen.wrapped(failure.message, 2)
+        yield from _place(failure, pen)
+        if failure.hint:
+            yield from pen.wrapped(f"hint: {failure.hint}", 4, "green")
+
+
+def _numeric(report: Report, pen: Pen) -> Iterator[Line]:
+    if report.numeric is None or report.numeric.wrong is None:
+        return
+    wrong = report.numeric.wrong
+    yield from _head("numeric", 1, Severity.ERROR, "run with data, it goes wrong", pen)
+    yield from pen.wrapped(wrong.message, 2)
+    if wrong.case:
+        yield from pen.wrapped(f"case: {wrong.case}", 4)
+    schedule = wrong.schedule
+    yield from pen.wrapped(f"interleaving: {schedule.adversary.value}, seed {schedule.seed}", 4)
+
+
+def _place(found: Finding | Failure, pen: Pen) -> Iterator[Line]:
+    """Yield the author's line, the smallest case, and what all cases have in common."""
+    if found.source:
+        yield from pen.wrapped(f"at {found.source}", 4)
+    if found.case:
+        yield from pen.wrapped(f"smallest case: {found.case}", 4)
+    if found.common:
+        yield from pen.wrapped(f"in common: {found.common}", 4)
+
+
+def _class(
+    report: Report, findings: Sequence[Finding], severity: Severity, pen: Pen
+) -> Iterator[Line]:
+    """Yield findings of one class, line by line of the author's code: the first lines with the
+    tasks around a culprit, then lines without, the rest counted.
+    """
+    is_hint = severity is Severity.HINT
+    if is_hint and len(findings) > LISTED_HINTS and not pen.verbose:
+        yield from _summary(findings, pen)
+        return
+    groups = _by_line(report, findings, pen)
+    listed = groups if pen.verbose else groups[:LISTED]
+    for number, (first, *others) in enumerate(listed):
+        in_full = pen.verbose or (number < IN_FULL and not is_hint)
+        if in_full and number:
+            yield Line()
+        yield from _finding(first, report.programs.get(first.case), in_full, pen)
+        yield from _likewise(report, others, pen)
+    if rest := [finding for group in groups[len(listed) :] for finding in group]:
+        yield from pen.wrapped(f"and {_total(rest)} more{_at(rest)}; -v shows them", 2)
+
+
+def _by_line(report: Report, findings: Sequence[Finding], pen: Pen) -> list[list[Finding]]:
+    """Group findings with tasks by the author's line; others, and all if verbose, stay alone."""
+    groups: dict[object, list[Finding]] = {}
+    for number, finding in enumerate(findings):
+        alike = finding.source and finding.tasks and finding.case in report.programs
+        key = finding.source if alike and not pen.verbose else number
+        groups.setdefault(key, []).append(finding)
+    return list(groups.values())
+
+
+def _likewise(report: Report, others: Sequence[Finding], pen: Pen) -> Iterator[Line]:
+    """Yield where else the same line is at fault."""
+    if not others:
+        return
+    places = [spell_at(report.programs[f.case], f.tasks[0]) for f in others]
+    rest = _total(others) - len(places)
+    more = f" and {rest} more" if rest else ""
+    yield from pen.wrapped(f"likewise: {', '.join(places)}{more}", 4)
+
+
+def _summary(findings: Sequence[Finding], pen: Pen) -> Iterator[Line]:
+    first = findings[0].message.split("\n", 1)[0]
+    yield from pen.wrapped(f"for example: {first}", 2)
+    rest = _total(findings) - 1
+    yield from pen.wrapped(f"and {rest} more{_at(findings)}; -v shows them", 2)
+
+
+def _at(findings: Sequence[Finding]) -> str:
+    """Return ` at` the first few source lines of findings."""
+    lines = list(dict.fromkeys(f.source for f in findings if f.source))
+    if not lines:
+        return ""
+    rest = f" and {len(lines) - 4} other lines" if len(lines) > 4 else ""
+    return f" at {', '.join(lines[:4])}{rest}"
+
+
+def _finding(finding: Finding, program: Program | None, in_full: bool, pen: Pen) -> Iterator[Line]:
+    yield from pen.wrapped(finding.message, 2)
+    yield from _place(finding, pen)
+    if finding.repeat > 1:
+        again = "right after op 1" if finding.repeat == 2 else "right after the others"
+        yield Line(f"    shows in op {finding.repeat}: the same call again, {again}")
+    if in_full and finding.hint:
+        yield from pen.wrapped(f"hint: {finding.hint}", 4, "green")
+    if in_full and program is not None:
+        for excerpt in excerpts(program, finding):
+            yield from _excerpt(excerpt, pen)
+        left_out = len(finding.tasks) - MOST_CULPRITS
+        if left_out > 0:
+            yield Line(f"    and {_counted(left_out, 'task')} more", "dim")
+    if finding.more:
+        yield Line(f"    and {finding.more} more like this")
+
+
+def _excerpt(excerpt: Excerpt, pen: Pen) -> Iterator[Line]:
+    """Yield a stream's name and its tasks below each other, the culprits marked."""
+    yield Line(f"    rank {excerpt.rank} {spell_stream(excerpt.stream)}", "dim")
+    lines = excerpt.lines
+    names = [line.name for line in lines]
+    label_width = max(map(len, names))
+    left = 8 + label_width + 2
+    sources, room = _columns(lines, left, pen)
+    before = lines[0].at.index
+    for line, name, source in zip(lines, names, sources, strict=True):
+        if line.at.index > before + 1:
+            yield Line(f"{'':8}...", "dim")
+        before = line.at.index
+        mark = ("▸" if pen.unicode else ">") if line.is_culprit else " "
+        style = "bold" if line.is_culprit else "dim"
+        said = textwrap.wrap(printable(line.action), room, break_on_hyphens=False)
+        head = f"{'':6}{mark} {name:<{label_width}}  {said[0]:<{room}}  {source}"
+        yield Line(head.rstrip(), style)
+        yield from (Line(f"{'':{left + 2}}{part}", style) for part in said[1:])
+
+
+def _columns(lines: Sequence[TaskLine], left: int, pen: Pen) -> tuple[list[str], int]:
+    """Return the source lines, shortened where they must be, and the columns for the actions."""
+    longest = max(len(printable(line.action)) for line in lines)
+    sources = [printable(line.source) for line in lines]
+    for candidate in (sources, [_shortened(source) for source in sources]):
+        free = pen.width - left - 2 - max(map(len, candidate))
+        if free >= longest:
+            return candidate, longest
+    if free < _ACTION_WIDTH:
+        return [""] * len(lines), max(pen.width, NARROWEST) - left
+    return candidate, free
+
+
+def _shortened(source: str) -> str:
+    name = source.rpartition("/")[2]
+    return name if len(name) <= _SOURCE_WIDTH else f"...{name[3 - _SOURCE_WIDTH :]}"
+
+
+def _total(findings: Sequence[Finding]) -> int:
+    """Return how many findings there are, those included that are only counted."""
+    return sum(1 + finding.more for finding in findings)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

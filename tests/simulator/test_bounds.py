@@ -1,0 +1,133 @@
+"""Lower bounds: exact where an algorithm is the best there is, and never above any executor."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hccl_py.config import Config
+from hccl_py.discovery import installed_executors
+from hccl_py.enums import Mode
+from hccl_py.operators import OPERATORS
+from hccl_py.planning import Planner
+from hccl_py.selection.tags import GROUP_NAME
+from hccl_py.simulator import CostModel, simulate, simulate_batches
+from hccl_py.simulator.bounds import Limits, lower_bound
+from hccl_py.simulator.load import busiest_us
+from hccl_py.simulator.slow import Slow
+from hccl_py.topology import Topology, topology_of
+from hccl_py.tuning.candidates import candidates
+from tests.recording import filled, op_of, recorded
+
+MACHINES: tuple[dict[str, Any], ...] = (
+    {"ranks": 2},
+    {"ranks": 5},
+    {"servers": 2, "devices": 3},
+    {"servers": 4, "devices": 1},
+    {"preset": "atlas-900-a3", "ranks": 2},
+    {"preset": "atlas-900-a3", "superpods": 2, "servers": 2, "devices": 2},
+    {"preset": "atlas-800-9000", "ranks": 8},
+    {"preset": "300i-duo", "ranks": 4},
+)
+
+
+@cache
+def machine(number: int) -> tuple[Topology, CostModel, Limits]:
+    topology = topology_of(**MACHINES[number])
+    cost = CostModel.of(topology.product.name).formula()
+    return topology, cost, Limits.of(topology, cost)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(sorted(OPERATORS)),
+    st.integers(0, len(MACHINES) - 1),
+    st.sampled_from((1, 100, 3000, 1 << 18)),
+    st.sampled_from(list(Mode)),
+    st.data(),
+)
+def test_no_executor_is_faster(
+    name: str, number: int, count: int, mode: Mode, data: st.DataObject
+) -> None:
+    topology, cost, limits = machine(number)
+    op = filled(op_of(name, count, mode=mode), topology.size)
+    found = candidates(op, topology, Config(), installed_executors())
+    one = data.draw(st.sampled_from(found))
+    planner = Planner(topology, Config(), installed_executors(), GROUP_NAME)
+    program = planner.plan(op, one.executor, one.levels).program
+    alone = simulate_batches(program, topology, cost).total_us
+    shared = simulate(program, topology, cost, network="contended").total_us
+    for spent in (max(alone, busiest_us(program, topology, cost)), shared):
+        assert limits.bound(op).time_us <= spent * (1 + 1e-12) + 1e-9
+
+
+def test_a_mesh_gathers_as_fast_as_can_be() -> None:
+    topology, cost = topology_of(8), CostModel.of("atlas-800t-a2").formula()
+    op = op_of("all_gather", 128 * 1024)
+    spent = simulate_batches(
+        recorded("AllGatherMeshOpbaseExecutor", op, topology, 1 << 24), topology, cost
+    ).total_us
+    found = lower_bound(op, topology, cost)
+    assert found.time_us == pytest.approx(spent, rel=1e-12)
+    assert (found.latency_us, found.log_us) == (10, 30)
+    assert found.bandwidth_us == pytest.approx(op.size / 18.3e3)
+
+
+def test_an_all_reduce_needs_every_element_to_travel_twice() -> None:
+    cost = CostModel.of("atlas-800t-a2")
+    found = lower_bound(op_of("all_reduce", 1 << 20), topology_of(8), cost)
+    assert found.bandwidth_us == pytest.approx(2 * 7 / 8 * (4 << 20) / (7 * 18.3e3))
+    assert found.binds == "what goes into all ranks together"
+
+
+def test_a_server_is_left_by_its_ports_only() -> None:
+    """Nothing but RoCE joins them."""
+    cost = CostModel.of("atlas-800t-a2")
+    op = filled(op_of("all_to_all", 1 << 20), 16)
+    found = lower_bound(op, topology_of(16), cost)
+    across = 8 * 8 * (4 << 20) / (8 * 20e3)
+    assert found.bandwidth_us == pytest.approx(across)
+    assert "server" in found.binds
+
+
+def test_one_rank_needs_nothing() -> None:
+    found = lower_bound(op_of("all_reduce", 1 << 20), topology_of(1), CostModel.of(""))
+    assert (found.time_us, found.log_us) == (0, 0)
+
+
+def test_a_barrier_is_latency_alone() -> None:
+    found = lower_bound(op_of("barrier", 0), topology_of(8), CostModel.of(""))
+    assert (found.time_us, found.binds) == (10, "latency alone")
+
+
+def test_one_message_is_no_collective() -> None:
+    found = lower_bound(op_of("send_recv", 100), topology_of(8), CostModel.of(""))
+    assert found.log_us == found.latency_us == 10
+
+
+def test_bytes_that_cost_nothing_bound_nothing() -> None:
+    cost = CostModel.of("")
+    free = cost.model_copy(
+        update={
+            name: getattr(cost, name).model_copy(update={"gbps": None})
+            for name in ("hccs", "roce", "pcie", "sio")
+        }
+    )
+    found = lower_bound(op_of("all_reduce", 1 << 20), topology_of(16), free)
+    assert (found.bandwidth_us, found.time_us) == (0, 10)
+
+
+def test_of_many_ranks_some_are_looked_at() -> None:
+    cost = CostModel.of("")
+    few, many = (lower_bound(op_of("all_gather", 64), topology_of(p), cost) for p in (1024, 2048))
+    assert many.bandwidth_us == pytest.approx(2 * few.bandwidth_us, rel=0.01)
+
+
+def test_stragglers_are_not_counted() -> None:
+    topology, cost = topology_of(4), CostModel.of("")
+    op = op_of("all_gather", 1 << 16)
+    program = recorded("AllGatherComm", op, topology)
+    slow = simulate(program, topology, cost, slow=Slow.parse(["rank=1:2x"])).total_us
+    assert lower_bound(op, topology, cost).time_us < slow / 2

@@ -1,0 +1,228 @@
+"""What α and β transports have, by product, network and what is slow."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py.errors import ParameterError
+from hccl_py.simulator import COSTS, CostModel, LinkCost, Slow, simulate_batches, simulate_tasks
+from hccl_py.simulator.links import Links
+from hccl_py.topology import Topology, topology_of
+from hccl_py.topology.networks import network_of
+from hccl_py.topology.networks.build import topology_from
+from hccl_py.topology.networks.models import LinkModel, NetworkModel, RankModel
+from hccl_py.topology.presets import PRESETS
+from tests.recording import op_of, recorded
+
+COST = CostModel(
+    name="distinct",
+    hccs=LinkCost(alpha_us=1, gbps=1, ports=7),
+    sio=LinkCost(alpha_us=2, gbps=4),
+    pcie=LinkCost(alpha_us=3, gbps=0.5),
+    roce=LinkCost(alpha_us=5, gbps=0.25),
+    reduce_gbps=None,
+    copy_gbps=None,
+)
+MESH = topology_of(4)
+PRODUCTS = [name for name in PRESETS if name not in ("mesh", "ring")]
+
+
+def alpha_of(topology: Topology, rank: int, peer: int, slow: Slow | None = None) -> float:
+    """Return α of the transport between two ranks in an all-to-all among all of them."""
+    program = recorded("AllGatherComm", op_of("all_gather", 32), topology)
+    transports = program.transports
+    classes = Links(topology, COST, slow or Slow()).classes(transports)
+    end = np.flatnonzero((transports.rank == rank) & (transports.peer == peer))[0]
+    return float(classes.alpha_us[classes.of_end[end]])
+
+
+def test_every_product_has_a_model_with_sources() -> None:
+    assert set(PRODUCTS) <= set(COSTS)
+    for name in PRODUCTS:
+        assert CostModel.of(name).name == name
+        assert COSTS[name].sources
+        assert "α" in COSTS[name].uncertain
+    assert CostModel.of("ring") == COSTS["atlas-800t-a2"]
+
+
+def test_rates_of_hccl_s_selection() -> None:
+    assert COSTS["selection"].hccs == LinkCost(alpha_us=60, gbps=18.3)
+    assert COSTS["selection"].roce.gbps == 20
+    assert COSTS["300i-duo"].pcie.gbps == 13.6
+
+
+def test_sorts_of_links() -> None:
+    a3 = topology_of(servers=2, devices=4, superpods=2, preset="atlas-900-a3")
+    assert alpha_of(a3, 0, 1) == 2  # the two dies of a package
+    assert alpha_of(a3, 1, 2) == 1  # through the switch
+    assert alpha_of(a3, 3, 4) == 1  # to the next server of the superpod
+    assert alpha_of(a3, 7, 8) == 5  # to the next superpod
+    assert alpha_of(topology_of(4, preset="300i-duo"), 0, 1) == 3
+    assert alpha_of(topology_of(servers=2, devices=2), 1, 2) == 5
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+@given(data=st.data())
+def test_routes_are_paths_over_links_that_exist(preset: str, data: st.DataObject) -> None:
+    devices = data.draw(st.integers(1, min(8, PRESETS[preset].devices_per_server)))
+    topology = topology_of(servers=data.draw(st.integers(1, 3)), devices=devices, preset=preset)
+    network = network_of(topology)
+    pairs = [(a, b) for a in range(topology.size) for b in range(topology.size) if a != b]
+    source, target = np.array(pairs, np.int64).reshape(-1, 2).T
+    rdma = topology.link_kinds(source, target) == 1
+    routes = network.routes(source, target, rdma)
+    for at, (a, b) in enumerate(pairs):
+        links = routes.link[routes.first[at] : routes.first[at + 1]]
+        one, other = network.ends(links)
+        assert (one[0], other[-1]) == (a, b)
+        assert (one[1:] == other[:-1]).all()
+        assert (network.rates(links, COST).gbps > 0).all()
+        if preset != "ring":
+            assert all(map(network.joins, one.tolist(), other.tolist()))
+        names = [network.node_name(int(node)) for node in {*one.tolist(), *other.tolist()}]
+        assert [network.node_name(network.node(name)) for name in names] == names
+
+
+def test_a_slow_rank_takes_longer_for_all_it_does() -> None:
+    program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather", 1 << 16), MESH)
+    once = simulate_tasks(program, MESH, COST)
+    slow = simulate_tasks(program, MESH, COST, Slow.parse(["rank=2:3x"]))
+    kind, mine = program.tasks.kind, program.tasks.rank == 2
+    moves = kind <= 7
+    longer = (slow.end_us - slow.start_us) / np.maximum(once.end_us - once.start_us, 1e-12)
+    assert longer[moves & mine & (once.end_us > once.start_us)] == pytest.approx(3)
+    assert longer[moves & ~mine & (once.end_us > once.start_us)] == pytest.approx(1)
+
+
+def test_a_slow_link_is_slow_both_ways_and_alone() -> None:
+    slow = Slow.parse(["link=1-0:10"])
+    assert [alpha_of(MESH, *pair, slow) for pair in ((0, 1), (1, 0), (1, 2))] == [10, 10, 1]
+
+
+def test_a_slow_port_slows_all_that_goes_through_it() -> None:
+    servers = topology_of(servers=3, devices=1)
+    slow = Slow.parse(["link=1-roce:2x"])
+    assert [alpha_of(servers, *pair, slow) for pair in ((0, 1), (1, 2), (2, 0))] == [10, 10, 5]
+
+
+def test_pairs_that_no_link_joins_can_be_slow_too() -> None:
+    servers = topology_of(servers=3, devices=1)
+    slow = Slow.parse(["link=0-1:2x"])
+    assert [alpha_of(servers, *pair, slow) for pair in ((0, 1), (1, 0), (1, 2))] == [10, 10, 5]
+
+
+def test_every_link_may_be_of_a_sort_of_its_own() -> None:
+    ranks = 182
+    pairs = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
+    assert len(pairs) > np.iinfo(np.int16).max
+    links = [
+        LinkModel.model_construct(
+            source=str(a), target=str(b), latency_us=1 + k / 1e5, duplex=False
+        )
+        for k, (a, b) in enumerate(pairs)
+    ]
+    named = [RankModel(name=str(rank)) for rank in range(ranks)]
+    topology = topology_from(NetworkModel(ranks=named, links=links), "apart")
+    program = recorded("RunAlltoAllVFullMesh", op_of("all_to_all", ranks), topology)
+    found = Links(topology, COST).classes(program.transports)
+    assert len(found.alpha_us) == len(pairs)
+    place = program.transports.rank * (ranks - 1) + program.transports.peer
+    place -= program.transports.peer > program.transports.rank
+    assert found.alpha_us[found.of_end] == pytest.approx(2 + place / 1e5, abs=1e-9)
+
+
+def test_ranks_that_no_link_joins_may_be_named_as_in_the_file() -> None:
+    lone = NAMED | {"links": [NAMED["links"][0], {"from": "b", "to": "c", "gbps": 1}]}
+    topology = topology_from(NetworkModel.model_validate(lone), "named")
+    for text in ("link=a-c:4x", "link=0-2:4x"):
+        slow = Slow.parse([text])
+        assert [alpha_of(topology, *pair, slow) for pair in ((0, 2), (2, 0), (0, 1))] == [4, 4, 1]
+    with pytest.raises(ParameterError, match="named has no such link"):
+        alpha_of(topology, 0, 1, Slow.parse(["link=0-a:2x"]))
+
+
+@given(
+    preset=st.sampled_from([*PRODUCTS, "mesh"]),
+    servers=st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple),
+    texts=st.lists(st.sampled_from(["rank=0:2x", "link=0-1:3x", "rank=1:1.5", "link=0-2:4"])),
+    name=st.sampled_from(["AllReduceComm", "AllGatherComm"]),
+)
+def test_all_walks_agree_on_what_is_slow(
+    preset: str, servers: tuple[int, ...], texts: list[str], name: str
+) -> None:
+    topology = Topology(PRESETS[preset], servers)
+    fitting = [t for t in texts if topology.size > 2] if topology.size > 2 else []
+    slow = Slow.parse(fitting)
+    op = op_of("all_reduce" if "Reduce" in name else "all_gather", 3000)
+    program = recorded(name, op, topology)
+    timeline = simulate_tasks(program, topology, COST, slow)
+    for lockstep in (True, False):
+        clocks = simulate_batches(program, topology, COST, slow, lockstep=lockstep)
+        assert clocks.total_us == timeline.total_us
+    assert timeline.total_us >= simulate_tasks(program, topology, COST).total_us
+
+
+NAMED: dict[str, list[dict[str, object]]] = {
+    "ranks": [{"name": name} for name in "abc"],
+    "links": [
+        {"from": "a", "to": "b", "gbps": 1},
+        {"from": "c", "to": "b", "gbps": 1, "duplex": False},
+        {"from": "a", "to": "c", "gbps": 1, "duplex": False},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("texts", "wanted"),
+    [
+        (["link=a-b:2x", "link=0-1:3x"], [6, 6, 6]),
+        (["link=b-c:2x"], [1, 1, 2]),
+        (["link=b-a:2x", "link=a-c:5x"], [2, 5, 2]),
+    ],
+)
+def test_a_link_may_be_named_in_several_ways(texts: list[str], wanted: list[int]) -> None:
+    """Routes are a b, b a c and c b a."""
+    topology = topology_from(NetworkModel.model_validate(NAMED), "named")
+    slow = Slow.parse(texts)
+    assert [alpha_of(topology, *pair, slow) for pair in ((0, 1), (1, 2), (2, 0))] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    {
+        "rank=4:2x": "--slow rank=4 names no rank.",
+        "link=0-9:2x": "has no node '9'",
+        "link=hccs-0:2x": "has no node 'hccs'",
+        "link=0-hccs0:2x": "has no such link",
+    }.items(),
+)
+def test_what_is_slow_must_exist(text: str, message: str) -> None:
+    program = recorded("AllGatherComm", op_of("all_gather"), MESH)
+    with pytest.raises(ParameterError, match=message) as error:
+        simulate_batches(program, MESH, COST, Slow.parse([text]))
+    assert error.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "3:2x", "rank=3", "rank=-1:2x", "rank=1:0.5x", "rank=1:x", "rank=1:1e999", "rank=x:2x",
+     "link=0:2x", "link=0-0:2x", "link=0-1-2:2x", "cable=0-1:2x", "rank=1:nan", "link=-:2x",
+     "rank=1:1e7"],
+)  # fmt: skip
+def test_slow_texts_that_mean_nothing(text: str) -> None:
+    with pytest.raises(ParameterError, match="--slow") as error:
+        Slow.parse([text])
+    assert "rank=3:2x" in error.value.hint
+
+
+def test_factors_of_the_same_are_multiplied_up_to_a_million() -> None:
+    for name in ("rank=1", "link=0-1"):
+        with pytest.raises(ParameterError, match="not from 1 to 1e\\+06"):
+            Slow.parse([f"{name}:1000x", f"{name}:1001x"])
+
+
+def test_slow_texts() -> None:
+    slow = Slow.parse(["rank=3:2x", "rank=3:2", "link=pod--1-0:10x", "link=0-pod--1:1.5x"])
+    assert slow == Slow(((3, 4.0),), (("0", "pod-1", 15.0),))
+    assert not Slow.parse([])

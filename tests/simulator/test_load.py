@@ -1,0 +1,66 @@
+"""What links must carry: the same bytes as task by task, and never more than contention needs."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py.executor import ops_of
+from hccl_py.simulator import CostModel, simulate_contended, simulate_tasks
+from hccl_py.simulator.load import busiest_us
+from hccl_py.simulator.slow import Slow
+from hccl_py.testing.calls import suits
+from hccl_py.topology import Topology, topology_of
+from hccl_py.topology.presets import PRESETS
+from tests.recording import BY_NAME, filled, op_of, recorded
+
+COST = CostModel.of("atlas-800t-a2")
+
+
+@given(
+    name=st.sampled_from(sorted(BY_NAME)),
+    preset=st.sampled_from(["atlas-800t-a2", "atlas-900-a3", "300i-duo"]),
+    servers=st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple),
+    count=st.sampled_from([1, 5000]),
+)
+def test_it_is_what_the_tasks_carry(
+    name: str, preset: str, servers: tuple[int, ...], count: int
+) -> None:
+    topology = Topology(PRESETS[preset], servers)
+    op = filled(op_of(ops_of(BY_NAME[name]())[0], count), topology.size)
+    if not suits(BY_NAME[name], op, topology):
+        return
+    program = recorded(name, op, topology, 1 << 15)
+    timeline = simulate_tasks(program, topology, COST)
+    use = timeline.link_use()
+    alpha = COST.hccs.alpha_us  # of all sorts of links
+    wanted = float((use.bytes / (use.gbps * 1e3)).max() + alpha) if len(use.link) else 0.0
+    found = busiest_us(program, topology, COST)
+    assert found == pytest.approx(wanted, rel=1e-12)
+    shared = simulate_contended(program, topology, COST).total_us
+    assert found <= shared * (1 + 1e-9)
+
+
+def test_a_port_that_many_read_through_is_what_binds() -> None:
+    servers = topology_of(servers=5, devices=1)
+    program = recorded("BroadCastComm", op_of("broadcast", 1 << 20), servers)
+    once = busiest_us(program, servers, COST)
+    assert once > COST.roce.alpha_us
+    slow = busiest_us(program, servers, COST, Slow.parse([f"link={r}-roce:3x" for r in range(5)]))
+    assert slow == pytest.approx(3 * once)  # α too
+
+
+def test_uneven_sizes_are_added_lane_by_lane() -> None:
+    ring = topology_of(3, preset="ring")
+    program = recorded("AllGatherVFor310PExecutor", op_of("all_gather_v", 7), ring)
+    use = simulate_tasks(program, ring, COST).link_use()
+    found = busiest_us(program, ring, COST)
+    assert found == COST.hccs.alpha_us + np.max(use.bytes / (use.gbps * 1e3))
+
+
+def test_a_slow_link_s_ack_may_come_from_the_other_side() -> None:
+    cube = topology_of(preset="hypercube:3")
+    program = recorded("ReduceScatterOrderPreservedExecutor", op_of("reduce_scatter", 1), cube)
+    slow = Slow.parse(["link=0-1:5x"])
+    shared = simulate_contended(program, cube, COST, slow).total_us
+    assert busiest_us(program, cube, COST, slow) <= shared * (1 + 1e-9)

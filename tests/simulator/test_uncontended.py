@@ -1,0 +1,148 @@
+"""Uncontended times: every walk to the last bit, and the closed formulas."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py.enums import LinkKind
+from hccl_py.errors import DeadlockError, OrchestrationError
+from hccl_py.executor import ops_of
+from hccl_py.program.program import Program
+from hccl_py.simulator import CostModel, LinkCost, simulate_batches, simulate_tasks
+from hccl_py.simulator.batches import _by_rank, _lockstep
+from hccl_py.simulator.tasks import _walk
+from hccl_py.testing.calls import suits
+from hccl_py.topology import Topology, topology_of
+from hccl_py.topology.presets import PRESETS
+from tests.program.test_link import Notifies, without
+from tests.recording import BY_NAME, filled, op_of, recorded
+
+COST = CostModel(
+    name="test",
+    hccs=LinkCost(alpha_us=3.0, gbps=1.0),
+    sio=LinkCost(alpha_us=1.0, gbps=3.0),
+    pcie=LinkCost(alpha_us=5.0, gbps=0.7),
+    roce=LinkCost(alpha_us=7.0, gbps=0.5),
+    reduce_gbps=2.0,
+    copy_gbps=10.0,
+    notify_us=0.25,
+    task_us=0.125,
+)
+
+
+def ends_by_task(program: Program, cost: CostModel) -> npt.NDArray[np.float64]:
+    timeline = simulate_tasks(program, None, cost)
+    queue = program.tasks.rank.astype(np.int64) * program.streams + program.tasks.stream
+    ends = np.zeros(program.ranks * program.streams)
+    np.maximum.at(ends, queue, timeline.end_us)
+    return ends.reshape(program.ranks, program.streams)
+
+
+@given(
+    name=st.sampled_from(sorted(BY_NAME)),
+    servers=st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple),
+    count=st.sampled_from([0, 1, 1000, 5000]),
+    dtype=st.sampled_from(["fp32", "int64"]),
+)
+def test_all_walks_give_the_same_times_to_the_last_bit(
+    name: str, servers: tuple[int, ...], count: int, dtype: str
+) -> None:
+    topology = Topology(PRESETS["mesh"], servers)
+    op = filled(op_of(ops_of(BY_NAME[name]())[0], count, dtype), topology.size)
+    if not suits(BY_NAME[name], op, topology):
+        return
+    program = recorded(name, op, topology, 1 << 15)
+    wanted = ends_by_task(program, COST)
+    for lockstep in (True, False):
+        assert np.array_equal(
+            simulate_batches(program, None, COST, lockstep=lockstep).end_us, wanted
+        )
+    alone = recorded(name, op, topology, 1 << 15, by_rank=True)
+    assert np.array_equal(ends_by_task(alone, COST), wanted)
+    assert np.array_equal(simulate_batches(alone, None, COST).end_us, wanted)
+
+
+def test_compiled_walks_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = recorded("AllReduceComm", op_of("all_reduce"), topology_of(12))
+    plain = (
+        simulate_batches(program, None, COST),
+        simulate_batches(program, None, COST, lockstep=False),
+    )
+    by_task = simulate_tasks(program, None, COST)
+    monkeypatch.setattr("hccl_py.program.kernels.WORTH_COMPILING", 0)
+    fast = (
+        simulate_batches(program, None, COST),
+        simulate_batches(program, None, COST, lockstep=False),
+    )
+    for a, b in zip(plain, fast, strict=True):
+        assert np.array_equal(a.end_us, b.end_us)
+        assert np.array_equal(a.wire_us, b.wire_us)
+        assert a.lockstep == b.lockstep
+    assert np.array_equal(by_task.effect_us, simulate_tasks(program, None, COST).effect_us)
+    kernels: tuple[Any, ...] = (_lockstep, _by_rank, _walk)
+    assert all(kernel.compiled.signatures for kernel in kernels)
+
+
+@given(ranks=st.integers(2, 16), per_rank=st.integers(1, 40))
+def test_times_equal_the_closed_formulas(ranks: int, per_rank: int) -> None:
+    size = 128 * ranks * per_rank
+    cost = CostModel.of("mesh").formula()
+    alpha, beta, gamma = cost.hccs.alpha_us, cost.hccs.beta_us, cost.gamma_us
+    share = (ranks - 1) / ranks * size
+    formulas = {
+        "AllGatherComm": (ranks - 1) * alpha + share * beta,
+        "AllGatherMeshOpbaseExecutor": alpha + size / ranks * beta,
+        "AllReduceComm": 2 * (ranks - 1) * alpha + 2 * share * beta + share * gamma,
+        "AllReduceMeshOpbaseLoopExecutor": 2 * alpha + size / ranks * (2 * beta + gamma),
+    }
+    for name, wanted in formulas.items():
+        op = str(BY_NAME[name].op)
+        count = size // 4 if op == "all_reduce" else size // 4 // ranks
+        program = recorded(name, op_of(op, count), topology_of(ranks, preset="mesh"))
+        assert simulate_tasks(program, None, cost).total_us == pytest.approx(wanted, rel=1e-9)
+
+
+def test_rdma_rings_cost_the_same_formula() -> None:
+    topology = topology_of(servers=5, devices=1)
+    cost = CostModel.of("atlas-800t-a2").formula()
+    program = recorded("AllGatherComm", op_of("all_gather", 3200), topology)
+    assert set(program.transports.kind) == {LinkKind.RDMA}
+    wanted = 4 * cost.roce.alpha_us + 4 * 12800 * cost.roce.beta_us
+    assert simulate_tasks(program, None, cost).total_us == pytest.approx(wanted, rel=1e-9)
+
+
+def test_large_rings_run_in_lock_step() -> None:
+    program = recorded(
+        "AllReduceComm", op_of("all_reduce", 1 << 20), topology_of(256, preset="ring"), 200 << 20
+    )
+    clocks = simulate_batches(program, None, COST)
+    assert clocks.lockstep == 1.0
+    assert clocks.total_us == clocks.end_us.max() > 0
+
+
+def test_programs_that_cannot_end_are_refused() -> None:
+    ring = recorded("AllGatherComm", op_of("all_gather"), 3)
+    stuck = without(ring, lambda i: i.kind == 8)
+    for lockstep in (True, False):
+        with pytest.raises(DeadlockError, match="3 of 30 tasks done"):
+            simulate_batches(stuck, None, COST, lockstep=lockstep)
+        late = recorded(Notifies("tx_ack", "tx_ack"), op_of("all_gather"), 2)
+        with pytest.raises(OrchestrationError, match="overrun"):
+            simulate_batches(late, None, COST, lockstep=lockstep)
+        left = without(ring, lambda i: i.kind == 9)
+        with pytest.raises(OrchestrationError, match=r"Unmatched post|overrun"):
+            simulate_batches(left, None, COST, lockstep=lockstep)
+        once = recorded(Notifies("tx_ack"), op_of("all_gather"), 2)
+        with pytest.raises(OrchestrationError, match="Unmatched post"):
+            simulate_batches(once, None, COST, lockstep=lockstep)
+
+
+def test_programs_without_tasks_take_no_time() -> None:
+    empty = recorded(Notifies(), op_of("all_gather"), 2)
+    assert empty.task_count == 0
+    assert simulate_tasks(empty, None, COST).total_us == 0
+    assert simulate_batches(empty, None, COST).total_us == 0

@@ -1,0 +1,88 @@
+"""The clocks of the verifier against paths and pairs by definition, on random programs."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py.program.program import Program
+from hccl_py.verifier.analysis import clocks
+from hccl_py.verifier.analysis.memory import Memory, memory_of
+from hccl_py.verifier.analysis.ordering import Ordering, ordering_of
+from hccl_py.verifier.analysis.unrolled import Unrolled, unrolled
+from hccl_py.verifier.subject import Options, Subject
+from tests.verifier.naive import Byte, Naive
+from tests.verifier.scripts import programs
+
+RACES = (clocks.BESIDE_READ, clocks.BESIDE_WRITE, clocks.REUSE)
+
+
+def judged(program: Program, copies: int) -> tuple[Unrolled, Memory, Ordering]:
+    run = unrolled(program, copies)
+    memory = memory_of(Subject(program, Options()))
+    return run, memory, ordering_of(run, memory, meets=False)
+
+
+def pairs(ordering: Ordering, *what: int) -> set[tuple[int, int]]:
+    rows = ordering.emitted[np.isin(ordering.emitted[:, 0], what)]
+    return {(min(a, b), max(a, b)) for a, b in rows[:, 1:3].tolist()}
+
+
+def bytes_of(memory: Memory, atoms: range) -> set[Byte]:
+    """The bytes of atoms, found by searching every buffer."""
+    found = set()
+    for atom in atoms:
+        begin, end = memory.atoms.start[atom : atom + 2].tolist()
+        for (rank, number), base in np.ndenumerate(memory.spaces.base):
+            if base <= begin < base + memory.spaces.size[rank, number]:
+                name = memory.program.buffers[number]
+                found |= {(rank, name, int(k - base)) for k in range(begin, end)}
+    return found
+
+
+@given(programs(), st.sampled_from((1, 2, 3)))
+def test_every_racing_byte_is_found_and_no_other(program: Program, copies: int) -> None:
+    run, memory, ordering = judged(program, copies)
+    naive = Naive(run).races()
+    all_pairs = {pair for found in naive.values() for pair in found}
+    assert pairs(ordering, *RACES) <= all_pairs
+    covered: set[Byte] = set()
+    for what, _, _, first, last in ordering.emitted.tolist():
+        if what in RACES:
+            covered |= bytes_of(memory, range(first, last))
+    assert covered == set(naive)
+
+
+@given(programs(), st.sampled_from((1, 2)))
+def test_connections_waits_and_streams_by_definition(program: Program, copies: int) -> None:
+    run, _, ordering = judged(program, copies)
+    naive = Naive(run)
+    assert pairs(ordering, clocks.CONNECTION) == {
+        (min(pair), max(pair)) for pair in naive.unordered
+    }
+    implied = np.zeros((copies, run.rows), bool)
+    for node in naive.before_wait:
+        implied[divmod(node, run.rows)] = naive.is_implied(node)
+    assert (ordering.is_implied == implied.all(axis=0)).all()
+    not_started = {node for node in run.order.tolist() if is_early(run, naive, node)}
+    told = ordering.emitted[ordering.emitted[:, 0] == clocks.NOT_STARTED][:, 1].tolist()
+    assert set(told) <= not_started
+    assert {int(run.queue[n]) for n in told} == {int(run.queue[n]) for n in not_started}
+
+
+def is_early(run: Unrolled, naive: Naive, node: int) -> bool:
+    """Whether a sub stream's node runs without knowing of its copy's call."""
+    if run.call(node) is not None or run.queue[node] % run.program.streams == 0:
+        return False
+    row, copy = run.task(node)
+    call = int(run.call_nodes(copy)[run.program.tasks.rank[row]])
+    return not naive.issued[node] >> (2 * call) & 1
+
+
+@pytest.mark.long
+@given(programs(steps=60))
+def test_compiled_clocks_mean_the_same(program: Program) -> None:
+    run, memory, ordering = judged(program, 2)
+    clocks.run_clocks.compiled  # noqa: B018 - from here on small programs run compiled
+    again = ordering_of(run, memory, meets=False)
+    assert (ordering.emitted == again.emitted).all()
