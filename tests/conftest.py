@@ -24,6 +24,8 @@ settings.register_profile(
 settings.register_profile("long", settings.get_profile("ci"), derandomize=False, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+collect_ignore = ["authors_package"]  # an author's project: test_plugin_package.py runs its tests
+
 
 @pytest.fixture(autouse=True)
 def authors_leave_no_trace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
