@@ -147,12 +147,13 @@ class Communicator:
         ranks: Sequence[int] | None = None,
         parent: Communicator | None = None,
     ) -> None:
-        self.topology, self.config, self.registry, self.name = topology, config, registry, name
+        self.topology, self.config = config.linked(topology), config
+        self.registry, self.name = registry, name
         self.ranks = tuple(range(topology.size)) if ranks is None else tuple(ranks)
         self.parent = parent
         self._platform, self._schedule = platform, schedule
         self._chooser = chooser
-        self._planner = Planner(topology, config, registry, name, chooser)
+        self._planner = Planner(self.topology, config, registry, name, chooser)
         self._session: Session | None = None
         self._lock = threading.RLock()
         self._groups = 0
@@ -511,9 +512,7 @@ class Communicator:
     def _open_session(self) -> Session:
         self._check_open()
         if self._session is None:
-            self._session = self._platform.open(
-                self.topology, self.config.ccl_bytes, self._schedule
-            )
+            self._session = self._platform.open(self.topology, self.config, self._schedule)
         return self._session
 
     def _check_open(self) -> None:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from hccl_py.algo import check_algo
 from hccl_py.enums import Mode
 from hccl_py.errors import ConfigError
 
 if TYPE_CHECKING:
     from hccl_py.topology.presets import Product
+    from hccl_py.topology.topology import Topology
 
 __all__ = ["Config"]
 
@@ -85,8 +87,9 @@ class Config(BaseModel):
     """What the user may set; HCCL's names and defaults.
 
     `buffsize_mb` is the size of CCL_In and of CCL_Out each, in MB of 2^20 bytes. What is None is
-    the product's default. `strict` makes selection raise where HCCL would refuse a call or take an
-    executor that is not offered here.
+    the product's default. `intra_pcie_enable`, `intra_roce_enable` and `inter_hccs_disable` choose
+    links (`linked`), `exec_timeout` bounds waits (`wait_seconds`). `strict` makes selection raise
+    where HCCL would refuse a call or take an executor that is not offered here.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -112,7 +115,7 @@ class Config(BaseModel):
         Annotated[int, Field(ge=0, le=MAX_TIMEOUT)] | None, BeforeValidator(_digits)
     ] = None
     intra_pcie_enable: Annotated[bool | None, BeforeValidator(_switch)] = None
-    intra_roce_enable: Annotated[bool, BeforeValidator(_switch)] = False
+    intra_roce_enable: Annotated[bool | None, BeforeValidator(_switch)] = None
     inter_hccs_disable: Annotated[bool, BeforeValidator(_truth)] = False
     strict: bool = False
 
@@ -127,6 +130,18 @@ class Config(BaseModel):
         if product.device == "910B" and mode == "AI_CPU" and op not in _UNFOLDED_ON_A2:
             return "HOST"
         return mode
+
+    def linked(self, topology: Topology) -> Topology:
+        """Return a topology with the links that the settings ask for, itself where it has them.
+
+        Without HCCS, RDMA joins the servers of a superpod. RoCE replaces PCIe where one of the two
+        settings says so; where neither does, a topology keeps what it has.
+        """
+        roce, pcie = self.intra_roce_enable, self.intra_pcie_enable
+        return topology.linked(
+            inter_hccs=topology.inter_hccs and not self.inter_hccs_disable,
+            intra_roce=bool(roce) or (topology.intra_roce and not pcie),
+        )
 
     def wait_seconds(self, product: Product) -> int | None:
         """Return how long a wait for a notify may take on a product; None: for ever."""
@@ -157,8 +172,6 @@ class Config(BaseModel):
         Raises ConfigError, which names the variable, its value and what was expected (HCCL's
         EI0001).
         """
-        from hccl_py.selection.algo import check_algo  # it stands on this module
-
         environment = os.environ if environment is None else environment
         values: dict[str, object] = {
             name: environment[variable].strip()
@@ -170,13 +183,24 @@ class Config(BaseModel):
             config = Config.model_validate(values | given)
         except ValidationError as error:
             raise _config_error(error, values | given, given) from None
-        if config.intra_pcie_enable and config.intra_roce_enable:
-            raise ConfigError(
-                "HCCL_INTRA_PCIE_ENABLE and HCCL_INTRA_ROCE_ENABLE are both 1.",
-                "Expected: at most one of them. (EI0001)",
-            )
+        _check_links(config)
         check_algo(config.algo)
         return config
+
+
+def _check_links(config: Config) -> None:
+    """Refuse what leaves open, or says twice, what links the devices of a server."""
+    pcie, roce = config.intra_pcie_enable, config.intra_roce_enable
+    if pcie and roce:
+        raise ConfigError(
+            "HCCL_INTRA_PCIE_ENABLE and HCCL_INTRA_ROCE_ENABLE are both 1.",
+            "Expected: at most one of them. (EI0001)",
+        )
+    if pcie is False and roce is None:
+        raise ConfigError(
+            "HCCL_INTRA_PCIE_ENABLE is 0 and HCCL_INTRA_ROCE_ENABLE is not set.",
+            "Expected: HCCL_INTRA_ROCE_ENABLE=1 with it, for RoCE. (EI0001)",
+        )
 
 
 def _timeout_range(config: Config, product: Product) -> tuple[int, int]:

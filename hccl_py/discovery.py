@@ -35,6 +35,8 @@ PLATFORM_GROUP = "hccl_py.platforms"
 
 _METHODS = {"suits": ("op", "topology"), "resources": ("op", "rank"), "orchestrate": ("op", "rank")}
 
+_OPEN = "open(self, topology, config, schedule)"
+
 
 @dataclass(frozen=True)
 class Registered:
@@ -128,7 +130,12 @@ def _add_platform(found: Platforms, platform: Any, package: str) -> None:
     if not isinstance(name, str) or not callable(getattr(platform, "open", None)):
         raise PluginError(
             f"Plugin {package}, platform {platform!r}: a name or the method open is missing.",
-            "A platform has name, clock and open(topology, ccl_bytes, schedule).",
+            f"A platform has name, clock and {_OPEN}.",
+        )
+    if "ccl_bytes" in _parameters(platform.open):
+        raise PluginError(
+            f"Plugin {package}, platform {name}: open takes the settings now.",
+            f"Write {_OPEN}; the bytes of a CCL buffer are config.ccl_bytes.",
         )
     if name in found.known:
         raise PluginError(
@@ -137,6 +144,14 @@ def _add_platform(found: Platforms, platform: Any, package: str) -> None:
             "Give it another name: platforms are selected by it.",
         )
     found.known[name] = (platform, package)
+
+
+def _parameters(function: Any) -> tuple[str, ...]:
+    """Return the names of what a callable takes; none where Python cannot tell."""
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return ()
 
 
 def find_platform(name: str) -> Platform:

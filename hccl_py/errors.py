@@ -12,6 +12,7 @@ from enum import IntEnum
 __all__ = [
     "ConfigError",
     "DeadlockError",
+    "ExecTimeoutError",
     "FileError",
     "HcclError",
     "HcclResult",
@@ -97,6 +98,12 @@ class DeadlockError(HcclError):
     """Streams wait for notifies that nobody will post (on hardware: HCCL_E_TIMEOUT after
     HCCL_EXEC_TIMEOUT).
     """
+
+    result = HcclResult.E_TIMEOUT
+
+
+class ExecTimeoutError(HcclError):
+    """A wait for a notify took longer than HCCL_EXEC_TIMEOUT allows (HCCL's EI0002)."""
 
     result = HcclResult.E_TIMEOUT
 

@@ -59,8 +59,8 @@ class Chooser(Protocol):
 
 
 class Planner:
-    """Selects and records calls on one topology; `group` is the name that tags carry. HCCL's rules
-    select where no `chooser` is given.
+    """Selects and records calls on one topology, with the links that the settings ask for; `group`
+    is the name that tags carry. HCCL's rules select where no `chooser` is given.
     """
 
     def __init__(
@@ -71,7 +71,8 @@ class Planner:
         group: str,
         chooser: Chooser | None = None,
     ) -> None:
-        self.topology, self.config, self.registry, self.group = topology, config, registry, group
+        self.topology, self.config = config.linked(topology), config
+        self.registry, self.group = registry, group
         self._chooser = chooser
         self._choose = lru_cache(CACHED_PLANS)(self._ask)
         self._plans: OrderedDict[tuple[object, ...], tuple[Plan, ExecutorChoice]] = OrderedDict()

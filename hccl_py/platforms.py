@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from hccl_py.config import Config
 from hccl_py.program.program import Program
 from hccl_py.resources import ResourceResponse
 from hccl_py.simulator.slow import EVEN, Slow
@@ -131,7 +132,8 @@ class Platform(Protocol):
     clock: str
     """`wall` or `model`: what the times of a run mean."""
 
-    def open(self, topology: Topology, ccl_bytes: int, schedule: Schedule | None) -> Session:
-        """Open a session; `schedule` asks for a certain interleaving, where the platform can
-        choose.
+    def open(self, topology: Topology, config: Config, schedule: Schedule | None) -> Session:
+        """Open a session with buffers of `config.ccl_bytes`, in which no wait for a notify takes
+        longer than `config.wait_seconds(topology.product)`; `schedule` asks for a certain
+        interleaving, where the platform can choose.
         """

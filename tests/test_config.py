@@ -1,12 +1,29 @@
 """Settings from the environment, and what is refused."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hccl_platform.emulated import EmulatedSession
+from hccl_platform.emulated.scheduler import WaitLimit
+from hccl_py.communicator import Communicator
 from hccl_py.config import Config
-from hccl_py.errors import ConfigError, HcclResult
-from hccl_py.topology import PRESETS, Product
+from hccl_py.discovery import installed_executors
+from hccl_py.enums import DataType, ReduceOp, TaskKind
+from hccl_py.errors import ConfigError, ExecTimeoutError, HcclResult, NotSupportedError
+from hccl_py.op_param import OpParam
+from hccl_py.operators import make_operator
+from hccl_py.planning import Plan, Planner
+from hccl_py.platforms import Schedule
+from hccl_py.selection.tags import GROUP_NAME
+from hccl_py.simulate.cost import CostModel
+from hccl_py.topology import PRESETS, Product, Topology
+from hccl_py.tuning.points import Point, evaluate
 
 A2, A3 = PRESETS["atlas-800t-a2"], PRESETS["atlas-900-a3"]
 A910, DUO = PRESETS["atlas-800-9000"], PRESETS["300i-duo"]
@@ -53,6 +70,8 @@ def test_roce_alone_replaces_pcie() -> None:
     assert Config.load({ROCE: "1"}).intra_roce_enable
     assert Config.load({PCIE: "1", ROCE: "0"}).intra_pcie_enable
     assert not Config.load({PCIE: "1"}, intra_roce_enable=False).intra_roce_enable
+    both_off = Config.load({PCIE: "0", ROCE: "0"})
+    assert not both_off.linked(Topology(DUO, (4,))).has_rdma
 
 
 @pytest.mark.parametrize(
@@ -75,6 +94,7 @@ def test_roce_alone_replaces_pcie() -> None:
         ({PCIE: "true"}, "0 or 1"),
         ({ROCE: "yes"}, "HCCL_INTRA_ROCE_ENABLE has the illegal value 'yes'"),
         ({PCIE: "1", ROCE: "1"}, "HCCL_INTRA_PCIE_ENABLE and HCCL_INTRA_ROCE_ENABLE are both 1"),
+        ({PCIE: "0"}, "HCCL_INTRA_PCIE_ENABLE is 0 and HCCL_INTRA_ROCE_ENABLE is not set"),
         ({"HCCL_INTER_HCCS_DISABLE": "1"}, "TRUE or FALSE"),
     ],
 )
@@ -173,3 +193,135 @@ def test_time_outs_by_product(product: Product, mode: str, text: str, words: str
         config.check(product)
     assert words in caught.value.hint
     Config.load({MODE: mode}).check(product)
+
+
+# ---- what each setting does ----
+
+PODS = Topology(A3, (2, 2))
+SERVERS = Topology(A2, (2, 2))
+ONE_POD = Topology(A3, (4,))
+CARDS = Topology(DUO, (4,))
+
+
+def planned(topology: Topology, op: str = "all_reduce", count: int = 4096, **settings: Any) -> Plan:
+    config = Config.load({}, **settings)
+    call = make_operator(op).variants()[0](
+        OpParam(op, count, DataType.FP32, ReduceOp.SUM if op == "all_reduce" else None),
+        topology.size,
+    )
+    call = replace(call, mode=config.mode)
+    return Planner(topology, config, installed_executors(), GROUP_NAME).plan(call, None)
+
+
+def kinds(plan: Plan) -> set[TaskKind]:
+    return {TaskKind(kind) for kind in plan.program.tasks.kind.tolist()}
+
+
+def buffers(plan: Plan) -> set[str]:
+    """Return the buffers that some task reads."""
+    program, tasks = plan.program, plan.program.tasks
+    moves = tasks.size > 0
+    return {program.buffers[b] for b in tasks.table.src_buffer[tasks.instruction[moves]].tolist()}
+
+
+def rdma(topology: Topology, **settings: Any) -> bool:
+    """Whether a program runs over RDMA; the topology says the same."""
+    config = Config.load({}, **settings)
+    found = kinds(planned(topology, **settings))
+    runs = bool(found & {TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE})
+    assert config.linked(topology).has_rdma == runs
+    return runs
+
+
+def waits_too_long(seconds: int) -> bool:
+    """Whether a scheduled run fails where the clock makes a jump of 100 s at every look."""
+    plan = planned(SERVERS)
+    clock = iter(range(0, 10**9, 100)).__next__
+    limit = WaitLimit(Config.load({}, exec_timeout=seconds).wait_seconds(A2), clock)
+    session = EmulatedSession(4, 1 << 20, Schedule(), waits=limit)
+    data = [np.ones(4096, np.float32) for _ in range(4)]
+    outputs = [np.zeros_like(values) for values in data]
+    if not seconds:  # for ever
+        session.run("tag", plan.program, data, outputs)
+        return False
+    with pytest.raises(ExecTimeoutError, match=f"EXEC_TIMEOUT allows {seconds} s") as caught:
+        session.run("tag", plan.program, data, outputs)
+    assert caught.value.result is HcclResult.E_TIMEOUT
+    assert "EI0002" in caught.value.hint
+    return True
+
+
+EFFECTS: dict[str, Callable[[], bool]] = {
+    "buffsize_mb": lambda: (
+        planned(SERVERS, count=1 << 19, buffsize_mb=1).program.rounds
+        > planned(SERVERS, count=1 << 19).program.rounds
+    ),
+    "algo": lambda: (
+        planned(SERVERS, algo="level0:NA;level1:NHR").program.digest
+        != planned(SERVERS, algo="level0:NA;level1:ring").program.digest
+    ),
+    "deterministic": lambda: (
+        planned(Topology(A2, (4,)), count=1 << 22, deterministic="strict").selection.executor
+        != planned(Topology(A2, (4,)), count=1 << 22).selection.executor
+    ),
+    "mode": lambda: (
+        "CCL_IN" in buffers(planned(SERVERS))
+        and "CCL_IN" not in buffers(planned(SERVERS, mode="graph"))
+    ),
+    "op_expansion_mode": lambda: (
+        planned(ONE_POD).selection.hccl_executor
+        != planned(ONE_POD, op_expansion_mode="AIV").selection.hccl_executor
+    ),
+    "exec_timeout": lambda: waits_too_long(99) and not waits_too_long(0),
+    "intra_pcie_enable": lambda: (
+        rdma(CARDS.linked(inter_hccs=True, intra_roce=True))
+        and not rdma(CARDS.linked(inter_hccs=True, intra_roce=True), intra_pcie_enable=True)
+    ),
+    "intra_roce_enable": lambda: rdma(CARDS, intra_roce_enable=True) and not rdma(CARDS),
+    "inter_hccs_disable": lambda: rdma(PODS, inter_hccs_disable=True) and not rdma(PODS),
+    "strict": lambda: refuses_strictly(),
+}
+
+
+def refuses_strictly() -> bool:
+    planned(ONE_POD, op_expansion_mode="AIV")
+    with pytest.raises(NotSupportedError, match="HCCL would take"):
+        planned(ONE_POD, op_expansion_mode="AIV", strict=True)
+    return True
+
+
+def test_every_setting_is_among_those_whose_effect_is_seen() -> None:
+    assert set(EFFECTS) == set(Config.model_fields)
+
+
+@pytest.mark.parametrize("setting", EFFECTS)
+def test_a_setting_has_an_effect(setting: str) -> None:
+    assert EFFECTS[setting]()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "topology"),
+    [("HCCL_INTER_HCCS_DISABLE", "TRUE", PODS), (ROCE, "1", CARDS)],
+)
+def test_a_communicator_has_the_links_that_the_environment_asks_for(
+    variable: str, value: str, topology: Topology, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not Communicator(topology=topology).topology.has_rdma
+    monkeypatch.setenv(variable, value)
+    with Communicator(topology=topology) as comm:
+        assert comm.topology.has_rdma
+        result = comm.all_reduce([np.ones(4, np.int32)] * 4)
+        group = comm.create_group([0, 2])
+        assert group.topology.has_rdma
+    assert (result.outputs[0] == 4).all()
+    assert result.program.transports.is_rdma.any()
+
+
+def test_a_point_is_timed_over_the_links_that_it_asks_for() -> None:
+    model = CostModel.of("atlas-900-a3")
+    even = Point(
+        op="all_reduce", bytes=1 << 20, cost=model, servers=2, devices=2, topology="atlas-900-a3"
+    )
+    apart = even.model_copy(update={"config": Config(inter_hccs_disable=True)})
+    assert evaluate(apart).time_us != evaluate(even).time_us
+    assert apart.machine().has_rdma

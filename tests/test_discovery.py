@@ -79,6 +79,13 @@ class Place:
     name = "place"
     clock = "wall"
 
+    def open(self, topology: Any, config: Any, schedule: Any) -> Any: ...
+
+
+class OldPlace:
+    name = "old"
+    clock = "wall"
+
     def open(self, topology: Any, ccl_bytes: int, schedule: Any) -> Any: ...
 
 
@@ -89,6 +96,9 @@ def test_platforms_are_validated_and_keep_their_names() -> None:
         _add_platform(found, Place, "second")
     with pytest.raises(PluginError, match="method open is missing"):
         _add_platform(found, type("Odd", (), {"name": "odd"}), "third")
+    with pytest.raises(PluginError, match="old: open takes the settings now") as caught:
+        _add_platform(found, OldPlace, "third")
+    assert "open(self, topology, config, schedule)" in caught.value.hint
     assert found.known["place"] == (Place, "first")
     assert "emulated" in installed_platforms().known
 

@@ -12,6 +12,7 @@ from hccl_py.cli.errors import say_warning
 from hccl_py.cli.options import Call, Sizes
 from hccl_py.cli.sizes import first_size
 from hccl_py.communicator import Communicator, Plan
+from hccl_py.config import Config
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
@@ -41,10 +42,10 @@ class Request:
         self._amounts = None if call.counts is None else read_amounts(call.counts, call.op)
         self._check_size(call.minbytes)
         self.platform = call.platform
-        self.topology = _topology(call)
-        _check_root(call.root, self.topology)
+        topology = _topology(call)
+        _check_root(call.root, topology)
         self.comm = Communicator(
-            topology=self.topology,
+            topology=topology,
             platform=call.platform,
             mode=call.mode,
             buffsize_mb=call.buffsize,
@@ -54,6 +55,7 @@ class Request:
             schedule=schedule,
             selection=call.select,
         )
+        self.topology = self.comm.topology
         self.executor = _executor(call.executor)
         for problem in self.comm.registry.problems:
             say_warning(problem.message)
@@ -141,7 +143,8 @@ def _topology(call: Call) -> Topology:
             raise ParameterError("--rank-table says where the ranks are.", f"Leave --{name} out.")
     from hccl_py.topology.rank_tables import read_rank_table
 
-    return read_rank_table(call.rank_table).topology(call.topology)
+    table, config = read_rank_table(call.rank_table), Config.load()
+    return table.topology(call.topology, inter_hccs=not config.inter_hccs_disable)
 
 
 def data_size(request: Request, op: OpParam) -> int:

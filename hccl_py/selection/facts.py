@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from hccl_py.algo import parse_algo
 from hccl_py.config import Config
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.op_param import OpParam
 from hccl_py.operators.parts import exchange_of
-from hccl_py.selection.algo import parse_algo
 from hccl_py.selection.levels import Levels, choose_levels
 from hccl_py.selection.shape import Shape
 from hccl_py.topology.topology import Topology
@@ -221,7 +221,8 @@ def _is_power(number: int) -> bool:
 
 
 def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
-    """Collect the facts for one call."""
+    """Collect the facts for one call, on the links that the settings ask for."""
+    topology = config.linked(topology)
     product, shape = topology.product, Shape.of(topology)
     given = parse_algo(config.algo, op.name)
     expansion = config.expansion(product, op.name)
@@ -252,7 +253,7 @@ def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
         strict=config.deterministic == "strict",
         expansion=expansion,
         aiv=aiv,
-        hccs=shape.servers == 1 or not config.inter_hccs_disable,
+        hccs=shape.servers == 1 or topology.inter_hccs,
         hccs_ports=product.hccs_ports,
         duo="duo" in product.name,
     )

@@ -117,7 +117,8 @@ class _Choice:
         registry: Registry,
         forced: Mapping[str, str],
     ) -> None:
-        self.op, self.topology, self.registry, self.forced = op, topology, registry, forced
+        self.op, self.registry, self.forced = op, registry, forced
+        self.topology = config.linked(topology)
         self.facts = gather_facts(op, topology, config)
         self.table, self.rows = _rows(self.facts)
         self.row = next(row for row in self.rows if not row.missing(self.facts))

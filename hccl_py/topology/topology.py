@@ -18,6 +18,7 @@ anyhow: then a server has its ranks in rank order.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -49,11 +50,43 @@ _8P_RINGS = (
 Plane = tuple[IntArray, IntArray, IntArray]
 
 
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Every rank's server and superpod, both numbered from 0, and the id of its device."""
+
+    server: IntArray
+    device_id: IntArray
+    superpod: IntArray
+
+    @staticmethod
+    def filled(servers: tuple[int, ...], superpods: tuple[int, ...]) -> Placement:
+        """Return ranks that fill servers of so many devices, and superpods of so many servers."""
+        return Placement(
+            np.repeat(np.arange(len(servers)), servers),
+            np.concatenate([np.arange(devices) for devices in servers]),
+            np.repeat(np.repeat(np.arange(len(superpods)), superpods), servers),
+        )
+
+    @property
+    def servers(self) -> tuple[int, ...]:
+        """The devices of each server."""
+        return tuple(np.bincount(self.server).tolist())
+
+    @property
+    def superpods(self) -> tuple[int, ...]:
+        """The servers of each superpod."""
+        pods = self.superpod[np.unique(self.server, return_index=True)[1]]
+        return tuple(np.bincount(pods).tolist())
+
+
 class Topology:
     """Servers of one product, each with a number of devices; a rank is a device (a die on A3).
 
     `servers` has the devices of each server, `superpods` the servers of each superpod, by default
-    one superpod of all.
+    one superpod of all. `inter_hccs` says whether HCCS joins the servers of a superpod,
+    `intra_roce` whether RoCE replaces PCIe inside a server. `placement` is given where ranks do not
+    fill servers one after the other, `network` where ranks are not joined by the product's own
+    links. Raises ParameterError where the product has no such servers or superpods.
     """
 
     def __init__(
@@ -64,16 +97,21 @@ class Topology:
         *,
         inter_hccs: bool = True,
         intra_roce: bool = False,
+        placement: Placement | None = None,
+        network: Network | None = None,
     ) -> None:
         superpods = (len(servers),) if superpods is None else superpods
         _check_servers(product, servers, superpods)
-        self._lay_out(
-            product,
-            np.repeat(np.arange(len(servers)), servers),
-            np.concatenate([np.arange(devices) for devices in servers]),
-            np.repeat(np.repeat(np.arange(len(superpods)), superpods), servers),
-        )
-        self._inter_hccs, self._intra_roce = inter_hccs, intra_roce
+        placement = Placement.filled(servers, superpods) if placement is None else placement
+        self.product = product
+        self.servers, self.superpods = servers, superpods
+        self.inter_hccs, self.intra_roce = inter_hccs, intra_roce
+        self.network = network
+        self._placement = placement
+        self.size = len(placement.server)
+        self.server = placement.server
+        self.superpod = placement.superpod
+        self.device_id = placement.device_id
 
     @classmethod
     def placed(
@@ -98,13 +136,11 @@ class Topology:
                 "do not place ranks.",
                 "Give one of each for every rank.",
             )
-        found = cls.__new__(cls)
-        found._lay_out(product, _dense(servers), devices, _dense(superpods))
-        found._inter_hccs, found._intra_roce = True, False
-        found.network = network
-        _check_placement(found)
-        _check_servers(product, found.servers, found.superpods)
-        return found
+        placement = Placement(_dense(servers), devices, _dense(superpods))
+        _check_placement(placement)
+        return cls(
+            product, placement.servers, placement.superpods, placement=placement, network=network
+        )
 
     @classmethod
     def routed(cls, network: Network) -> Topology:
@@ -112,38 +148,35 @@ class Topology:
         ranks = np.arange(network.ranks)
         return cls.placed(ROUTED, np.zeros_like(ranks), ranks, network=network)
 
-    def _lay_out(
-        self, product: Product, server: IntArray, device_id: IntArray, superpod: IntArray
-    ) -> None:
-        self.product = product
-        self.size = len(server)
-        self.server = server
-        self.superpod = superpod
-        self.device_id = device_id
-        self.network: Network | None = None
-        _, self.device, _ = _grouped(server)
-        self.servers: tuple[int, ...] = tuple(np.bincount(server).tolist())
-        pods = superpod[np.unique(server, return_index=True)[1]]
-        self.superpods: tuple[int, ...] = tuple(np.bincount(pods).tolist())
-
     def subset(self, ranks: Sequence[int]) -> Topology:
         """Return the topology of some of the ranks, in the order given."""
         at = np.asarray(ranks, np.int64)
-        part = Topology.placed(self.product, self.server[at], self.device_id[at], self.superpod[at])
-        part.network = None if self.network is None else self.network.subset(at)
-        return part.linked(inter_hccs=self._inter_hccs, intra_roce=self._intra_roce)
+        network = None if self.network is None else self.network.subset(at)
+        part = Topology.placed(
+            self.product, self.server[at], self.device_id[at], self.superpod[at], network
+        )
+        return part.linked(inter_hccs=self.inter_hccs, intra_roce=self.intra_roce)
 
     def linked(self, *, inter_hccs: bool, intra_roce: bool) -> Topology:
         """Return the same ranks with other links: HCCS between the servers of a superpod or not,
         RoCE instead of PCIe inside a server or not.
         """
-        if (inter_hccs, intra_roce) == (self._inter_hccs, self._intra_roce):
+        if (inter_hccs, intra_roce) == (self.inter_hccs, self.intra_roce):
             return self
-        found = Topology.__new__(Topology)
-        found._lay_out(self.product, self.server, self.device_id, self.superpod)
-        found._inter_hccs, found._intra_roce = inter_hccs, intra_roce
-        found.network = self.network
-        return found
+        return Topology(
+            self.product,
+            self.servers,
+            self.superpods,
+            inter_hccs=inter_hccs,
+            intra_roce=intra_roce,
+            placement=self._placement,
+            network=self.network,
+        )
+
+    @cached_property
+    def device(self) -> IntArray:
+        """Every rank's index among the ranks of its server, in rank order."""
+        return _grouped(self.server)[1]
 
     @cached_property
     def is_even(self) -> bool:
@@ -269,12 +302,12 @@ class Topology:
     @property
     def _joins_servers(self) -> bool:
         """Whether a switch joins the servers of a superpod, so that SDMA reaches across them."""
-        return self.product.superpod_servers > 0 and self._inter_hccs
+        return self.product.superpod_servers > 0 and self.inter_hccs
 
     def _is_roce_inside(self, ranks: IntArray, peers: IntArray | int) -> npt.NDArray[np.bool_]:
         """Whether two ranks of one server are linked by RoCE, which can only replace PCIe."""
         inside = self.server[ranks] == self.server[peers]
-        if not self._intra_roce or self.product.shape not in ("pcie", "8p"):
+        if not self.intra_roce or self.product.shape not in ("pcie", "8p"):
             return np.zeros_like(inside)
         if self.product.shape == "8p":  # HCCS joins the devices of a group of four
             inside = inside & (self.device_id[ranks] // 4 != self.device_id[peers] // 4)
@@ -304,12 +337,12 @@ class Topology:
     def description(self) -> str:
         """One phrase for people: network, product, superpods, servers and devices."""
         if self.network is None:
-            return self._placement
+            return self._servers_in_words
         is_routed = self.product == ROUTED
-        return self.network.name if is_routed else f"{self.network.name}, {self._placement}"
+        return self.network.name if is_routed else f"{self.network.name}, {self._servers_in_words}"
 
     @property
-    def _placement(self) -> str:
+    def _servers_in_words(self) -> str:
         pods = f"{len(self.superpods)} superpods, " if len(self.superpods) > 1 else ""
         if len(set(self.servers)) > 1:
             each = ", ".join(map(str, self.servers))
@@ -382,14 +415,14 @@ def _check_servers(product: Product, servers: tuple[int, ...], superpods: tuple[
         )
 
 
-def _check_placement(topology: Topology) -> None:
-    pods = _grouped(topology.server * topology.size + topology.superpod)[2]
-    if (pods != _grouped(topology.server)[2]).any():
-        rank = int(np.argmax(pods != _grouped(topology.server)[2]))
+def _check_placement(placement: Placement) -> None:
+    pods = _grouped(placement.server * len(placement.server) + placement.superpod)[2]
+    if (pods != _grouped(placement.server)[2]).any():
+        rank = int(np.argmax(pods != _grouped(placement.server)[2]))
         raise ParameterError(
             f"The server of rank {rank} lies in two superpods.", "A server lies in one."
         )
-    here = topology.server * MAX_DEVICE_ID + topology.device_id
+    here = placement.server * MAX_DEVICE_ID + placement.device_id
     _, first, count = np.unique(here, return_index=True, return_counts=True)
     if (count > 1).any():
         raise ParameterError(

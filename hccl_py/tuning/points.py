@@ -52,16 +52,17 @@ class Place(NamedTuple):
     devices: int | None
     superpods: int | None
 
-    def topology(self) -> Topology:
-        """Build the topology."""
+    def topology(self, config: Config) -> Topology:
+        """Build the topology, with the links that the settings ask for."""
         numbers = {n: getattr(self, n) for n in ("ranks", "servers", "devices", "superpods")}
         if self.rank_table is None:
-            return topology_of(**numbers, preset=self.preset or DEFAULT_PRESET)
+            return config.linked(topology_of(**numbers, preset=self.preset or DEFAULT_PRESET))
         if any(number is not None for number in numbers.values()):
             raise ParameterError("A rank table says where the ranks are.", "Give no numbers.")
         from hccl_py.topology.rank_tables import read_rank_table
 
-        return read_rank_table(self.rank_table).topology(self.preset)
+        table = read_rank_table(self.rank_table)
+        return config.linked(table.topology(self.preset, inter_hccs=not config.inter_hccs_disable))
 
     def digests(self) -> tuple[str, ...]:
         """Return hashes of the files that it names."""
@@ -105,8 +106,10 @@ class Point(BaseModel):
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
 
     def machine(self) -> Topology:
-        """Build the topology; ParameterError where the numbers and names do not make one."""
-        return self.place.topology()
+        """Build the topology, with the links that the settings ask for; ParameterError where the
+        numbers and names do not make one.
+        """
+        return self.place.topology(self.config)
 
     @property
     def place(self) -> Place:
@@ -200,7 +203,7 @@ class _Evaluation:
 
     def __init__(self, point: Point, effort: Effort) -> None:
         self.point, self.effort = point, effort
-        self.machine = _machine(point.place, point.cost, point.place.digests())
+        self.machine = _machine(point.place, point.config, point.cost, point.place.digests())
         self.topology = self.machine.topology
         self.operator: Operator = make_operator(point.op)
         self.op = point.call(self.topology.size)
@@ -272,10 +275,10 @@ class _Machine:
         return Limits.of(self.topology, self._cost)
 
 
-@lru_cache(maxsize=4)
-def _machine(place: Place, cost: CostModel, files: tuple[str, ...]) -> _Machine:
+@lru_cache(maxsize=8)
+def _machine(place: Place, config: Config, cost: CostModel, files: tuple[str, ...]) -> _Machine:
     """Return a machine; `files` are digests of the files that the place names."""
-    return _Machine(place.topology(), cost)
+    return _Machine(place.topology(config), cost)
 
 
 def _digest(name: str | None) -> str:

@@ -20,7 +20,7 @@ from hccl_py.tuning.table import Entry, Sample, Shape, TuningTable, Winner, rang
 __all__ = ["alternatives", "save_winners", "tune"]
 
 _THE_CALL = {"executor", "levels"}
-_THE_MACHINE = {"topology", "ranks", "servers", "devices", "superpods", "rank_table"}
+_THE_MACHINE = {"config", "topology", "ranks", "servers", "devices", "superpods", "rank_table"}
 
 
 def alternatives(point: Point, registry: Registry | None = None) -> list[Point]:

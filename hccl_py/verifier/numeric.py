@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.config import Config
 from hccl_py.data import inputs_of_sizes
 from hccl_py.discovery import find_platform
 from hccl_py.enums import Buffer
@@ -177,7 +178,7 @@ class _Trial:
         inputs = [self._inputs(schedule.seed * COPIES + copy) for copy in range(COPIES)]
         rights = [_right(self._program, data) for data in inputs]
         topology = topology_of(self._program.ranks, preset="mesh")
-        session = find_platform("emulated").open(topology, 1, schedule)
+        session = find_platform("emulated").open(topology, Config(buffsize_mb=1), schedule)
         try:
             for _ in range(2):
                 wrong = self._run_once(session, schedule, inputs, rights)

@@ -38,6 +38,7 @@ from hccl_executors.reduce_scatter.order_preserved import (
 from hccl_executors.reduce_scatter_v.deter import ReduceScatterVDeterExecutor
 from hccl_executors.reduce_scatter_v.mesh import ReduceScatterVMeshExecutor
 from hccl_executors.reduce_scatter_v.mesh_opbase import ReduceScatterVMeshOpbaseExecutor
+from hccl_py.config import Config
 from hccl_py.discovery import find_platform
 from hccl_py.enums import DataType, Mode
 from hccl_py.op_param import OpParam
@@ -107,7 +108,7 @@ def outputs(
     """Run a program once."""
     sizes = make_operator(program.op.name).user_bytes(program.op, program.ranks)[1]
     found = [np.zeros(n // program.op.unit, program.op.dtype.numpy) for n in sizes.tolist()]
-    session = find_platform("emulated").open(topology, 1 << 20, schedule)
+    session = find_platform("emulated").open(topology, Config(buffsize_mb=1), schedule)
     try:
         session.run("determinism", program, inputs, found)
     finally:

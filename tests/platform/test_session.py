@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hccl_platform.emulated import EmulatedPlatform, EmulatedSession
+from hccl_py.config import Config
 from hccl_py.enums import Buffer, DataType, Mode, ReduceOp
 from hccl_py.errors import OrchestrationError, ParameterError
 from hccl_py.executor import ResourceRequest, ops_of
@@ -37,7 +38,7 @@ WAYS = (*FAST, scheduled(2))
 def test_the_article_resources() -> None:
     topology = topology_of(4)
     program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather"), topology)
-    session = EmulatedPlatform().open(topology, 1 << 20, None)
+    session = EmulatedPlatform().open(topology, Config(buffsize_mb=1), None)
     response = session.allocate("tag", program)
     assert session.local_ranks == range(4)
     assert response.sub_streams == (3,) * 4

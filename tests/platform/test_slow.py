@@ -12,6 +12,7 @@ from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler
 from hccl_platform.emulated.turns import Turns
 from hccl_py.communicator import Communicator
+from hccl_py.config import Config
 from hccl_py.enums import TaskKind
 from hccl_py.errors import ParameterError
 from hccl_py.operators import OPERATORS
@@ -159,7 +160,7 @@ def test_a_schedule_with_stragglers_is_spelled_as_python(choices: tuple[int, ...
 )
 def test_what_does_not_exist_is_refused_when_a_session_opens(text: str, words: str) -> None:
     with pytest.raises(ParameterError, match=words):
-        EmulatedPlatform().open(MESH, 1 << 20, Schedule(slow=Slow.parse([text])))
+        EmulatedPlatform().open(MESH, Config(buffsize_mb=1), Schedule(slow=Slow.parse([text])))
 
 
 def test_groups_have_the_stragglers_among_them() -> None:

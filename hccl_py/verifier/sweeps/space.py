@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hccl_py.algo import parse_algo
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.errors import HcclError, PluginError
 from hccl_py.executor import (
@@ -33,7 +34,6 @@ from hccl_py.operators import Operator, make_operator
 from hccl_py.operators.base import Variant
 from hccl_py.orchestration.author_errors import told_of
 from hccl_py.orchestration.rank import RankView
-from hccl_py.selection.algo import parse_algo
 from hccl_py.topology.presets import PRESETS, topology_of
 from hccl_py.topology.topology import Topology
 from hccl_py.verifier.sweeps.cases import LARGE_CCL, SMALL_CCL, Case, Cases

@@ -13,9 +13,11 @@ the same interleaving again. Who moves next is drawn by lot; stragglers have few
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -25,17 +27,27 @@ from hccl_platform.emulated.memory import Bytes
 from hccl_platform.emulated.moves import Step, run_step
 from hccl_platform.emulated.turns import Turns
 from hccl_py.enums import TaskKind
+from hccl_py.errors import ExecTimeoutError
 from hccl_py.platforms import Adversary, Chooser
+from hccl_py.program.describe import spell_cell, spell_place
 from hccl_py.program.link import Linked, queues_of
 from hccl_py.program.program import Program
 
-__all__ = ["Scheduler"]
+__all__ = ["Scheduler", "WaitLimit"]
 
 _BURSTS = (1, 1, 3, 20)
 """Tasks that a stream may run before somebody else is chosen."""
 
 _POST, _WAIT = int(TaskKind.NOTIFY_POST), int(TaskKind.NOTIFY_WAIT)
 _RDMA = (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE)
+
+
+@dataclass(frozen=True)
+class WaitLimit:
+    """How long a wait for a notify may take, in seconds of a clock; None: for ever."""
+
+    seconds: float | None = None
+    clock: Callable[[], float] = time.monotonic
 
 
 class Scheduler:
@@ -49,6 +61,7 @@ class Scheduler:
         adversary: Adversary,
         chooser: Chooser,
         turns: Turns | None = None,
+        waits: WaitLimit | None = None,
     ) -> None:
         tasks, queues = program.tasks, queues_of(program)
         self._program = program
@@ -65,6 +78,8 @@ class Scheduler:
         self._ready = [q for q, queue in enumerate(self._queues) if queue]
         self._holder = [-1] * program.cells
         self._waiting: dict[int, list[int]] = {}
+        self._waits = waits or WaitLimit()
+        self._asleep_since: dict[int, float] = {}
         self._flights: dict[int, deque[int]] = {}
         self._busy: list[int] = []
         self.order: list[int] = []
@@ -151,10 +166,25 @@ class Scheduler:
         if self._holder[cell] < 0:
             self._ready.remove(queue)
             self._waiting.setdefault(cell, []).append(queue)
+            self._asleep_since.setdefault(queue, self._waits.clock())
             return False
+        if queue in self._asleep_since:
+            self._check_wait(row, self._asleep_since.pop(queue))
         self._post_of[row] = self._holder[cell]
         self._holder[cell] = -1
         return True
+
+    def _check_wait(self, row: int, since: float) -> None:
+        """Raise where a wait that ends now has taken too long."""
+        most, waited = self._waits.seconds, self._waits.clock() - since
+        if most is None or waited <= most:
+            return
+        program = self._program
+        raise ExecTimeoutError(
+            f"{spell_place(program, row)} waited {waited:.1f} s for {spell_cell(program, row)}; "
+            f"HCCL_EXEC_TIMEOUT allows {most:g} s.",
+            "Set HCCL_EXEC_TIMEOUT higher, or find what keeps the other rank. (EI0002)",
+        )
 
     def _issue(self, row: int, wire: int) -> None:
         flight = self._flights.setdefault(wire, deque())

@@ -13,8 +13,9 @@ from hccl_platform.emulated.fast import FastPath, Thresholds
 from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.emulated.moves import moves_of
 from hccl_platform.emulated.prepared import Prepared
-from hccl_platform.emulated.scheduler import Scheduler
+from hccl_platform.emulated.scheduler import Scheduler, WaitLimit
 from hccl_platform.emulated.turns import Turns, check_slow
+from hccl_py.config import Config
 from hccl_py.errors import ParameterError
 from hccl_py.platforms import Schedule
 from hccl_py.program.program import Program
@@ -25,17 +26,25 @@ __all__ = ["EmulatedPlatform", "EmulatedSession"]
 
 
 class EmulatedPlatform:
-    """Runs programs on the CPU: as fast as possible, or in the interleaving of a schedule."""
+    """Runs programs on the CPU: as fast as possible, or in the interleaving of a schedule.
+
+    A wait that can never end is an error at once. HCCL_EXEC_TIMEOUT bounds, on the clock of this
+    machine, the waits of a scheduled run; without a schedule tasks run in an order in which nobody
+    waits.
+    """
 
     name = "emulated"
     clock = "wall"
 
     def open(
-        self, topology: Topology, ccl_bytes: int, schedule: Schedule | None
+        self, topology: Topology, config: Config, schedule: Schedule | None
     ) -> EmulatedSession:
         if schedule is not None:
             check_slow(topology, schedule.slow)
-        return EmulatedSession(topology.size, ccl_bytes, schedule, topology=topology)
+        waits = WaitLimit(config.wait_seconds(topology.product))
+        return EmulatedSession(
+            topology.size, config.ccl_bytes, schedule, topology=topology, waits=waits
+        )
 
 
 class EmulatedSession:
@@ -50,7 +59,9 @@ class EmulatedSession:
         topology: Topology | None = None,
         threads: int | None = None,
         thresholds: Thresholds | None = None,
+        waits: WaitLimit | None = None,
     ) -> None:
+        self._waits = waits or WaitLimit()
         self._ranks = ranks
         self._schedule = schedule
         self._topology = topology
@@ -106,7 +117,7 @@ class EmulatedSession:
             steps = dict(zip(prepared.moves.row.tolist(), prepared.steps, strict=True))
             adversary, chooser = self._schedule.adversary, self._schedule.chooser()
             turns = Turns.of(program, self._topology, self._schedule.slow)
-            Scheduler(program, steps, slots, adversary, chooser, turns).run()
+            Scheduler(program, steps, slots, adversary, chooser, turns, self._waits).run()
 
     def close(self) -> None:
         self._is_closed = True

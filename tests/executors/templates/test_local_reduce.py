@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_executors.templates.local_reduce import local_fold, local_tree
+from hccl_py.config import Config
 from hccl_py.discovery import find_platform
 from hccl_py.enums import TaskKind
 from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
@@ -54,7 +55,7 @@ def tree(pieces: list[Any]) -> Any:
 def run(executor: type[Locally], inputs: Any, schedule: Schedule) -> Any:
     program = recorded(executor, op_of("all_reduce", inputs.size), topology_of(1))
     found = np.zeros(inputs.size, np.float32)
-    session = find_platform("emulated").open(topology_of(1), 1 << 20, schedule)
+    session = find_platform("emulated").open(topology_of(1), Config(buffsize_mb=1), schedule)
     try:
         session.run("local", program, [inputs], [found])
     finally:

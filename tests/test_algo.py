@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hccl_py.algo import ALGORITHMS, check_algo, parse_algo
 from hccl_py.errors import ConfigError
-from hccl_py.selection.algo import ALGORITHMS, check_algo, parse_algo
 
 
 @pytest.mark.parametrize(
