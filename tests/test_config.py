@@ -21,7 +21,7 @@ from hccl_py.operators import make_operator
 from hccl_py.planning import Plan, Planner
 from hccl_py.platforms import Schedule
 from hccl_py.selection.tags import GROUP_NAME
-from hccl_py.simulate.cost import CostModel
+from hccl_py.simulator.cost import CostModel
 from hccl_py.topology import PRESETS, Product, Topology
 from hccl_py.tuning.points import Point, evaluate
 
