@@ -15,8 +15,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     from hccl_py.cli.app import app
     from hccl_py.cli.errors import guarded
+    from hccl_py.cli.streams import own_streams
 
     given = list(sys.argv[1:] if arguments is None else arguments)
-    return guarded(
-        lambda: app(given, prog_name="hccl-py", standalone_mode=False), debug="--debug" in given
-    )
+    with own_streams(for_good=arguments is None):
+        return guarded(
+            lambda: app(given, prog_name="hccl-py", standalone_mode=False), debug="--debug" in given
+        )

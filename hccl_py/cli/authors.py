@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from contextlib import redirect_stdout
 from types import ModuleType
 from typing import Any
 
@@ -45,8 +44,7 @@ def _imported(name: str) -> Any:
     here = os.getcwd()
     sys.path.insert(0, here)
     try:
-        with redirect_stdout(sys.stderr):  # what an author prints is none of our results
-            return importlib.import_module(name)
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if f"{name}.".startswith(f"{error.name}."):
             raise ParameterError(

@@ -14,6 +14,7 @@ from hccl_py.cli.options import Call, Sizes, TimeModel
 from hccl_py.cli.output import Screen
 from hccl_py.cli.progress import Bar
 from hccl_py.cli.sizes import row_sizes
+from hccl_py.cli.streams import say
 from hccl_py.cli.time_model import checked_model
 from hccl_py.documents.disk import spell_path, write_file
 from hccl_py.documents.kind import FileKind
@@ -204,16 +205,16 @@ def _row(row: Row) -> dict[str, Any]:
 def show(found: Comparison, *, every: bool) -> None:
     """Print the table, the chart, and what there is to say about them."""
     screen = Screen()
-    print(title_of(found))
-    print(subtitle_of(found))
+    say(title_of(found))
+    say(subtitle_of(found))
     for line in _all_lines(found) if every else _lines(found):
-        print(line)
+        say(line)
     if len(found.by_size) > 1:
-        print()
+        say()
         for line in chart(found, screen.console.width, unicode=screen.unicode):
-            print(line)
+            say(line)
     for line in [""] * bool(found.remarks) + found.remarks:
-        print(line)
+        say(line)
 
 
 _HEAD = ("bytes", "fastest", "us", "busbw", "x bound", "HCCL's rules", "us", "costs")

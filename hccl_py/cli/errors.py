@@ -38,11 +38,6 @@ class WrongResultError(Exception):
 
 def guarded(command: Callable[[], object], *, debug: bool = False) -> int:
     """Run a command and return its exit status; nothing but `debug` shows a traceback."""
-    if sys.stdout is None:  # closed by whoever started us
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal without Unicode gets question marks
     warnings.showwarning = _show_warning
     notes = _show_notes()
     try:
@@ -65,14 +60,12 @@ def guarded(command: Callable[[], object], *, debug: bool = False) -> int:
 
 def say_error(message: str, hint: str = "") -> None:
     """Write an error in the form that all errors have."""
-    print(f"error: {message}", file=sys.stderr)
-    if hint:
-        print(f"hint: {hint}", file=sys.stderr)
+    sys.stderr.write(f"error: {message}\n" + f"hint: {hint}\n" * bool(hint))
 
 
 def say_warning(message: str) -> None:
     """Write a warning in the form that all warnings have."""
-    print(f"warning: {message}", file=sys.stderr)
+    sys.stderr.write(f"warning: {message}\n")
 
 
 def _show_notes() -> logging.Handler:

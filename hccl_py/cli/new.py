@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from hccl_py.cli.options import Output, grouped
+from hccl_py.cli.streams import say
 
 __all__ = ["new"]
 
@@ -62,14 +63,14 @@ def executor(
 
 
 def _show(name: str, folder: str, files: Iterable[str]) -> None:
-    print(f"{folder}: a project with the executor {name}")
+    say(f"{folder}: a project with the executor {name}")
     for file in files:
-        print(f"  {file}")
-    print("\nGo on with:")
-    print(f"  cd {shlex.quote(folder)}")
-    print('  pip install -e ".[test]"')
-    print(f"  hccl-py check {name}")
-    print("  pytest")
+        say(f"  {file}")
+    say("\nGo on with:")
+    say(f"  cd {shlex.quote(folder)}")
+    say('  pip install -e ".[test]"')
+    say(f"  hccl-py check {name}")
+    say("  pytest")
 
 
 new.command("executor")(executor)

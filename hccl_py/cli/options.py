@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from hccl_py.cli.errors import PipeClosedError
+from hccl_py.cli.streams import aside
 
 __all__ = ["Call", "CallCommand", "Output", "Sizes", "TimeModel", "grouped"]
 
@@ -232,7 +233,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         for name, group in groups.items():
             given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
         try:
-            command(**given)
+            with aside():
+                command(**given)
             sys.stdout.flush()
         except BrokenPipeError:
             raise PipeClosedError from None

@@ -7,6 +7,9 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from hccl_py.cli.output import printable_console
+from hccl_py.cli.streams import raw
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -49,12 +52,11 @@ class Bar:
 
     def _show(self) -> None:
         if self._shown is None:
-            from rich.console import Console
             from rich.progress import Progress
 
             # No refresh thread and no redirection: rows go to stdout, whoever reads it.
             self._shown = Progress(
-                console=Console(stderr=True),
+                console=printable_console(raw(sys.stderr), is_terminal=True),
                 transient=True,
                 auto_refresh=False,
                 redirect_stdout=False,

@@ -9,6 +9,7 @@ from hccl_py.cli.call import spell_op, spell_topology
 from hccl_py.cli.errors import WrongResultError
 from hccl_py.cli.measure import Measurement, Row
 from hccl_py.cli.output import print_json, spell_levels
+from hccl_py.cli.streams import say
 
 __all__ = ["JsonReport", "TextReport"]
 
@@ -31,35 +32,35 @@ class TextReport:
         """Print what is measured, and the head of the table."""
         m = self._measurement
         request, op = m.request, m.request.op(m.sizes[0])
-        print(f"{spell_op(op)} {op.dtype.value}, {op.mode.value}")
-        print(spell_topology(request.topology))
+        say(f"{spell_op(op)} {op.dtype.value}, {op.mode.value}")
+        say(spell_topology(request.topology))
         selection = request.select(op)
         self._executor = selection.executor
-        print(f"{selection.executor}, {spell_levels(selection.algorithm)}")
-        print(f"platform {request.platform}{_interleaving(m)}: {_clock(m)}")
-        print(
+        say(f"{selection.executor}, {spell_levels(selection.algorithm)}")
+        say(f"platform {request.platform}{_interleaving(m)}: {_clock(m)}")
+        say(
             f"the minbytes is {request.minbytes}, maxbytes is {m.maxbytes}, "
             f"iters is {m.iters}, warmup_iters is {m.warmup}"
         )
-        print(HEADER, flush=True)
+        say(HEADER, flush=True)
 
     def row(self, row: Row) -> None:
         """Print a row, before it the executor where it changes."""
         if row.executor != self._executor:
             self._executor = row.executor
-            print(f"from here on {row.executor}, {spell_levels(row.algorithm)}")
+            say(f"from here on {row.executor}, {spell_levels(row.algorithm)}")
         self._rows.append(row)
         cells = (str(row.bytes), f"{row.time_us:.2f}", f"{row.algbw_gbps:.5g}", row.check)
         line = " | ".join(f"{cell:<{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
-        print(line.rstrip(), flush=True)
+        say(line.rstrip(), flush=True)
         if row.first_wrong and self._measurement.check == SHOW_FIRST_WRONG:
-            print(f"  {row.first_wrong}")
+            say(f"  {row.first_wrong}")
 
     def end(self) -> None:
         """Say what was shown, or raise."""
         _raise_if_wrong(self._measurement, self._rows)
         if self._measurement.check:
-            print("checked: every element at every rank is right, to the last bit")
+            say("checked: every element at every rank is right, to the last bit")
 
 
 class JsonReport:

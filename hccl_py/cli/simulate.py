@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hccl_py.cli.options import Call, Output, TimeModel, grouped
+from hccl_py.cli.streams import say
 
 __all__ = ["simulate"]
 
@@ -36,4 +37,4 @@ def simulate(
         print_json(found.document(report))
     else:
         for line in found.lines():
-            print(line)
+            say(line)

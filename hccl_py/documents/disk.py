@@ -8,6 +8,7 @@ from pathlib import Path
 from hccl_py.documents.guard import named
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError
+from hccl_py.printable import one_line
 
 __all__ = ["PathLike", "read_file", "spell_path", "write_file"]
 
@@ -16,7 +17,7 @@ PathLike = str | os.PathLike[str]
 
 def spell_path(path: PathLike) -> str:
     """Return a path for a sentence: on one line, whatever characters it has."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(path))
+    return one_line(str(path))
 
 
 def read_file(path: PathLike, max_bytes: int, kind: FileKind) -> bytes:

@@ -229,7 +229,7 @@ class Topology:
     @cached_property
     def has_rdma(self) -> bool:
         """Whether some pair of ranks is linked by RDMA."""
-        if len(self.superpods) > 1 or (not self.is_single_server and not self._joins_servers):
+        if len(self.superpods) > 1 or (not self.is_single_server and not self.joins_servers):
             return True
         return self.size > 1 and bool(self._is_roce_inside(np.arange(self.size), 0).any())
 
@@ -264,7 +264,7 @@ class Topology:
     def link_kinds(self, ranks: IntArray, peers: IntArray) -> npt.NDArray[np.int8]:
         """Return how each rank reaches its peer: SDMA inside a server or superpod, else RDMA."""
         rdma = self.superpod[ranks] != self.superpod[peers]
-        if not self._joins_servers:
+        if not self.joins_servers:
             rdma = rdma | (self.server[ranks] != self.server[peers])
         rdma = rdma | self._is_roce_inside(ranks, peers)
         return np.where(rdma, LinkKind.RDMA, LinkKind.SDMA).astype(np.int8)
@@ -300,7 +300,7 @@ class Topology:
         return number, at, size
 
     @property
-    def _joins_servers(self) -> bool:
+    def joins_servers(self) -> bool:
         """Whether a switch joins the servers of a superpod, so that SDMA reaches across them."""
         return self.product.superpod_servers > 0 and self.inter_hccs
 

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from hccl_py.printable import one_line
 from hccl_py.program.describe import spell_stream
 from hccl_py.program.program import Program
 from hccl_py.verifier.classes import CLASSES, Severity
@@ -63,7 +64,7 @@ class Pen(NamedTuple):
         """Yield the lines of a text; what does not fit goes on two columns further in."""
         for part in text.splitlines() or [""]:
             for line in textwrap.wrap(
-                printable(part),
+                one_line(part),
                 max(self.width, NARROWEST),
                 initial_indent=" " * indent,
                 subsequent_indent=" " * (indent + 2),
@@ -103,13 +104,6 @@ def spell_verdict(report: Report) -> str:
         if count:
             parts.append(_counted(count, severity.spelling))
     return ", ".join(parts)
-
-
-def printable(text: str) -> str:
-    """Return a text with everything a terminal might obey written as an escape sequence."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _what_was_done(report: Report) -> Iterator[str]:
@@ -266,7 +260,7 @@ def _excerpt(excerpt: Excerpt, pen: Pen) -> Iterator[Line]:
         before = line.at.index
         mark = ("▸" if pen.unicode else ">") if line.is_culprit else " "
         style = "bold" if line.is_culprit else "dim"
-        said = textwrap.wrap(printable(line.action), room, break_on_hyphens=False)
+        said = textwrap.wrap(one_line(line.action), room, break_on_hyphens=False)
         head = f"{'':6}{mark} {name:<{label_width}}  {said[0]:<{room}}  {source}"
         yield Line(head.rstrip(), style)
         yield from (Line(f"{'':{left + 2}}{part}", style) for part in said[1:])
@@ -274,8 +268,8 @@ def _excerpt(excerpt: Excerpt, pen: Pen) -> Iterator[Line]:
 
 def _columns(lines: Sequence[TaskLine], left: int, pen: Pen) -> tuple[list[str], int]:
     """Return the source lines, shortened where they must be, and the columns for the actions."""
-    longest = max(len(printable(line.action)) for line in lines)
-    sources = [printable(line.source) for line in lines]
+    longest = max(len(one_line(line.action)) for line in lines)
+    sources = [one_line(line.source) for line in lines]
     for candidate in (sources, [_shortened(source) for source in sources]):
         free = pen.width - left - 2 - max(map(len, candidate))
         if free >= longest:

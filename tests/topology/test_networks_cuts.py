@@ -10,6 +10,7 @@ from hccl_py.simulator import CostModel
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import Cut, network_of
 from hccl_py.topology.presets import PRESETS
+from hccl_py.topology.rank_tables.table import ATLAS_950
 from tests.topology.networks import COST, GENERATED, used_graph
 
 
@@ -69,7 +70,7 @@ def test_the_bisections_by_hand() -> None:
 @settings(max_examples=40)
 @given(data=st.data())
 def test_products(data: st.DataObject) -> None:
-    product = PRESETS[data.draw(st.sampled_from(sorted(PRESETS)))]
+    product = data.draw(st.sampled_from([*PRESETS.values(), ATLAS_950]))
     most = min(product.devices_per_server, 8)
     servers = data.draw(st.lists(st.integers(1, most), min_size=1, max_size=3))
     pods = None
@@ -99,6 +100,8 @@ def test_products(data: st.DataObject) -> None:
         (topology_of(servers=2, devices=4, preset="atlas-900-a3"), "package 0"),
         (topology_of(servers=2, devices=4, preset="atlas-900-a3"), "server 0"),
         (topology_of(superpods=2, servers=2, devices=2, preset="atlas-900-a3"), "superpod 0"),
+        (Topology(ATLAS_950, (2, 3)), "server 0"),
+        (Topology(ATLAS_950, (2, 3)), "rank 0"),
     ],
 )
 def test_products_exactly(topology: Topology, name: str) -> None:

@@ -104,6 +104,9 @@ class ProductNetwork(Network):
         if t.has_rdma:
             roce += _port(cost.roce)
         switched = roce + (_port(cost.hccs) if self.shape == "dies" else 0)
+        if self.shape == "mesh":
+            outside = self._meshed - np.bincount(t.server)[t.server]
+            switched = switched + times(outside, _link(cost.hccs))
         found = [Groups("rank", np.arange(self.ranks), self._inside(cost) + roce)]
         if self.shape == "dies":
             package = self._packages[0]
@@ -137,7 +140,7 @@ class ProductNetwork(Network):
 
     def _inside(self, cost: CostModel) -> Floats:
         """Return what each rank's links let through, RoCE left out."""
-        others = np.array(self.topology.servers)[self.topology.server] - 1
+        others = self._meshed - 1
         if self.shape == "dies":
             return np.where(self._packages[1], _link(cost.sio), 0.0) + _port(cost.hccs)
         if self.shape == "pcie":
@@ -147,6 +150,13 @@ class ProductNetwork(Network):
         elif self.shape == "8p":
             others = np.bincount(self._linked_8p[0], minlength=self.ranks)
         return times(others, _link(cost.hccs))
+
+    @property
+    def _meshed(self) -> IntArray:
+        """The ranks of each rank's server; of its superpod where that is one mesh (950)."""
+        t = self.topology
+        group = t.superpod if self.shape == "mesh" and t.joins_servers else t.server
+        return np.bincount(group)[group]
 
     def _halves(self, hccs: float, roce: Floats) -> Groups:
         """Return the two halves of a single server; each has its ports to RoCE, too."""
