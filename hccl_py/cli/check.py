@@ -122,7 +122,7 @@ class _Text:
 
     def add(self, report: Report) -> None:
         """Print a report."""
-        from hccl_py.program.files import spell_path
+        from hccl_py.formats import spell_path
         from hccl_py.verifier.terminal import draw_report
 
         self._gap()
@@ -191,7 +191,7 @@ def _targets(names: list[str], max_size: str | None, narrowing: Narrowing) -> li
     from hccl_py.cli.sizes import parse_size
     from hccl_py.cli.targets import find_targets
     from hccl_py.errors import ParameterError
-    from hccl_py.program.files import spell_path
+    from hccl_py.formats import spell_path
 
     limit = None if max_size is None else parse_size(max_size, "--max-size")
     found, problems = find_targets(names, limit)

@@ -13,8 +13,8 @@ from hccl_py.cli.call import check_tasks
 from hccl_py.discovery import Registry, installed_executors
 from hccl_py.errors import HcclError, ParameterError, did_you_mean
 from hccl_py.executor import Executor
+from hccl_py.formats import load, read_npz, spell_path
 from hccl_py.operators import OPERATORS, make_operator
-from hccl_py.program.files import load, read_npz, spell_path
 from hccl_py.program.program import Program
 
 __all__ = ["Target", "find_targets"]

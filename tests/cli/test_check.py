@@ -14,7 +14,7 @@ from hccl_py.cli import main
 from hccl_py.cli.errors import USAGE, WRONG
 from hccl_py.cli.targets import find_targets
 from hccl_py.executor import ops_of
-from hccl_py.program.files import save
+from hccl_py.formats import save
 from tests.recording import op_of, recorded
 
 BROKEN: dict[str, Any] = {

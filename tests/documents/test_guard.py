@@ -6,7 +6,7 @@ import pytest
 
 from hccl_py.documents.guard import named
 from hccl_py.errors import FileError, ProgramFileError, RankTableError
-from hccl_py.program.files.kind import PROGRAM
+from hccl_py.formats.checks import PROGRAM
 from hccl_py.topology.rank_tables.kind import RANK_TABLE
 
 

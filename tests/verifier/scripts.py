@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hccl_py.program.files import from_json
+from hccl_py.formats import from_json
 from hccl_py.program.program import Program
 
 __all__ = ["programs"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from hccl_py.program.files import from_json
+from hccl_py.formats import from_json
 from hccl_py.program.program import Program
 from hccl_py.verifier import Options, Report, verify_program
 

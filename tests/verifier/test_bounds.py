@@ -7,8 +7,8 @@ import pytest
 
 from hccl_py.enums import Buffer
 from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.formats import from_json
 from hccl_py.orchestration import Region
-from hccl_py.program.files import from_json
 from hccl_py.verifier.checks.bounds import find_bounds
 from hccl_py.verifier.finding import MemoryRange, TaskAt
 from tests.verifier.programs import FILE, MESH, authored, found, names, written

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hccl_py.program.files import from_json
+from hccl_py.formats import from_json
 from hccl_py.verifier import MemoryRange, TaskAt, verify_program
 from tests.verifier.broken_files import FILES
 from tests.verifier.sketches import Flow, all_gather, all_reduce, mesh, sketch

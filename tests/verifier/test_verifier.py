@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import TaskKind
 from hccl_py.errors import NotSupportedError
+from hccl_py.formats import from_json, to_json
 from hccl_py.op_param import OpParam
 from hccl_py.program.edit import rearranged, swapped, without
-from hccl_py.program.files import from_json, to_json
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology
 from hccl_py.verifier import CLASSES, Options, Report, verify_program

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from hccl_py.errors import HcclError
-from hccl_py.program.files import from_json
+from hccl_py.formats import from_json
 from hccl_py.topology.presets import DEFAULT_PRESET, PRESETS
 from hccl_py.verifier import CLASSES, Options, verify_program
 from hccl_py.verifier.terminal import spell_report

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hccl_py.errors import ProgramFileError
-from hccl_py.program.files import from_json, from_npz, to_json, to_npz
+from hccl_py.formats import from_json, from_npz, to_json, to_npz
 
 BIG = 2**61
 

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from hccl_py.documents.checks import at
 from hccl_py.documents.models import checked
-from hccl_py.program.files.checks import MAX_NUMBER, frozen, numbered, whole
-from hccl_py.program.files.ends import Ends
-from hccl_py.program.files.models import ResourceModel
+from hccl_py.formats.checks import MAX_NUMBER, frozen, numbered, whole
+from hccl_py.formats.links import Ends
+from hccl_py.formats.models import ResourceModel
 from hccl_py.values import IntArray
 
 __all__ = ["Requests", "requests_from"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.errors import ProgramFileError
-from hccl_py.program.files import from_json, from_npz, to_json, to_npz
+from hccl_py.formats import from_json, from_npz, to_json, to_npz
 from hccl_py.program.program import Call
 
 SHORT = {

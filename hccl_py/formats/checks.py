@@ -1,4 +1,4 @@
-"""How the columns of a file are checked, and the limits of the format.
+"""Columns of a file: how they are checked, the limits of the format, what its errors are.
 
 Checks take whole columns: the good case costs a few passes in C, and only a bad column is searched
 for its first bad value.
@@ -14,9 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.documents.checks import an_object, at, defect, spell
+from hccl_py.documents.kind import FileKind
+from hccl_py.errors import ProgramFileError
 from hccl_py.values import IntArray
 
 __all__ = [
+    "JSON_LIMIT",
     "LIMIT",
     "MAX_BUFFERS",
     "MAX_CELLS",
@@ -24,6 +27,8 @@ __all__ = [
     "MAX_QUEUES",
     "MAX_RANKS",
     "MAX_SLOTS",
+    "NPZ_LIMIT",
+    "PROGRAM",
     "Where",
     "frozen",
     "numbered",
@@ -97,3 +102,21 @@ def frozen(column: Column) -> Column:
     """Return a column that nobody can change any more."""
     column.flags.writeable = False
     return column
+
+
+JSON_LIMIT = 32 << 20
+"""Bytes of a JSON file that are read unless the caller allows more."""
+
+NPZ_LIMIT = 1 << 30
+"""Bytes that an npz file may unpack to unless the caller allows more."""
+
+PROGRAM = FileKind(
+    noun="program",
+    parts="tasks",
+    error=ProgramFileError,
+    larger="Allow more with --max-size (max_bytes), or keep large programs as .npz.",
+    text="Save the file as UTF-8; large programs are kept as .npz.",
+    depth="A task is at most a list of lists.",
+    digits="Offsets, lengths and counts are below 2**62.",
+    allows_nan=True,
+)

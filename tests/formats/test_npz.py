@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import Mode
 from hccl_py.errors import ProgramFileError
-from hccl_py.program.files import from_json, from_npz, read_npz, save, to_json, to_npz, write_npz
+from hccl_py.formats import from_json, from_npz, read_npz, save, to_json, to_npz, write_npz
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from hccl_py.values import PerRank

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hccl_py.errors import ProgramFileError
-from hccl_py.program.files import from_json, from_npz, to_json, to_npz
+from hccl_py.formats import from_json, from_npz, to_json, to_npz
 from hccl_py.topology import topology_of
 from tests.recording import op_of, recorded
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from hccl_py.documents.disk import PathLike, read_file, spell_path, write_file
 from hccl_py.errors import ProgramFileError, did_you_mean
-from hccl_py.program.files.kind import JSON_LIMIT, NPZ_LIMIT, PROGRAM
-from hccl_py.program.files.npz_read import from_npz
-from hccl_py.program.files.npz_write import to_npz
-from hccl_py.program.files.reader import from_json
-from hccl_py.program.files.writer import to_json
+from hccl_py.formats.checks import JSON_LIMIT, NPZ_LIMIT, PROGRAM
+from hccl_py.formats.json_read import from_json
+from hccl_py.formats.json_write import to_json
+from hccl_py.formats.npz import to_npz
+from hccl_py.formats.npz_read import from_npz
 from hccl_py.program.program import Program
 
 __all__ = [

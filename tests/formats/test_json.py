@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import DataType, LinkKind, Mode, ReduceOp, TaskKind
 from hccl_py.errors import ProgramFileError
-from hccl_py.program.describe import spell_task
-from hccl_py.program.files import (
+from hccl_py.formats import (
     from_json,
     from_npz,
     load,
@@ -24,6 +23,7 @@ from hccl_py.program.files import (
     to_npz,
     write_json,
 )
+from hccl_py.program.describe import spell_task
 from hccl_py.program.instruction import Batch
 from hccl_py.program.program import Program
 from hccl_py.program.usage import usage_of

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hccl_py.documents.checks import a_text, an_object, at, defect, spell
 from hccl_py.errors import did_you_mean
-from hccl_py.program.files.checks import MAX_BUFFERS, numbered, whole
+from hccl_py.formats.checks import MAX_BUFFERS, numbered, whole
 from hccl_py.values import IntArray
 
 __all__ = ["Memory", "a_buffer", "memory_from"]
