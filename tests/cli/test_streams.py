@@ -17,7 +17,7 @@ import pytest
 from hccl_py import discovery
 from hccl_py.cli import main
 from hccl_py.cli.output import printable_console
-from hccl_py.program.files import to_json
+from hccl_py.formats import to_json
 from tests.recording import op_of, recorded
 from tests.topology.tables import GROUPS, LEVELS, SERVERS, paths_of
 
