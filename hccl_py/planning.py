@@ -119,7 +119,6 @@ class Planner:
             algorithm={},
             tag="",
             reasons=("the count is 0: there is nothing to do",),
-            rejected=(),
             ruleset="",
         )
         return Plan(op, chosen, self._recorded(_Nothing(), op))

@@ -13,8 +13,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from hccl_executors.levels import choices
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.mesh_in_place import (
@@ -99,7 +97,7 @@ class Hierarchical:
         return require(
             (topology.has_mesh, "needs every device linked to every other one"),
             (len(devices) == 1, f"needs as many devices in every server, there are {devices}"),
-            (bool((np.diff(topology.server) >= 0).all()), "needs ranks numbered server by server"),
+            (topology.is_in_server_order, "needs ranks numbered server by server"),
             (op.mode in self.modes, f"runs in {self.modes[0].value} mode only"),
         )
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from hccl_executors.rings.inside import has_equal_servers, is_sdma_inside
 from hccl_executors.templates.pipeline import (
     pipeline_all_gather,
     pipeline_all_reduce,
@@ -70,8 +69,8 @@ class Pipeline(ABC):
         return require(
             (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"),
             (topology.has_mesh, "needs every device linked to every other one"),
-            (is_sdma_inside(topology), "needs SDMA between all devices of a server"),
-            (has_equal_servers(topology), "needs servers alike, and ranks numbered by server"),
+            (topology.has_sdma_inside, "needs SDMA between all devices of a server"),
+            (topology.has_equal_servers, "needs servers alike, and ranks numbered by server"),
             (inline, "needs links that reduce this data type on their way"),
         )
 

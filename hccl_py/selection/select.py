@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -41,7 +42,8 @@ class Selection:
     `algorithm` is what runs on each level, `hccl_algorithm` what HCCL would run; `levels` has the
     words for `OpParam.level1` and `level2`. `tag` is the key under which resources are reused.
     `hccl_executor` differs from `executor` only where HCCL's is not offered here or the user named
-    another one, and is None where HCCL refuses the call: with `result`, because of `refusal`.
+    another one, and is None where HCCL refuses the call: with `result`, because of `refusal`. The
+    reasons against the others are looked for when somebody reads `rejected`: `against` does it.
     """
 
     op: str
@@ -50,12 +52,17 @@ class Selection:
     algorithm: Mapping[str, str]
     tag: str
     reasons: tuple[str, ...]
-    rejected: tuple[Rejected, ...]
     ruleset: str
+    against: Callable[[], tuple[Rejected, ...]] = field(default=tuple, repr=False, compare=False)
     hccl_algorithm: Mapping[str, str] = field(default_factory=dict)
     levels: Mapping[str, str] = field(default_factory=dict)
     result: str = ""
     refusal: str = ""
+
+    @cached_property
+    def rejected(self) -> tuple[Rejected, ...]:
+        """Every other executor of the op, and why it was not chosen."""
+        return self.against()
 
 
 def select(
@@ -151,8 +158,8 @@ class _Choice:
         if self.row.level1:
             reasons.append(f"this row takes {self.row.level1} on level1")
         reasons += [*self.facts.levels.notes, *advice(self.facts), *self._refusal()]
-        fitting = [r for r in self._candidates() if not self.against(r)]
-        chosen = min(fitting, key=self._disorder, default=None)
+        tried = sorted(self._candidates(), key=self._disorder)
+        chosen = next((r for r in tried if not self.against(r)), None)
         if chosen is None:
             raise NotSupportedError(
                 f"No executor suits {self.op.name} on {self.topology.description}.",
@@ -191,8 +198,8 @@ class _Choice:
             algorithm=self.algorithm(chosen),
             tag=tag_of(self.facts, chosen.name, levels.get("level1", level1), group),
             reasons=(*reasons, *notes),
-            rejected=tuple(self._rejected(chosen)),
             ruleset=self.table.ruleset,
+            against=lambda: tuple(self._rejected(chosen)),
             hccl_algorithm=self._hccl_levels,
             levels=levels,
             result=f"HCCL_{result.name}" if refusal else "",

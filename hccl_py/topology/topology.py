@@ -183,11 +183,18 @@ class Topology:
         """Whether all servers have as many devices and all superpods as many servers, and ranks are
         numbered server by server: what hierarchical algorithms need.
         """
-        return (
-            len(set(self.servers)) == 1
-            and len(set(self.superpods)) == 1
-            and bool((np.diff(self.server) >= 0).all() and (np.diff(self.superpod) >= 0).all())
-        )
+        pods_in_order = bool((np.diff(self.superpod) >= 0).all())
+        return self.has_equal_servers and len(set(self.superpods)) == 1 and pods_in_order
+
+    @cached_property
+    def has_equal_servers(self) -> bool:
+        """Whether all servers have as many devices, and ranks are numbered server by server."""
+        return len(set(self.servers)) == 1 and self.is_in_server_order
+
+    @cached_property
+    def is_in_server_order(self) -> bool:
+        """Whether ranks are numbered server by server."""
+        return bool((np.diff(self.server) >= 0).all())
 
     @property
     def is_single_server(self) -> bool:
@@ -229,9 +236,32 @@ class Topology:
     @cached_property
     def has_rdma(self) -> bool:
         """Whether some pair of ranks is linked by RDMA."""
-        if len(self.superpods) > 1 or (not self.is_single_server and not self.joins_servers):
-            return True
-        return self.size > 1 and bool(self._is_roce_inside(np.arange(self.size), 0).any())
+        return bool((self.sdma_groups != self.sdma_groups[0]).any())
+
+    @cached_property
+    def has_sdma_inside(self) -> bool:
+        """Whether all devices of a server reach each other by SDMA."""
+        first = np.unique(self.server, return_index=True)[1]
+        return bool((self.sdma_groups == self.sdma_groups[first[self.server]]).all())
+
+    @cached_property
+    def sdma_groups(self) -> IntArray:
+        """The number of every rank's group: SDMA reaches those of the same group, RDMA the others.
+
+        A group is a superpod, a server, or what RoCE leaves of a server: it can only replace PCIe.
+        """
+        if self.joins_servers:
+            return self.superpod
+        if self.intra_roce and self.product.shape == "pcie":
+            return np.arange(self.size)
+        if self.intra_roce and self.product.shape == "8p":  # HCCS joins the devices of a four
+            return _dense(self.server * MAX_DEVICE_ID + self.device_id // 4)
+        return self.server
+
+    @property
+    def joins_servers(self) -> bool:
+        """Whether a switch joins the servers of a superpod, so that SDMA reaches across them."""
+        return self.product.superpod_servers > 0 and self.inter_hccs
 
     def plane(self, name: str) -> Plane:
         """Return for every rank: the number of its plane, its index in it, and the plane's size."""
@@ -262,11 +292,8 @@ class Topology:
         return tuple(np.bincount(_dense(owner[ranks])).tolist())
 
     def link_kinds(self, ranks: IntArray, peers: IntArray) -> npt.NDArray[np.int8]:
-        """Return how each rank reaches its peer: SDMA inside a server or superpod, else RDMA."""
-        rdma = self.superpod[ranks] != self.superpod[peers]
-        if not self.joins_servers:
-            rdma = rdma | (self.server[ranks] != self.server[peers])
-        rdma = rdma | self._is_roce_inside(ranks, peers)
+        """Return how each rank reaches its peer: SDMA inside a group, else RDMA."""
+        rdma = self.sdma_groups[ranks] != self.sdma_groups[peers]
         return np.where(rdma, LinkKind.RDMA, LinkKind.SDMA).astype(np.int8)
 
     def _plane(self, name: str) -> Plane:
@@ -298,21 +325,6 @@ class Topology:
             mine = size == devices
             at[mine] = position[index[mine]]
         return number, at, size
-
-    @property
-    def joins_servers(self) -> bool:
-        """Whether a switch joins the servers of a superpod, so that SDMA reaches across them."""
-        return self.product.superpod_servers > 0 and self.inter_hccs
-
-    def _is_roce_inside(self, ranks: IntArray, peers: IntArray | int) -> npt.NDArray[np.bool_]:
-        """Whether two ranks of one server are linked by RoCE, which can only replace PCIe."""
-        inside = self.server[ranks] == self.server[peers]
-        if not self.intra_roce or self.product.shape not in ("pcie", "8p"):
-            return np.zeros_like(inside)
-        if self.product.shape == "8p":  # HCCS joins the devices of a group of four
-            inside = inside & (self.device_id[ranks] // 4 != self.device_id[peers] // 4)
-        linked: npt.NDArray[np.bool_] = inside & (ranks != peers)
-        return linked
 
     @property
     def _has_whole_packages(self) -> bool:

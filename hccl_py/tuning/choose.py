@@ -195,11 +195,14 @@ def _with_times(
     reasons = dict(failed)
     for one in sorted(timed, key=lambda one: one.rank, reverse=True):
         reasons[one.candidate.executor] = f"by {cost.name} takes {one}"
-    rejected = [
-        Rejected(r.executor, reasons.get(r.executor, r.reason), r.listed)
-        for r in selection.rejected
-    ]
-    return replace(selection, rejected=tuple(rejected))
+
+    def against() -> tuple[Rejected, ...]:
+        return tuple(
+            Rejected(r.executor, reasons.get(r.executor, r.reason), r.listed)
+            for r in selection.rejected
+        )
+
+    return replace(selection, against=against)
 
 
 class ByTable:

@@ -11,7 +11,7 @@ import numpy as np
 
 from hccl_executors.all_to_all import ALL_TO_ALL
 from hccl_executors.all_to_all.layout import aligned
-from hccl_py.enums import Buffer, LinkKind
+from hccl_py.enums import Buffer
 from hccl_py.executor import (
     Mode,
     OpParam,
@@ -102,11 +102,7 @@ class _Pods(NamedTuple):
 
     @staticmethod
     def of(topology: Topology) -> _Pods:
-        ranks = np.arange(topology.size)
-        kinds = topology.link_kinds(ranks[:, None], ranks)
-        near = (kinds == LinkKind.SDMA) | np.eye(topology.size, dtype=bool)
-        _, number = np.unique(near.argmax(axis=1), return_inverse=True)
-        number = number.reshape(-1)
+        number = topology.sdma_groups
         members = tuple(np.flatnonzero(number == k) for k in range(int(number.max()) + 1))
         place = np.zeros(topology.size, np.int64)
         for ranks in members:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from hccl_executors.templates.double_ring import rings_all_gather, rings_reduce_scatter
 from hccl_executors.templates.ring import ring_gather, ring_scatter
-from hccl_py.enums import LinkKind
-from hccl_py.executor import Rank, Topology
+from hccl_py.executor import Rank
 from hccl_py.orchestration import Chunks
 
-__all__ = ["Rings", "has_equal_servers", "is_sdma_inside"]
+__all__ = ["Rings"]
 
 
 class Rings:
@@ -46,19 +43,3 @@ class Rings:
             parts = slots.parts(len(self.rings))
             for stream, ring, part in zip((*subs, self.rank.main), self.rings, parts, strict=True):
                 template(stream, ring, part.renumbered(ring.order), ring.index_of(root))
-
-
-def has_equal_servers(topology: Topology) -> bool:
-    """Whether servers have as many devices each, and ranks are numbered server by server."""
-    return len(set(topology.servers)) == 1 and bool((np.diff(topology.server) >= 0).all())
-
-
-def is_sdma_inside(topology: Topology) -> bool:
-    """Whether all devices of a server reach each other by SDMA."""
-    number, index, size = topology.plane("level0")
-    table = topology.members("level0")
-    for distance in range(1, int(size.max())):
-        peers = table[number, (index + distance) % size]
-        if (topology.link_kinds(np.arange(topology.size), peers) == LinkKind.RDMA).any():
-            return False
-    return True

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hccl_executors.rings.inside import is_sdma_inside
 from hccl_executors.staging import delivered, request, staged
 from hccl_py.executor import (
     OpParam,
@@ -52,7 +51,7 @@ class SemiRings(ABC):
         return require(
             (topology.has_mesh, "needs every device linked to every other one"),
             (topology.is_single_server, f"needs one server, there are {len(topology.servers)}"),
-            (is_sdma_inside(topology), "needs SDMA between all devices of a server"),
+            (topology.has_sdma_inside, "needs SDMA between all devices of a server"),
         )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from hccl_executors.levels import choices
-from hccl_executors.rings.inside import Rings, has_equal_servers
+from hccl_executors.rings.inside import Rings
 from hccl_executors.staging import SLOTTED, delivered, request, staged
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
 from hccl_executors.wires import Wire, all_servers, links
@@ -52,7 +52,7 @@ class ServerRings:
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs as many devices in every server, and ranks numbered server by server."""
         return require(
-            (has_equal_servers(topology), "needs servers alike, and ranks numbered by server")
+            (topology.has_equal_servers, "needs servers alike, and ranks numbered by server")
         )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:

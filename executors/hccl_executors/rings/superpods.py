@@ -31,7 +31,7 @@ from functools import cached_property
 from typing import Any
 
 from hccl_executors.levels import choices
-from hccl_executors.rings.inside import Rings, has_equal_servers, is_sdma_inside
+from hccl_executors.rings.inside import Rings
 from hccl_executors.rings.places import blocks, sets
 from hccl_executors.staging import SLOTTED, delivered, request, staged
 from hccl_executors.templates.double_ring import aligned_all_gather, aligned_reduce_scatter
@@ -248,11 +248,11 @@ class SuperpodRings:
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs servers and superpods alike, and SDMA inside the servers."""
-        joined = op.level1 in JOINED and has_equal_servers(topology)
+        joined = op.level1 in JOINED and topology.has_equal_servers
         level0 = topology.level0
         return require(
             (topology.is_even or joined, "needs servers alike, and superpods alike"),
-            (is_sdma_inside(topology), "needs SDMA between all devices of a server"),
+            (topology.has_sdma_inside, "needs SDMA between all devices of a server"),
             (
                 level0 == "double_ring" or not self.two_rings,
                 f"needs two rings in a server, not {level0}",
