@@ -12,8 +12,22 @@ from hccl_py.errors import NotSupportedError, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
+    import numpy.typing as npt
 
-__all__ = ["READS", "WRITES", "Buffer", "DataType", "LinkKind", "Mode", "ReduceOp", "TaskKind"]
+__all__ = [
+    "POST",
+    "RDMA_WRITES",
+    "READS",
+    "WAIT",
+    "WRITES",
+    "Buffer",
+    "DataType",
+    "LinkKind",
+    "Mode",
+    "ReduceOp",
+    "TaskKind",
+    "moves_data",
+]
 
 
 class DataType(Enum):
@@ -228,3 +242,15 @@ WRITES = (
     TaskKind.RDMA_WRITE_REDUCE,
 )
 """Kinds whose destination is one."""
+
+RDMA_WRITES = (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE)
+"""Kinds that go on over the connection when the stream is done with them."""
+
+POST = int(TaskKind.NOTIFY_POST)
+WAIT = int(TaskKind.NOTIFY_WAIT)
+"""The kinds of posts and waits as plain numbers, for loops over columns."""
+
+
+def moves_data(kinds: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
+    """Return which of a column of kinds move data."""
+    return kinds <= TaskKind.RDMA_WRITE_REDUCE

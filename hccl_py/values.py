@@ -24,9 +24,20 @@ import numpy.typing as npt
 
 from hccl_py.lines import Line, author_line
 
-__all__ = ["Diverged", "IntArray", "OutOfBoundsError", "PerBool", "PerRank", "RankInt", "values_of"]
+__all__ = [
+    "Diverged",
+    "Floats",
+    "IntArray",
+    "OutOfBoundsError",
+    "PerBool",
+    "PerRank",
+    "RankInt",
+    "count_up",
+    "values_of",
+]
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 class OutOfBoundsError(IndexError):
@@ -315,6 +326,11 @@ class PerBool:
 
     def __repr__(self) -> str:
         return f"PerBool({self.mask.tolist()})"
+
+
+def count_up(counts: IntArray) -> IntArray:
+    """Return 0 .. c - 1 for every c of `counts`, one after the other."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def values_of(value: Any) -> Any:

@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
 from hccl_py.errors import ParameterError
 from hccl_py.jobs.program import JobProgram
 from hccl_py.simulator.timeline import Timeline
+from hccl_py.values import Floats
 
 __all__ = ["CallTimes", "Overlap", "overlap"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.program.transports import OWN_NOTIFIES, LocalNotifies, Transports
 from hccl_py.resources import PlaneRequest, ResourceRequest
 from hccl_py.topology.topology import PLANES, Topology
-from hccl_py.values import IntArray
+from hccl_py.values import IntArray, count_up
 
 __all__ = ["Fabric", "RankRequest", "build_fabric"]
 
@@ -222,9 +222,8 @@ def _named(
     counts = np.array([len(found) for found in peers], np.int64)
     starts, mine = np.cumsum(counts) - counts, counts[kind]
     who = np.repeat(np.arange(len(index)), mine)
-    inside = np.arange(len(who)) - np.repeat(np.cumsum(mine) - mine, mine)
     flat = np.array([peer for found in peers for peer in found], np.int64)
-    return who, flat[np.repeat(starts[kind], mine) + inside]
+    return who, flat[np.repeat(starts[kind], mine) + count_up(mine)]
 
 
 def _custom(pattern: Callable[[int, int], Iterable[int]], me: int, n: int) -> list[int]:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import Buffer
-from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_of
+from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, count_up, values_of
 
 if TYPE_CHECKING:
     from hccl_py.orchestration.transport import Link
@@ -334,7 +334,7 @@ class _Runs:
     def _ends(self, low: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
         """Return the (first, place) of all windows, sorted by both."""
         place = np.repeat(np.arange(len(low)), counts)
-        before = np.arange(len(place)) - np.repeat(counts.cumsum() - counts - low, counts)
+        before = low[place] + count_up(counts)
         first = self._walks[self._walk[place], (self._step[place] - before) % self._length]
         by_first = np.argsort(first, kind="stable")
         return first[by_first], place[by_first]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import POST, WAIT
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.program.describe import spell_cell, spell_place, spell_task
 from hccl_py.program.kernels import kernel
@@ -24,8 +24,6 @@ __all__ = ["Linked", "Queues", "link", "queues_of", "walk"]
 
 Rows = npt.NDArray[np.int32]
 
-_POST = int(TaskKind.NOTIFY_POST)
-_WAIT = int(TaskKind.NOTIFY_WAIT)
 _SHOWN = 8
 
 
@@ -204,8 +202,8 @@ def walk(
         while at < queue_first[q + 1]:
             row = rows[at]
             kind = kinds[instruction[row]]
-            is_wait = kind == _WAIT
-            if is_wait or kind == _POST:
+            is_wait = kind == WAIT
+            if is_wait or kind == POST:
                 c = cell[row]
                 is_full = holder[c] >= 0
                 if not is_full if is_wait else is_full and patient and forced != q:

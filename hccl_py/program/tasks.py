@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import moves_data
 from hccl_py.program.instruction import COLUMNS, Batch, Instruction
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray, PerRank
@@ -121,7 +121,7 @@ class InstructionTable:
     @cached_property
     def moves_data(self) -> npt.NDArray[np.bool_]:
         """Whether each instruction moves data."""
-        return self.kind <= TaskKind.RDMA_WRITE_REDUCE
+        return moves_data(self.kind)
 
     @property
     def has_dst_size(self) -> npt.NDArray[np.bool_]:

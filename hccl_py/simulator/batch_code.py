@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import LinkKind, TaskKind
+from hccl_py.enums import RDMA_WRITES, LinkKind, TaskKind
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.simulator.columns import ColumnPool, PooledColumns
@@ -123,7 +123,7 @@ class _Compiler:
         on_stream = self.pool.duration(
             size, ("stream", key), lambda s: durations.on_stream(kind, of, s)
         )
-        if i.kind not in (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE):
+        if i.kind not in RDMA_WRITES:
             return (0, -1, *on_stream, *self._nothing)
         after = self.pool.duration(size, ("wire", key), lambda s: durations.on_wire(kind, of, s))
         return (0, wire, *on_stream, *after)

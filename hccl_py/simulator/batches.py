@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import POST, WAIT
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.program.kernels import kernel
 from hccl_py.program.program import Program
@@ -26,14 +26,9 @@ from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.slow import EVEN, Slow
 from hccl_py.simulator.uniform import walk_uniform
 from hccl_py.topology.topology import Topology
-from hccl_py.values import IntArray
+from hccl_py.values import Floats, IntArray
 
 __all__ = ["Clocks", "simulate_batches"]
-
-Floats = npt.NDArray[np.float64]
-
-_POST = int(TaskKind.NOTIFY_POST)
-_WAIT = int(TaskKind.NOTIFY_WAIT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +167,9 @@ def _lockstep(
                 i = counter[q]
                 kind = kinds[i]
                 c, w, c_stream, at_stream, c_after, at_after = columns[i]
-                if kind in (_WAIT, _POST):
+                if kind in (WAIT, POST):
                     evaluate(cells, c, lanes)
-                if kind == _WAIT:
+                if kind == WAIT:
                     empty = 0
                     for lane in range(lanes):
                         empty += cell[cells[lane]] < 0
@@ -190,11 +185,11 @@ def _lockstep(
                         evaluate(index, c_stream, lanes)
                         for lane in range(lanes):
                             now[lane] += floats[at_stream + index[lane]]
-                    if kind == _POST or w >= 0:
+                    if kind == POST or w >= 0:
                         evaluate(index, c_after, lanes)
                     if w >= 0:
                         evaluate(ends, w, lanes)
-                    if kind == _POST:
+                    if kind == POST:
                         for lane in range(lanes):
                             t = now[lane] + floats[at_after + index[lane]]
                             if w >= 0 and ends[lane] >= 0:
@@ -255,7 +250,7 @@ def _by_rank(
         while counter[n] < first[q + 1]:
             i = counter[n]
             c, w, c_stream, at_stream, c_after, at_after = columns[i]
-            if kinds[i] == _WAIT:
+            if kinds[i] == WAIT:
                 at = value(c, lane)
                 if cell[at] < 0:
                     waiter[at] = n
@@ -265,7 +260,7 @@ def _by_rank(
             else:
                 t += floats[at_stream + value(c_stream, lane)]
                 arrival = t
-                if kinds[i] == _POST:
+                if kinds[i] == POST:
                     arrival = t + floats[at_after + value(c_after, lane)]
                     e = value(w, lane) if w >= 0 else -1
                     if e >= 0:

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from hccl_py.op_param import OpParam
 from hccl_py.program.transports import OWN_NOTIFIES, Transports
@@ -29,11 +28,10 @@ from hccl_py.simulator.demands import Demand, demand_of
 from hccl_py.simulator.links import Links
 from hccl_py.topology.networks import Cut, network_of
 from hccl_py.topology.topology import Topology
-from hccl_py.values import IntArray
+from hccl_py.values import Floats, IntArray
 
 __all__ = ["Bound", "Limits", "lower_bound"]
 
-Floats = npt.NDArray[np.float64]
 
 EVERY_RANK = 1024
 """Up to so many ranks every one is looked at."""

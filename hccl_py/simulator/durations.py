@@ -11,21 +11,19 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import RDMA_WRITES, TaskKind
 from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK
 from hccl_py.simulator.cost import CostModel
 from hccl_py.simulator.links import Links
 from hccl_py.simulator.slow import EVEN, Slow
 from hccl_py.topology.topology import Topology
+from hccl_py.values import Floats
 
 __all__ = ["Durations"]
 
-Floats = npt.NDArray[np.float64]
 Lanes: TypeAlias = "int | npt.NDArray[Any]"
 Ints: TypeAlias = npt.NDArray[Any]
-
-_ON_WIRE = (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE)
 
 
 class Durations:
@@ -99,7 +97,7 @@ def _tables(cost: CostModel, alpha: Floats, beta: Floats) -> tuple[Floats, Float
         if kind in (TaskKind.COPY, TaskKind.REDUCE):
             stream[kind, -1] = gamma if kind.reduces else cost.copy_us
         else:
-            (wire if kind in _ON_WIRE else stream)[kind, :-1] = beta + gamma
+            (wire if kind in RDMA_WRITES else stream)[kind, :-1] = beta + gamma
     latency = np.full((len(alpha) + 1, 2), cost.notify_us)
     latency[:-1, 1] = alpha
     return stream, wire, latency

@@ -22,15 +22,14 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from hccl_py.errors import ParameterError
 from hccl_py.simulator.cost import CostModel
 from hccl_py.simulator.fit_chains import Around, Chains, Parameter, Sample, used_parameters
+from hccl_py.values import Floats
 
 __all__ = ["Estimate", "Fit", "Kept", "Parameter", "Sample", "fit"]
 
-Floats = npt.NDArray[np.float64]
 Free = tuple[int, ...]
 
 _ROUNDS = 100

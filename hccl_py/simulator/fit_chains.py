@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches import simulate_batches
@@ -14,10 +13,10 @@ from hccl_py.simulator.cost import CostModel, per_byte
 from hccl_py.topology.networks import ProductNetwork, network_of
 from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
 from hccl_py.topology.topology import Topology
+from hccl_py.values import Floats
 
 __all__ = ["Around", "Chains", "Parameter", "Sample", "used_parameters"]
 
-Floats = npt.NDArray[np.float64]
 
 _STEP = 1e-6
 """What a parameter is moved by to see what it counts, as a share of itself."""

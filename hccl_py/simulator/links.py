@@ -20,11 +20,10 @@ from hccl_py.simulator.slow import EVEN, Slow
 from hccl_py.topology.networks import Network, ProductNetwork, Routes, network_of
 from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
 from hccl_py.topology.topology import Topology
-from hccl_py.values import IntArray
+from hccl_py.values import Floats, IntArray
 
 __all__ = ["LinkClasses", "Links"]
 
-Floats = npt.NDArray[np.float64]
 
 _AT_ONCE = 1 << 18
 """Transports whose routes are computed together."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import defaultdict
 
 import numpy as np
-import numpy.typing as npt
 
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
@@ -19,11 +18,9 @@ from hccl_py.simulator.cost import CostModel
 from hccl_py.simulator.links import Links
 from hccl_py.simulator.slow import EVEN, Slow
 from hccl_py.topology.topology import Topology
-from hccl_py.values import IntArray, PerRank, values_of
+from hccl_py.values import Floats, IntArray, PerRank, values_of
 
 __all__ = ["busiest_us", "carried"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def busiest_us(program: Program, topology: Topology, cost: CostModel, slow: Slow = EVEN) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import POST, WAIT, TaskKind, moves_data
 from hccl_py.program.kernels import kernel
 from hccl_py.program.program import Program
 from hccl_py.simulator.cost import CostModel
@@ -15,13 +15,9 @@ from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.slow import EVEN, Slow
 from hccl_py.simulator.timeline import Timeline
 from hccl_py.topology.topology import Topology
+from hccl_py.values import Floats
 
 __all__ = ["TaskCosts", "simulate_tasks"]
-
-Floats = npt.NDArray[np.float64]
-
-_POST = int(TaskKind.NOTIFY_POST)
-_WAIT = int(TaskKind.NOTIFY_WAIT)
 
 
 def simulate_tasks(
@@ -70,7 +66,7 @@ class TaskCosts:
         """Look every task up."""
         tasks = program.tasks
         kind, instruction = tasks.kind, tasks.instruction
-        is_data, is_post = kind <= TaskKind.RDMA_WRITE_REDUCE, kind == TaskKind.NOTIFY_POST
+        is_data, is_post = moves_data(kind), kind == TaskKind.NOTIFY_POST
         of = durations.classes(tasks.rank, tasks.end)
         compute = durations.of_compute(of, tasks.table.duration_us[instruction])
         on_stream = np.where(is_data, durations.on_stream(kind, of, tasks.size), compute)
@@ -107,10 +103,10 @@ def _walk(
         q = queue[row]
         t = clock[q]
         start[row] = t
-        if kinds[row] == _WAIT:
+        if kinds[row] == WAIT:
             t = max(t, effect[post_of[row]])
             effect[row] = t
-        elif kinds[row] == _POST:
+        elif kinds[row] == POST:
             v = t + after[row]
             w = wire[row]
             if w >= 0:

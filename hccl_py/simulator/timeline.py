@@ -5,18 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from hccl_py.program.program import Program
 from hccl_py.simulator.links import Links
+from hccl_py.values import Floats
 
 if TYPE_CHECKING:
     from hccl_py.simulator.analysis import CriticalPath, LinkUse, Usage, Waits
 
 __all__ = ["Timeline"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,17 +19,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import POST, WAIT
 from hccl_py.program.kernels import kernel
 from hccl_py.simulator.columns import PooledColumns
-from hccl_py.values import IntArray
+from hccl_py.values import Floats, IntArray
 
 __all__ = ["walk_uniform"]
 
-Floats = npt.NDArray[np.float64]
-
-_POST = int(TaskKind.NOTIFY_POST)
-_WAIT = int(TaskKind.NOTIFY_WAIT)
 
 _USES = 8
 """How often a column is used on average where grouping its cells is worth it."""
@@ -64,7 +60,7 @@ def walk_uniform(
     """
     lanes = np.diff(lane_first)
     of_instruction = np.repeat(lanes, np.diff(first))
-    notifies = np.isin(kinds, (_POST, _WAIT))
+    notifies = np.isin(kinds, (POST, WAIT))
     cells = _grouped(columns[:, 0], of_instruction, notifies, pool, len(cell))
     wires = _grouped(columns[:, 1], of_instruction, columns[:, 1] >= 0, pool, len(wire))
     if cells is None or wires is None:
@@ -195,7 +191,7 @@ def _uniform(
             while counter[q] < first[q + 1]:
                 i = counter[q]
                 c, w = cells[i], wires[i]
-                is_wait, is_post = kinds[i] == _WAIT, kinds[i] == _POST
+                is_wait, is_post = kinds[i] == WAIT, kinds[i] == POST
                 if (is_wait or is_post) and c < 0:
                     break
                 if is_wait:

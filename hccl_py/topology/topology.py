@@ -28,7 +28,7 @@ import numpy.typing as npt
 from hccl_py.enums import DataType, LinkKind, ReduceOp
 from hccl_py.errors import ParameterError
 from hccl_py.topology.presets import ROUTED, Product
-from hccl_py.values import IntArray
+from hccl_py.values import IntArray, count_up
 
 if TYPE_CHECKING:
     from hccl_py.topology.networks.network import Network
@@ -375,7 +375,7 @@ def _grouped(key: IntArray) -> Plane:
     number = number.reshape(-1)
     order = np.argsort(number, kind="stable")
     index = np.empty(len(key), np.int64)
-    index[order] = np.arange(len(key)) - np.repeat(np.cumsum(count) - count, count)
+    index[order] = count_up(count)
     return number, index, count[number]
 
 

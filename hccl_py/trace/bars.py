@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from rich.text import Text
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import RDMA_WRITES, TaskKind
 from hccl_py.program.describe import spell_stream
 from hccl_py.trace.steps import Trace
 from hccl_py.trace.units import spell_time
@@ -49,7 +49,7 @@ def _marks(trace: Trace, rank: int, columns: int) -> tuple[list[str], Numbers]:
     kind, end = tasks.kind[mine], timeline.end_us[mine]
     streams, row = np.unique(tasks.stream[mine], return_inverse=True)
     names = [spell_stream(stream) for stream in streams.tolist()]
-    on_wire = np.isin(kind, (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE))
+    on_wire = np.isin(kind, RDMA_WRITES)
     if on_wire.any():
         names.append("wire")
     row = np.where(on_wire, len(streams), row)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import READS, WRITES, TaskKind
+from hccl_py.enums import READS, WRITES, TaskKind, moves_data
 from hccl_py.program.program import Program
 from hccl_py.trace.steps import Trace, notify_name
 
@@ -49,7 +49,7 @@ def _columns(trace: Trace, rows: npt.NDArray[np.int64], names: _NotifyNames) -> 
     program, tasks, timeline = trace.program, trace.program.tasks, trace.timeline
     table, at = tasks.table, tasks.instruction[rows]
     kind = table.kind[at]
-    is_data, is_sync = kind <= TaskKind.RDMA_WRITE_REDUCE, kind >= TaskKind.NOTIFY_POST
+    is_data, is_sync = moves_data(kind), kind >= TaskKind.NOTIFY_POST
     is_sync &= kind <= TaskKind.NOTIFY_WAIT
     partner = np.where(kind == TaskKind.NOTIFY_WAIT, trace.partner[rows], -1)
     return {

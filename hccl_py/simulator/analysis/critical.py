@@ -14,20 +14,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import POST, WAIT, TaskKind, moves_data
 from hccl_py.program.kernels import kernel
 from hccl_py.program.transports import ACK
 from hccl_py.simulator.analysis.order import Rows, Wires, before_on_stream, order_of
+from hccl_py.values import Floats
 
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
 __all__ = ["CriticalPath", "Parts", "critical_path", "slack"]
 
-Floats = npt.NDArray[np.float64]
 
-_POST = int(TaskKind.NOTIFY_POST)
-_WAIT = int(TaskKind.NOTIFY_WAIT)
 _LOCAL = (TaskKind.COPY, TaskKind.REDUCE)
 
 
@@ -71,7 +69,7 @@ class CriticalPath:
         tasks = program.tasks
         kind, remote = tasks.table.kind[tasks.instruction[self.rows]], tasks.end[self.rows] >= 0
         is_ack = remote & (tasks.cell[self.rows] % program.transports.stride == ACK)
-        is_post, is_data = kind == _POST, kind <= TaskKind.RDMA_WRITE_REDUCE
+        is_post, is_data = kind == POST, moves_data(kind)
         is_local = np.isin(kind, _LOCAL)
         reduced = np.where(kind == TaskKind.REDUCE, spans, self._inline_reductions(kind))
         return Parts(
@@ -176,7 +174,7 @@ def _trace_back(
             other = on_wire[row]
             begin[count] = effect[other]
             by_effect = True
-        elif kinds[row] == _WAIT and end[row] > start[row]:
+        elif kinds[row] == WAIT and end[row] > start[row]:
             other = post_of[row]
             begin[count] = end[row]
             by_effect = True
@@ -214,7 +212,7 @@ def _spread_slack(
         row = order[k]
         q = queue[row]
         free = min(follow[q], total - end[row])
-        if kinds[row] == _WAIT:
+        if kinds[row] == WAIT:
             slack[row] = free
             post = post_of[row]
             slack[post] = min(slack[post], free + (end[row] - effect[post]))
@@ -225,7 +223,7 @@ def _spread_slack(
             other = on_wire[row]
             slack[other] = min(slack[other], late + wire_us[row])
         free = min(free, late + stream_us[row])
-        apart = kinds[row] == _POST or effect[row] > end[row]
+        apart = kinds[row] == POST or effect[row] > end[row]
         slack[row] = late if apart else free
         follow[q] = free
     return slack

@@ -6,19 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from hccl_py.enums import READS, TaskKind
+from hccl_py.enums import READS, moves_data
 from hccl_py.errors import ParameterError
 from hccl_py.topology.networks import Network
-from hccl_py.values import IntArray
+from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
 __all__ = ["LinkUse", "link_use"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +72,7 @@ def _flows(timeline: Timeline) -> tuple[IntArray, IntArray]:
     """
     tasks, transports = timeline.program.tasks, timeline.program.transports
     kind = tasks.kind
-    rows = np.flatnonzero((kind <= TaskKind.RDMA_WRITE_REDUCE) & (tasks.end >= 0))
+    rows = np.flatnonzero(moves_data(kind) & (tasks.end >= 0))
     end, size, reads = tasks.end[rows], tasks.size[rows], np.isin(kind[rows], READS)
     written = np.bincount(end[~reads], size[~reads], len(transports))
     read = np.bincount(end[reads], size[reads], len(transports))

@@ -14,13 +14,13 @@ from hccl_py.enums import TaskKind
 from hccl_py.program.link import queues_of
 from hccl_py.program.program import Program
 from hccl_py.simulator.durations import Durations
+from hccl_py.values import Floats
 
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
 __all__ = ["Rows", "Wires", "before_on_stream", "order_of"]
 
-Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int32]
 
 

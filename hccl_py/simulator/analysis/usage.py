@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
+from hccl_py.values import Floats
 
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
 __all__ = ["Usage", "usage"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,15 +24,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import POST, WAIT
 from hccl_py.program.kernels import kernel_calling
+from hccl_py.values import Floats
 
 __all__ = ["Heap", "State", "Work", "run_events"]
 
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 AT_ONCE = 1e-12
 """Events that are apart by less, relative to the clock, are taken together."""
@@ -48,9 +48,6 @@ READY, HELD, FLOWING = 0, 1, 2
 
 DIRTY, STARTED, REACHED, BINDING = 0, 1, 2, 3
 """Places in State.counts: lengths of the lists of the same names."""
-
-_POST = int(TaskKind.NOTIFY_POST)
-_WAIT = int(TaskKind.NOTIFY_WAIT)
 
 
 class Work(NamedTuple):
@@ -409,7 +406,7 @@ def _arrive(w: Work, s: State, events: Heap, row: int, t: float) -> None:
 def _serve(w: Work, s: State, events: Heap, row: int, t: float) -> bool:
     """Let a connection that is free go on with a row; return whether that keeps it busy."""
     wire = w.wire[row]
-    if w.kind[row] == _POST:
+    if w.kind[row] == POST:
         s.busy[wire] = max(s.end[row] + w.after[row], s.busy[wire])
         _arrive(w, s, events, row, s.busy[wire])
         return False
@@ -489,13 +486,13 @@ def _advance_queue(w: Work, s: State, events: Heap, queue: int, t: float) -> Non
         row = w.rows[s.counter[queue]]
         s.start[row] = t
         done = t
-        if w.kind[row] == _WAIT:
+        if w.kind[row] == WAIT:
             done = s.effect[w.post_of[row]]
             if done < 0:
                 return
             done = max(t, done)
             s.end[row] = s.effect[row] = done
-        elif w.kind[row] == _POST:
+        elif w.kind[row] == POST:
             _post(w, s, events, row, t)
         elif w.wire[row] >= 0 or w.route[row] >= 0:
             if w.task_us[queue] > 0:

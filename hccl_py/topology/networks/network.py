@@ -17,14 +17,13 @@ import numpy.typing as npt
 
 from hccl_py.errors import ParameterError
 from hccl_py.topology.networks.cuts import Cut, Groups, slowest
-from hccl_py.values import IntArray
+from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
     from hccl_py.simulator.cost import CostModel
 
 __all__ = ["Bools", "Floats", "Network", "Rates", "Routes"]
 
-Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import RDMA_WRITES, TaskKind, moves_data
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.program.program import Program
@@ -192,7 +192,7 @@ def _check_counts(program: Program) -> None:
 def _unit(program: Program) -> int:
     """Return the bytes of the largest pieces that no task and no output cuts."""
     tasks, meaning = program.tasks, expected_ranges(program.op, program.ranks)
-    moves = np.flatnonzero((tasks.kind <= TaskKind.RDMA_WRITE_REDUCE) & (tasks.size > 0))
+    moves = np.flatnonzero(moves_data(tasks.kind) & (tasks.size > 0))
     numbers = [tasks.src_offset[moves], tasks.dst_offset[moves], tasks.size[moves]]
     numbers += [meaning.start, meaning.stop, meaning.offset]
     unit = gcd(*{int(n) for column in numbers for n in column}) or 1
@@ -208,7 +208,7 @@ def _unit(program: Program) -> int:
 def _tasks(program: Program, unit: int) -> dict[int, _Task]:
     """Return the tasks that move data, by row."""
     tasks, table, found = program.tasks, program.tasks.table, {}
-    for row in np.flatnonzero((tasks.kind <= TaskKind.RDMA_WRITE_REDUCE) & (tasks.size > 0)):
+    for row in np.flatnonzero(moves_data(tasks.kind) & (tasks.size > 0)):
         at, rank, peer = int(tasks.instruction[row]), int(tasks.rank[row]), int(tasks.peer[row])
         kind, label = TaskKind(int(table.kind[at])), int(table.label[at])
         src_rank, dst_rank = (
@@ -221,7 +221,7 @@ def _tasks(program: Program, unit: int) -> dict[int, _Task]:
             dst=(dst_rank, int(table.dst_buffer[at]), int(tasks.dst_offset[row]) // unit),
             size=int(tasks.size[row]) // unit,
             reduces=kind.reduces,
-            rdma=kind in (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE),
+            rdma=kind in RDMA_WRITES,
             key=(int(table.round[at]), program.labels[label] if label >= 0 else ""),
         )
     return found

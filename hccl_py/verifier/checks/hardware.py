@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from hccl_py.enums import DataType, LinkKind, ReduceOp, TaskKind
+from hccl_py.enums import RDMA_WRITES, DataType, LinkKind, ReduceOp, TaskKind
 from hccl_py.program.transports import DATA_ACK
 from hccl_py.topology.presets import Product
 from hccl_py.values import IntArray
@@ -22,7 +22,6 @@ from hccl_py.verifier.subject import Subject
 
 __all__ = ["find_hardware"]
 
-_RDMA = (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE)
 _INLINE = (TaskKind.READ_REDUCE, TaskKind.WRITE_REDUCE, TaskKind.RDMA_WRITE_REDUCE)
 _NO_LIMIT = np.iinfo(np.int64).max
 
@@ -46,7 +45,7 @@ def find_hardware(subject: Subject) -> Iterator[Finding]:
 def _too_large(subject: Subject, product: Product) -> Callable[[Moves], Mask]:
     table = subject.tasks.table
     limit = np.full(len(table.kind), product.sdma_bytes)
-    limit[np.isin(table.kind, _RDMA)] = product.rdma_bytes
+    limit[np.isin(table.kind, RDMA_WRITES)] = product.rdma_bytes
     # What cannot be reduced inline is reduced by a kernel: no DMA task, no limit.
     limit[(table.kind == TaskKind.REDUCE) & _denied(subject, product)] = _NO_LIMIT
     return lambda moves: np.greater(moves.src.size, limit[moves.instruction])
@@ -60,7 +59,7 @@ def _unsupported(subject: Subject, product: Product) -> Callable[[Moves], Mask]:
 def _denied(subject: Subject, product: Product) -> Mask:
     """Return for each instruction whether the hardware cannot reduce its data type with its op."""
     table = subject.tasks.table
-    rdma = np.isin(table.kind, _RDMA)
+    rdma = np.isin(table.kind, RDMA_WRITES)
     cases, at = np.unique(np.stack([table.dtype, table.reduce, rdma]), axis=1, return_inverse=True)
     denied = [
         dtype < 0
@@ -88,7 +87,7 @@ def _off_alignment(product: Product) -> Callable[[Moves], Mask]:
 
 
 def _large(subject: Subject, product: Product, row: int) -> Finding:
-    rdma = subject.kind(row) in _RDMA
+    rdma = subject.kind(row) in RDMA_WRITES
     limit = product.rdma_bytes if rdma else product.sdma_bytes
     return subject.finding(
         "TRANSFER_TOO_LARGE",
@@ -104,7 +103,7 @@ def _large(subject: Subject, product: Product, row: int) -> Finding:
 def _inline(subject: Subject, product: Product, row: int) -> Finding:
     table, at = subject.tasks.table, int(subject.tasks.instruction[row])
     dtype, reduce = DataType.from_number(int(table.dtype[at])), ReduceOp(int(table.reduce[at]))
-    rdma = subject.kind(row) in _RDMA
+    rdma = subject.kind(row) in RDMA_WRITES
     known = _inline_of(product, rdma)
     types = ", ".join(sorted({dtype.value for dtype, _ in known}))
     ops = ", ".join(op.spelling for op in sorted({op for _, op in known}))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
-from hccl_py.values import IntArray
+from hccl_py.values import IntArray, count_up
 from hccl_py.verifier.analysis import clocks
 from hccl_py.verifier.analysis.memory import Memory
 from hccl_py.verifier.analysis.ordering import Ordering
@@ -141,7 +141,7 @@ def _grouped(keys: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     order = np.argsort(group, kind="stable")
     size = np.bincount(group)
     place = np.empty(len(group), np.int64)
-    place[order] = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size)
+    place[order] = count_up(size)
     return group, first, place, size
 
 

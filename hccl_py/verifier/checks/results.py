@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import ReduceOp
-from hccl_py.values import IntArray
+from hccl_py.values import IntArray, count_up
 from hccl_py.verifier.analysis.contents import UNDEFINED, Contents, Pieces
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected, expected_blocks
 from hccl_py.verifier.analysis.memory import Memory
@@ -364,7 +364,7 @@ def _overlaid(
     low = np.searchsorted(pieces.start, begin, side="right") - 1
     count = np.maximum(np.searchsorted(pieces.start, end, side="left") - low, 0) * (end > begin)
     row = np.repeat(np.arange(len(begin)), count)
-    piece = low[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    piece = low[row] + count_up(count)
     start = np.maximum(begin[row], pieces.start[piece])
     stop = np.minimum(end[row], pieces.stop[piece])
     return row, start, stop, piece

@@ -13,17 +13,16 @@ from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from hccl_platform.emulated.memory import Bytes
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import OrchestrationError
 from hccl_py.program.describe import spell_task
 from hccl_py.program.program import Program
+from hccl_py.values import IntArray
 
 __all__ = ["COPY", "Moves", "Step", "moves_of", "run_step", "steps_of"]
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 Ufunc: TypeAlias = Callable[..., object]
 
 COPY = -1
@@ -51,14 +50,14 @@ class Moves:
     counts for reductions only.
     """
 
-    row: Ints
-    op: Ints
-    dtype: Ints
-    dst: Ints
-    dst_offset: Ints
-    src: Ints
-    src_offset: Ints
-    size: Ints
+    row: IntArray
+    op: IntArray
+    dtype: IntArray
+    dst: IntArray
+    dst_offset: IntArray
+    src: IntArray
+    src_offset: IntArray
+    size: IntArray
 
     def __len__(self) -> int:
         return len(self.row)
@@ -69,7 +68,7 @@ class Moves:
         return [DataType.from_number(n) for n in np.unique(self.dtype[self.op != COPY]).tolist()]
 
 
-def moves_of(program: Program, rows: Ints) -> Moves:
+def moves_of(program: Program, rows: IntArray) -> Moves:
     """Return the moves among these task rows; OrchestrationError where one leaves its buffers or
     has sides of different lengths.
     """
@@ -145,7 +144,7 @@ def _check_bounds(program: Program, moves: Moves) -> None:
             )
 
 
-def _check_lengths(program: Program, rows: Ints) -> None:
+def _check_lengths(program: Program, rows: IntArray) -> None:
     """Refuse tasks that say two lengths: there is no telling how many bytes they move."""
     tasks = program.tasks
     if not tasks.table.has_dst_size.any():

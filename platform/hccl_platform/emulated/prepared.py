@@ -7,17 +7,16 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from hccl_platform.emulated.memory import Bytes, address_of
 from hccl_platform.emulated.moves import Moves, Step, steps_of
 from hccl_platform.emulated.tiling import TilePlan
 from hccl_py.enums import Buffer, DataType
 from hccl_py.program.program import Program
+from hccl_py.values import IntArray
 
 __all__ = ["Overlaps", "Prepared"]
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 Overlaps: TypeAlias = tuple[tuple[int, int], ...]
 """Ranks whose input and output overlap, and where the input begins in the output, in bytes."""
 
@@ -76,7 +75,7 @@ class Prepared:
                 found.append((rank, address_of(slots[i]) - address_of(slots[o])))
         return tuple(found)
 
-    def origins(self, overlaps: Overlaps) -> Ints:
+    def origins(self, overlaps: Overlaps) -> IntArray:
         """Return made-up addresses of all slots, far apart but for inputs that overlap outputs."""
         apart = 4 * (int(self._sizes.max(initial=0)) // _PAGE + 1) * _PAGE
         origins = np.arange(1, len(self._sizes) + 1, dtype=np.int64) * apart

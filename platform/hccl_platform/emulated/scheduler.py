@@ -26,7 +26,7 @@ import numpy.typing as npt
 from hccl_platform.emulated.memory import Bytes
 from hccl_platform.emulated.moves import Step, run_step
 from hccl_platform.emulated.turns import Turns
-from hccl_py.enums import TaskKind
+from hccl_py.enums import POST, RDMA_WRITES, WAIT, TaskKind
 from hccl_py.errors import ExecTimeoutError
 from hccl_py.platforms import Adversary, Chooser
 from hccl_py.program.describe import spell_cell, spell_place
@@ -37,9 +37,6 @@ __all__ = ["Scheduler", "WaitLimit"]
 
 _BURSTS = (1, 1, 3, 20)
 """Tasks that a stream may run before somebody else is chosen."""
-
-_POST, _WAIT = int(TaskKind.NOTIFY_POST), int(TaskKind.NOTIFY_WAIT)
-_RDMA = (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE)
 
 
 @dataclass(frozen=True)
@@ -145,7 +142,7 @@ class Scheduler:
             if lots[row] != mine:
                 break  # what is slower or faster takes a turn of its own
             wire = self._wire[row]
-            if self._kind[row] == _WAIT:
+            if self._kind[row] == WAIT:
                 if not self._consume(row, queue):
                     break
             elif wire >= 0:
@@ -203,7 +200,7 @@ class Scheduler:
 
     def _complete(self, row: int) -> None:
         """Let a task take effect."""
-        if self._kind[row] != _POST:
+        if self._kind[row] != POST:
             if row in self._steps:
                 run_step(self._slots, self._steps[row])
             return
@@ -236,6 +233,6 @@ def _wires(program: Program) -> npt.NDArray[np.int64]:
     if not len(transports):
         return np.full(len(tasks), -1, np.int64)
     is_rdma = (tasks.end >= 0) & transports.is_rdma[tasks.end]
-    travels = is_rdma & np.isin(tasks.kind, (*_RDMA, TaskKind.NOTIFY_POST))
+    travels = is_rdma & np.isin(tasks.kind, (*RDMA_WRITES, TaskKind.NOTIFY_POST))
     queues = program.ranks * program.streams
     return np.where(travels, queues + tasks.end, -1)

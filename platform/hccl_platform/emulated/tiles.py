@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from hccl_py.enums import ReduceOp
 from hccl_py.program.kernels import kernel_calling
+from hccl_py.values import IntArray
 
 __all__ = ["compiled_tiles", "run_tiles"]
 
 Array: TypeAlias = npt.NDArray[Any]
-Ints: TypeAlias = npt.NDArray[np.int64]
 Words: TypeAlias = npt.NDArray[np.uint16]
 
 _SUM, _PROD, _MAX = int(ReduceOp.SUM), int(ReduceOp.PROD), int(ReduceOp.MAX)
@@ -39,10 +39,10 @@ def run_tiles(
     memory: npt.NDArray[np.uint8],
     typed: Array,
     is_bf16: bool | None,
-    bases: Ints,
-    tiles: Ints,
-    first: Ints,
-    entries: Ints,
+    bases: IntArray,
+    tiles: IntArray,
+    first: IntArray,
+    entries: IntArray,
     low: int,
     high: int,
 ) -> None:

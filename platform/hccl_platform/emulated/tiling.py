@@ -20,17 +20,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from hccl_platform.emulated.moves import COPY, Moves
 from hccl_platform.emulated.unite import COMPONENT, COORDINATE, MOVE, SIZE, START, unite
+from hccl_py.values import IntArray, count_up
 
 __all__ = ["Limits", "Phase", "TilePlan", "plan_tiles"]
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 _ALIGN = 64
 
@@ -62,9 +60,9 @@ class Phase:
 class TilePlan:
     """Tables for `run_tiles`, and the phases in which to run them."""
 
-    tiles: Ints
-    first: Ints
-    entries: Ints
+    tiles: IntArray
+    first: IntArray
+    entries: IntArray
     phases: tuple[Phase, ...]
 
 
@@ -72,19 +70,19 @@ class TilePlan:
 class _Bands:
     """By band: width, group, first entry; by entry: as `run_tiles` takes it, and its addresses."""
 
-    width: Ints
-    group: Ints
-    first: Ints
-    entries: Ints
-    addresses: Ints
+    width: IntArray
+    group: IntArray
+    first: IntArray
+    entries: IntArray
+    addresses: IntArray
 
     @property
-    def of_entry(self) -> Ints:
+    def of_entry(self) -> IntArray:
         return np.repeat(np.arange(len(self.width)), np.diff(self.first))
 
 
 def plan_tiles(
-    moves: Moves, origins: Ints, unit: int, threads: int, limits: Limits
+    moves: Moves, origins: IntArray, unit: int, threads: int, limits: Limits
 ) -> TilePlan | None:
     """Plan moves between slots that begin at the addresses `origins`.
 
@@ -102,7 +100,9 @@ def plan_tiles(
     return TilePlan(tiles, bands.first, bands.entries, phases)
 
 
-def _bands(moves: Moves, pieces: Ints, components: Ints, dst: Ints, src: Ints) -> _Bands:
+def _bands(
+    moves: Moves, pieces: IntArray, components: IntArray, dst: IntArray, src: IntArray
+) -> _Bands:
     """Lay all components side by side on one line; cut it wherever a piece begins or ends."""
     low, high, group = components.T
     component = pieces[:, COMPONENT]
@@ -112,7 +112,7 @@ def _bands(moves: Moves, pieces: Ints, components: Ints, dst: Ints, src: Ints) -
     from_band = np.searchsorted(cuts, place)
     covered = np.searchsorted(cuts, place + pieces[:, SIZE]) - from_band
     piece = np.repeat(np.arange(len(pieces)), covered)
-    band = from_band[piece] + _count_up(covered)
+    band = from_band[piece] + count_up(covered)
     order = np.argsort(band, kind="stable")
     piece, band = piece[order], band[order]
     move = pieces[piece, MOVE]
@@ -130,11 +130,6 @@ def _bands(moves: Moves, pieces: Ints, components: Ints, dst: Ints, src: Ints) -
     )
 
 
-def _count_up(counts: Ints) -> Ints:
-    """Return 0 .. c - 1 for every c of `counts`, joined."""
-    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-
-
 def _cuts_elements(bands: _Bands, unit: int) -> bool:
     """Whether a reduction would begin or end inside of an element."""
     reduces = bands.entries[:, 4] != COPY
@@ -142,7 +137,7 @@ def _cuts_elements(bands: _Bands, unit: int) -> bool:
     return bool((bands.addresses[reduces] % unit).any() or (width % unit).any())
 
 
-def _tiles(bands: _Bands, threads: int, limits: Limits) -> Ints:
+def _tiles(bands: _Bands, threads: int, limits: Limits) -> IntArray:
     """Cut bands into tiles: rows (band, start, stop)."""
     used = np.flatnonzero(np.diff(bands.first))
     length = limits.cache // np.maximum(_reused(bands)[used], 1)
@@ -150,12 +145,12 @@ def _tiles(bands: _Bands, threads: int, limits: Limits) -> Ints:
     length = np.clip(np.minimum(length, share), limits.least, limits.most) // _ALIGN * _ALIGN
     counts = -(-bands.width[used] // length)
     band = np.repeat(used, counts)
-    start = _count_up(counts) * np.repeat(length, counts)
+    start = count_up(counts) * np.repeat(length, counts)
     stop = np.minimum(start + np.repeat(length, counts), bands.width[band])
     return np.column_stack([band, start, stop])
 
 
-def _reused(bands: _Bands) -> Ints:
+def _reused(bands: _Bands) -> IntArray:
     """Count, per band, the addresses that several entries touch: these should stay in the cache."""
     band, address = np.tile(bands.of_entry, 2), bands.addresses.T.reshape(-1)
     order = np.lexsort((address, band))
@@ -166,7 +161,7 @@ def _reused(bands: _Bands) -> Ints:
 
 
 def _phases(
-    group: Ints, work: Ints, alone: Ints, threads: int, limits: Limits
+    group: IntArray, work: IntArray, alone: IntArray, threads: int, limits: Limits
 ) -> tuple[Phase, ...]:
     """Put groups in order; those for one thread are joined with their neighbours.
 
@@ -191,7 +186,7 @@ def _phases(
 
 
 def _shares(
-    work: Ints, low: int, high: int, threads: int, limits: Limits
+    work: IntArray, low: int, high: int, threads: int, limits: Limits
 ) -> tuple[tuple[int, int], ...]:
     """Cut a group's tiles low .. high - 1 into ranges of about equal work."""
     done = np.cumsum(work[low:high])

@@ -18,11 +18,10 @@ from hccl_py.simulator.cost import CostModel
 from hccl_py.simulator.links import Links
 from hccl_py.simulator.slow import EVEN, Slow
 from hccl_py.topology.topology import Topology
-from hccl_py.values import IntArray
+from hccl_py.values import Floats, IntArray
 
 __all__ = ["Turns", "check_slow"]
 
-Floats = npt.NDArray[np.float64]
 
 _MOST_LOTS = 1000
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.program.kernels import kernel_calling
+from hccl_py.values import IntArray
 
 __all__ = ["COMPONENT", "COORDINATE", "MOVE", "SIZE", "START", "unite"]
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 MOVE, START, SIZE, COMPONENT, COORDINATE = 0, 1, 2, 3, 4
@@ -28,7 +28,9 @@ _PARENT, _SHIFT, _BORN, _LABEL = 0, 1, 2, 3
 _STEPS_PER_PIECE = 20
 
 
-def unite(dst: Ints, src: Ints, size: Ints, alone: Bools) -> tuple[Ints, Ints, Ints]:
+def unite(
+    dst: IntArray, src: IntArray, size: IntArray, alone: Bools
+) -> tuple[IntArray, IntArray, IntArray]:
     """Cut moves into pieces and give each a component, and a coordinate in it.
 
     A move that contradicts what is tied already ends the group: in the next one nothing is tied
@@ -47,15 +49,15 @@ def unite(dst: Ints, src: Ints, size: Ints, alone: Bools) -> tuple[Ints, Ints, I
 
 @kernel_calling(lambda: (_tie, _settle, _find))
 def _unite(
-    dst: Ints,
-    src: Ints,
-    size: Ints,
+    dst: IntArray,
+    src: IntArray,
+    size: IntArray,
     alone: Bools,
-    cuts: Ints,
-    dst_at: Ints,
-    src_at: Ints,
+    cuts: IntArray,
+    dst_at: IntArray,
+    src_at: IntArray,
     room: int,
-) -> tuple[Ints, Ints, Ints]:
+) -> tuple[IntArray, IntArray, IntArray]:
     """Tie move after move; `dst_at` and `src_at` are the segments where moves begin."""
     ties = np.full((4, len(cuts)), -1, np.int64)
     pieces = np.empty((room, 5), np.int64)
@@ -83,14 +85,14 @@ def _unite(
 
 def _tie(
     move: int,
-    dst: Ints,
-    src: Ints,
-    size: Ints,
-    cuts: Ints,
-    dst_at: Ints,
-    src_at: Ints,
-    ties: Ints,
-    pieces: Ints,
+    dst: IntArray,
+    src: IntArray,
+    size: IntArray,
+    cuts: IntArray,
+    dst_at: IntArray,
+    src_at: IntArray,
+    ties: IntArray,
+    pieces: IntArray,
     count: int,
     group: int,
 ) -> int:
@@ -124,12 +126,12 @@ def _tie(
 
 
 def _settle(
-    dst: Ints,
-    ties: Ints,
-    pieces: Ints,
+    dst: IntArray,
+    ties: IntArray,
+    pieces: IntArray,
     begun: int,
     count: int,
-    components: Ints,
+    components: IntArray,
     named: int,
     group: int,
 ) -> int:
@@ -151,7 +153,7 @@ def _settle(
     return named
 
 
-def _find(ties: Ints, segment: int) -> tuple[int, int]:
+def _find(ties: IntArray, segment: int) -> tuple[int, int]:
     """Return a segment's root and its coordinates' distance from the root's; shorten the path."""
     root, total = segment, 0
     while ties[_PARENT, root] != root:
