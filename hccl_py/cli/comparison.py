@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,23 +15,20 @@ from hccl_py.cli.progress import Bar
 from hccl_py.cli.sizes import row_sizes
 from hccl_py.cli.streams import say
 from hccl_py.cli.time_model import checked_model
-from hccl_py.documents.disk import spell_path, write_file
-from hccl_py.documents.kind import FileKind
-from hccl_py.errors import FileError, ParameterError
+from hccl_py.documents.disk import check_place, write_file
+from hccl_py.errors import ParameterError
 from hccl_py.trace.units import spell_size, spell_time
 from hccl_py.tuning.chart import chart
 from hccl_py.tuning.compare import EFFORT_S, Comparison, Row, compare
-from hccl_py.tuning.pictures import check_drawing, page, png, subtitle_of, title_of
+from hccl_py.tuning.pictures import PAGE, PNG, check_drawing, page, png, subtitle_of, title_of
 from hccl_py.tuning.points import Point
-from hccl_py.tuning.table import TuningTable
+from hccl_py.tuning.table import TABLE, TuningTable
 from hccl_py.tuning.tune import save_winners
 
 __all__ = ["Files", "compared", "document", "show"]
 
 FACTOR = 4
 """From size to size, unless the user says otherwise."""
-
-_PICTURE = FileKind("picture", "parts", FileError, "", "", "", "")
 
 
 def compared(
@@ -118,8 +114,9 @@ class Files:
         """Refuse before the work what could not be written after it."""
         if self.png or self.html:
             check_drawing()
-        for path in filter(None, (self.png, self.html, self.save)):
-            _check_place(Path(path))
+        for path, kind in ((self.png, PNG), (self.html, PAGE), (self.save, TABLE)):
+            if path is not None:
+                check_place(path, kind)
         if self.save and options.slow:
             raise ParameterError(
                 "Tuning tables are for machines without defects.", "Leave --slow or --save out."
@@ -130,25 +127,11 @@ class Files:
     def write(self, found: Comparison) -> None:
         """Write them."""
         if self.png is not None:
-            write_file(self.png, png(found), _PICTURE)
+            write_file(self.png, png(found), PNG)
         if self.html is not None:
-            write_file(self.html, page(found).encode(), _PICTURE)
+            write_file(self.html, page(found).encode(), PAGE)
         if self.save is not None:
             save_winners([r.point for r in found.rows], [r.outcome for r in found.rows], self.save)
-
-
-def _check_place(path: Path) -> None:
-    folder = path.parent
-    if path.is_dir():
-        why = "it is a folder"
-    elif not folder.is_dir():
-        why = f"there is no folder {spell_path(folder)}"
-    elif not os.access(folder, os.W_OK):
-        why = f"you may not write into {spell_path(folder)}"
-    else:
-        return
-    hint = "Name a file in a folder that exists and that you may use."
-    raise FileError(f"{spell_path(path)}: the file cannot be written: {why}.", hint)
 
 
 def document(found: Comparison) -> dict[str, Any]:

@@ -67,7 +67,8 @@ def write_npz(program: Program, path: PathLike) -> None:
 
 def read_npz(path: PathLike, max_bytes: int = NPZ_LIMIT) -> Program:
     """Read a program from an npz file that unpacks to at most `max_bytes`."""
-    return from_npz(read_file(path, max_bytes, PROGRAM), spell_path(path), max_bytes)
+    data = read_file(path, max_bytes, PROGRAM, begins=b"PK")
+    return from_npz(data, spell_path(path), max_bytes)
 
 
 def _suffix(path: PathLike) -> str:

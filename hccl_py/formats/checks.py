@@ -6,6 +6,7 @@ for its first bad value.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -119,4 +120,5 @@ PROGRAM = FileKind(
     depth="A task is at most a list of lists.",
     digits="Offsets, lengths and counts are below 2**62.",
     allows_nan=True,
+    mark=re.compile(rb"hccl-py\.program/|^PK\x03\x04.{26}header\.npy", re.DOTALL),
 )

@@ -9,6 +9,7 @@ differ, links member by member too. Its own name is that of the file, unless it 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ _KIND = FileKind(
     text="Save the file as UTF-8.",
     depth="A cost model has two levels.",
     digits="Write numbers with at most 19 digits.",
+    mark=re.compile(rb"\b(hccs|sio|pcie|roce|alpha_us)\b"),
 )
 
 

@@ -48,9 +48,7 @@ _KIND = FileKind(
     parts="lines",
     error=FileError,
     larger="Give the part of the log that holds the tables.",
-    text="Save the file as UTF-8.",
-    depth="",
-    digits="",
+    text="Give what hccl_test prints.",
 )
 
 _RANK_PREFIX = re.compile(r"^\s*(\[[\d,]+\]\s*(<\w+>)?:?|\d+:)\s*")

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from hccl_py.errors import ParameterError
+from hccl_py.documents.kind import FileKind
+from hccl_py.errors import FileError, ParameterError
 from hccl_py.trace.units import spell_size, spell_time
 from hccl_py.tuning.compare import Comparison, Row
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["check_drawing", "page", "png", "subtitle_of", "title_of"]
+__all__ = ["PAGE", "PNG", "check_drawing", "page", "png", "subtitle_of", "title_of"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GREY = "#8a8a8a"
@@ -30,6 +31,21 @@ INK = "#010203"
 """Stands for the colour of text, which the page's reader chooses."""
 
 INCHES = 13.0, 5.2
+
+PNG = FileKind(
+    "PNG picture",
+    "pixels",
+    FileError,
+    suffixes=(".png",),
+    mark=re.compile(rb"^\x89PNG.*hccl-py", re.S),
+)
+PAGE = FileKind(
+    "page of HTML",
+    "tags",
+    FileError,
+    suffixes=(".html", ".htm"),
+    mark=re.compile(rb'name="generator" content="hccl-py"'),
+)
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1c; --paper: #ffffff; --line: #d0d0d0; }
@@ -76,6 +92,7 @@ def page(found: Comparison) -> str:
     title, subtitle = html.escape(title_of(found)), html.escape(subtitle_of(found))
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n<title>{title}</title>\n'
+        '<meta name="generator" content="hccl-py">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<style>\n{_STYLE}\n</style></head>\n<body>\n<h1>{title}</h1>\n<p>{subtitle}</p>\n"
         f"{svg}\n{_table(found)}\n{_notes(found)}</body></html>\n"
@@ -96,10 +113,10 @@ def _drawn(found: Comparison, form: str, ink: str, **options: Any) -> bytes:
     texts = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     style = {"font.size": 10, "svg.hashsalt": "hccl-py", **dict.fromkeys(texts, ink)}
     into = io.BytesIO()
-    nothing = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
+    about = {"Date": None, "Creator": None} if form == "svg" else {"Software": "hccl-py"}
     with matplotlib.rc_context(style):
         _figure(found, ink, is_alone=form == "png").savefig(
-            into, format=form, metadata=nothing, **options
+            into, format=form, metadata=about, **options
         )
     return into.getvalue()
 

@@ -13,7 +13,6 @@ import time
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -285,4 +284,8 @@ def _digest(name: str | None) -> str:
     """Return a hash of the file of this name; empty where there is none."""
     if name is None or not os.path.isfile(name):
         return ""
-    return hashlib.sha256(Path(name).read_bytes()).hexdigest()
+    found = hashlib.sha256()
+    with open(name, "rb") as file:
+        while block := file.read(1 << 20):
+            found.update(block)
+    return found.hexdigest()

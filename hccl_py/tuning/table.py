@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby, pairwise
 from typing import Annotated, Literal, TypeVar
@@ -26,12 +27,12 @@ from hccl_py.errors import FileError, ParameterError, did_you_mean
 from hccl_py.simulator.cost import CostModel
 from hccl_py.topology.topology import Topology
 
-__all__ = ["SCHEMA", "Entry", "Range", "Sample", "Shape", "TuningTable", "Winner"]
+__all__ = ["SCHEMA", "TABLE", "Entry", "Range", "Sample", "Shape", "TuningTable", "Winner"]
 
 SCHEMA = "hccl-py.tuning/1"
 MAX_BYTES = 64 << 20
 
-_KIND = FileKind(
+TABLE = FileKind(
     noun="tuning table",
     parts="entries",
     error=FileError,
@@ -39,6 +40,7 @@ _KIND = FileKind(
     text="Save the file as UTF-8.",
     depth="A tuning table has entries with ranges with samples.",
     digits="Sizes are below 2**63.",
+    mark=re.compile(rb"hccl-py\.tuning/"),
 )
 
 _WORDS = {
@@ -256,12 +258,12 @@ class TuningTable(Strict):
     @staticmethod
     def read(path: PathLike) -> TuningTable:
         """Read a file; FileError says in one sentence what is wrong with it."""
-        data = read_file(path, MAX_BYTES, _KIND)
-        return named(f"{spell_path(path):.200}", _KIND, lambda: _parsed(data))
+        data = read_file(path, MAX_BYTES, TABLE)
+        return named(f"{spell_path(path):.200}", TABLE, lambda: _parsed(data))
 
     def write(self, path: PathLike) -> None:
         """Write a file; FileError where that cannot be."""
-        write_file(path, self.text().encode(), _KIND)
+        write_file(path, self.text().encode(), TABLE)
 
     def text(self) -> str:
         """Return the JSON document."""
@@ -301,7 +303,7 @@ class TuningTable(Strict):
 
 
 def _parsed(data: bytes) -> TuningTable:
-    document = parse_document(data, _KIND)
+    document = parse_document(data, TABLE)
     found = document.pop("schema", None) if isinstance(document, dict) else SCHEMA
     if found != SCHEMA:
         raise FileError(

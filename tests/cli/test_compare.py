@@ -71,9 +71,18 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(
         return capsys.readouterr().err
 
     missing = str(tmp_path / "no" / "a.png")
-    for option in ("--png", "--html", "--save"):
-        assert "cannot be written: there is no folder" in refused(option, missing)
-    assert "cannot be written: it is a folder" in refused("--html", str(tmp_path))
+    for option, suffix in (("--png", "png"), ("--html", "html"), ("--save", "json")):
+        path = tmp_path / "no" / f"a.{suffix}"
+        assert "cannot be written: there is no folder" in refused(option, str(path))
+        path = tmp_path / f"folder.{suffix}"
+        path.mkdir()
+        assert "cannot be written: it is a folder" in refused(option, str(path))
+        path = tmp_path / f"foreign.{suffix}"
+        path.write_text("a letter")
+        assert "it would be lost" in refused(option, str(path))
+        assert path.read_text() == "a letter"
+    assert "Name a file that ends in .png." in refused("--png", str(tmp_path / "a.csv"))
+    assert "Name a file that ends in .html or .htm." in refused("--html", str(tmp_path / "a.png"))
     (tmp_path / "no.json").write_text("{}")
     assert "no.json: " in refused("--save", str(tmp_path / "no.json"))
     slow = refused("--save", str(tmp_path / "table.json"), "--slow", "rank=1:2x")

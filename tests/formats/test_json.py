@@ -504,9 +504,9 @@ def test_unusable_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(ProgramFileError, match=r"none\.json.* No such file"):
         load(tmp_path / "none.json")
-    with pytest.raises(ProgramFileError, match=r"folder\.json.* [Ii]s a directory"):
+    with pytest.raises(ProgramFileError, match=r"folder\.json.* it is a folder"):
         load(tmp_path / "folder.json")
-    with pytest.raises(ProgramFileError, match=r"written: No such file"):
+    with pytest.raises(ProgramFileError, match=r"written: there is no folder"):
         save(from_json(EXAMPLE), tmp_path / "no" / "a.json")
     with pytest.raises(ProgramFileError, match=r"null"):
         load("a\0.json")
@@ -545,12 +545,6 @@ def test_large_files_are_refused_unread(tmp_path: Path) -> None:
     with pytest.raises(ProgramFileError, match=r"at most 100 bytes"):
         read_program(path, max_bytes=100)
     assert read_program(path, max_bytes=len(EXAMPLE)).ranks == 4
-
-
-@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
-def test_endless_files_are_refused() -> None:
-    with pytest.raises(ProgramFileError, match=r"at most 1,000 bytes, found more"):
-        read_program("/dev/zero", max_bytes=1000)
 
 
 def test_files_of_many_ranks_stay_small_in_memory() -> None:

@@ -374,7 +374,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
     huge.rename(tmp_path / "huge.yaml")
     with pytest.raises(FileError, match="at most 4,000,000 bytes, found 10,000,000,000"):
         topology_of(preset=str(tmp_path / "huge.yaml"))
-    with pytest.raises(FileError, match="cannot be read: Is a directory"):
+    with pytest.raises(FileError, match="cannot be read: it is a folder"):
         topology_of(preset=str(tmp_path))
     with pytest.raises(FileError, match="cannot be read: No such file or directory"):
         topology_of(preset="nowhere.json")

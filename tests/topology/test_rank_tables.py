@@ -453,7 +453,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    for path, words in ((tmp_path, "s a directory"), (tmp_path / "none.json", "No such file")):
+    for path, words in ((tmp_path, "it is a folder"), (tmp_path / "none.json", "No such file")):
         with pytest.raises(RankTableError, match=words) as caught:
             read_rank_table(path)
         check_sentence(caught.value, "", "the file cannot be read")
