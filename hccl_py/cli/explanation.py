@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hccl_py.cli.call import Request, data_size, spell_topology
@@ -88,12 +89,12 @@ class Explanation:
             "ruleset": selection.ruleset,
             "reasons": list(selection.reasons),
             "rejected": [{"executor": r.executor, "reason": r.reason} for r in selection.rejected],
-            "resources": self._classes(),
+            "resources": self._classes,
             "ccl_buffer_bytes": self._ccl_bytes,
             "memory_bytes": self._memory_bytes,
             "rounds": program.rounds,
             "tasks": program.task_count,
-            "unused": self._unused(),
+            "unused": self._unused,
             "ranges": [
                 {"min_bytes": span.first, "max_bytes": span.last, **span.choice._asdict()}
                 for span in self.spans
@@ -126,14 +127,14 @@ class Explanation:
         yield "not", self._rejected()
         yield "ruleset", [selection.ruleset]
         yield "tag", [selection.tag or "none: one rank needs no resources"]
-        yield "resources", [_spell_class(found) for found in self._classes()]
+        yield "resources", [_spell_class(found) for found in self._classes]
         yield "CCL buffers", [f"2 x {spell_size(self._ccl_bytes)} bytes a rank"]
         yield "memory", [f"{spell_size(self._memory_bytes)} bytes at the rank that needs most"]
         rounds = f"{program.rounds} round{'s' if program.rounds > 1 else ''}"
         tasks = f"{program.task_count} task{'s' if program.task_count > 1 else ''}"
         yield "program", [f"{tasks} in {rounds}"]
-        if self._unused():
-            yield "unused", self._unused()[:_SHOWN_UNUSED]
+        if self._unused:
+            yield "unused", self._unused[:_SHOWN_UNUSED]
 
     def _rejected(self) -> list[str]:
         """Return executors of the device's table that are not taken, and how many more."""
@@ -166,6 +167,7 @@ class Explanation:
             table.add_row(*ends, span.choice.executor, "the same" if same else hccl)
         return table
 
+    @cached_property
     def _unused(self) -> list[str]:
         """Return what ranks declare and do not use; nothing for programs too large to look at."""
         program = self.plan.program
@@ -182,9 +184,10 @@ class Explanation:
     @property
     def _memory_bytes(self) -> int:
         """Bytes that a call costs beside the user's: CCL buffers, and the largest scratch."""
-        scratch = max((found["scratch_bytes"] for found in self._classes()), default=0)
+        scratch = max((found["scratch_bytes"] for found in self._classes), default=0)
         return 2 * self._ccl_bytes + int(scratch)
 
+    @cached_property
     def _classes(self) -> list[dict[str, Any]]:
         """Group ranks that need the same."""
         classes: dict[tuple[int, ...], dict[str, Any]] = {}

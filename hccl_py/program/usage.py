@@ -63,8 +63,9 @@ def differences(program: Program) -> list[str]:
 
 
 def _distinct(rank: IntArray, what: npt.NDArray[Any], ranks: int) -> IntArray:
-    pairs = np.unique(np.stack([rank, what.astype(np.int64)]), axis=1)
-    return np.bincount(pairs[0], minlength=ranks)
+    """Return how many different things each rank names; things are numbered from 0."""
+    things = int(what.max(initial=0)) + 1
+    return np.bincount(np.unique(rank * things + what) // things, minlength=ranks)
 
 
 def _reached(program: Program, buffer: str) -> IntArray:

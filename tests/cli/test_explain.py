@@ -1,6 +1,7 @@
 """`hccl-py explain`: the selection with its reasons, what it costs, where it changes."""
 
 import json
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from hypothesis import strategies as st
 
 from hccl_py.cli import main
 from hccl_py.cli.explanation import Choice, spans
+from hccl_py.orchestration.record import record
+from hccl_py.program import usage
+from hccl_py.trace import document
 
 
 def explain_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
@@ -190,3 +194,20 @@ def test_people_read_hccl_s_levels(capsys: pytest.CaptureFixture[str]) -> None:
     output = " ".join(capsys.readouterr().out.split())
     assert "AllGatherMeshOpbasePipelineExecutor, level0 mesh" in output
     assert "memory 400M bytes at the rank that needs most" in output
+
+
+def test_nothing_is_worked_out_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    looked = {usage.differences.__code__: 0, document.resources.__code__: 0, record.__code__: 0}
+
+    def seen(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code in looked:
+            looked[frame.f_code] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        assert main(["explain", "all_reduce", "--ranks", "4"]) == 0
+    finally:
+        sys.setprofile(before)
+    assert "HCCL takes" in capsys.readouterr().out
+    assert set(looked.values()) == {1}
