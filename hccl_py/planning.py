@@ -13,6 +13,7 @@ from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry
 from hccl_py.executor import Executor, OpParam, Rank, RankView, ResourceRequest, Topology
 from hccl_py.operators import make_operator
+from hccl_py.orchestration.allowance import Allowance
 from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
 from hccl_py.selection import Selection, select
@@ -60,7 +61,8 @@ class Chooser(Protocol):
 
 class Planner:
     """Selects and records calls on one topology, with the links that the settings ask for; `group`
-    is the name that tags carry. HCCL's rules select where no `chooser` is given.
+    is the name that tags carry. HCCL's rules select where no `chooser` is given. An `allowance`
+    counts what is recorded.
     """
 
     def __init__(
@@ -70,10 +72,11 @@ class Planner:
         registry: Registry,
         group: str,
         chooser: Chooser | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         self.topology, self.config = config.linked(topology), config
         self.registry, self.group = registry, group
-        self._chooser = chooser
+        self._chooser, self._allowance = chooser, allowance
         self._choose = lru_cache(CACHED_PLANS)(self._ask)
         self._plans: OrderedDict[tuple[object, ...], tuple[Plan, ExecutorChoice]] = OrderedDict()
 
@@ -152,7 +155,9 @@ class Planner:
         """Record a call as the op whose executors run it: a barrier as its all-reduce."""
         operator, ccl_bytes = make_operator(op.name), self.config.ccl_bytes
         served = replace(op, name=operator.runs_as)
-        return record(executor, served, self.topology, operator, ccl_bytes)
+        return record(
+            executor, served, self.topology, operator, ccl_bytes, allowance=self._allowance
+        )
 
 
 def idle(op: OpParam) -> bool:

@@ -18,6 +18,7 @@ from hccl_py.errors import HcclError, OrchestrationError
 from hccl_py.executor import Executor, executor_name, with_levels
 from hccl_py.lines import Line, spell_line
 from hccl_py.op_param import OpParam
+from hccl_py.orchestration.allowance import Allowance, Counted
 from hccl_py.orchestration.author_errors import (
     author_error,
     definition_line,
@@ -60,11 +61,13 @@ def record(
     ccl_bytes: int,
     *,
     by_rank: bool = False,
+    allowance: Allowance | None = None,
 ) -> Program:
-    """Record a call; `by_rank` gives every rank a batch of its own.
+    """Record a call; `by_rank` gives every rank a batch of its own, `allowance` counts.
 
-    Raises OrchestrationError, which names executor, ranks and source line, when the executor does
-    something impossible; its `finding`, `ranks` and `line` say the same to programs.
+    Raises TooMuchError where more is recorded than is allowed, and OrchestrationError, which names
+    executor, ranks and source line, when the executor does something impossible; its `finding`,
+    `ranks` and `line` say the same to programs.
     """
     op = with_levels(executor, op)
     whole = [np.array([r]) for r in range(topology.size)] if by_rank else [np.arange(topology.size)]
@@ -88,6 +91,8 @@ def record(
 
     def orchestrate(ids: IntArray) -> list[Instruction]:
         recorder = Recorder(op.dtype, op.reduce, labels, lines)
+        if allowance is not None:
+            recorder.instructions = Counted(allowance)
         rank: Rank[Any, Any] = Rank(
             ids, op, fabric, recorder, ccl_bytes, fabric.request_of(int(ids[0]))
         )

@@ -19,6 +19,7 @@ from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import HcclError, ParameterError, did_you_mean
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
+from hccl_py.orchestration.allowance import Allowance, TooMuchError
 from hccl_py.planning import BatchingWarning, Chooser, Planner
 from hccl_py.selection.facts import gather_facts
 from hccl_py.selection.order import breaks_order
@@ -31,15 +32,18 @@ from hccl_py.simulator.load import busiest_us
 from hccl_py.topology.topology import Topology
 from hccl_py.trace.units import spell_size
 from hccl_py.tuning.candidates import Candidate, candidates
-from hccl_py.tuning.deadline import TooLongError, at_most
 from hccl_py.tuning.table import Entry, Range, Shape, TuningTable
 
 __all__ = ["ByCost", "ByTable", "chooser_of"]
 
 RULES, COST = "rules", "cost"
 
-EFFORT_S = 1.0
-"""Seconds of a core for recording one candidate; what HCCL's rules choose has no limit."""
+MOST_INSTRUCTIONS = 50_000
+"""What is recorded of one candidate at most; what HCCL's rules choose has no limit. A count, as the
+choice may not depend on the machine.
+"""
+
+_MOST = f"{MOST_INSTRUCTIONS:,}".replace(",", " ")
 
 
 def chooser_of(selection: PathLike | TuningTable, cost: CostModel | None) -> Chooser | None:
@@ -104,7 +108,7 @@ class ByCost:
     busiest link of a program needs.
 
     All executors that suit take part, those of plugins too, but for those that break what
-    HCCL_DETERMINISTIC asks for, and for those whose recording takes long. Who takes less than the
+    HCCL_DETERMINISTIC asks for, and for those that record very much. Who takes less than the
     lower bound cannot be right, and comes last. `cost` is the model of the topology's product where
     none is given.
     """
@@ -136,8 +140,8 @@ class ByCost:
                 timed.append(_Timed(candidate, us, us < bound * (1 - 1e-9)))
             except HcclError as error:
                 failed[candidate.executor] = f"could not be timed: {error.message}"
-            except TooLongError:
-                failed[candidate.executor] = f"recording it takes more than {EFFORT_S:g} s"
+            except TooMuchError:
+                failed[candidate.executor] = f"it records more than {_MOST} instructions"
                 late.append(candidate.name)
         if not timed:
             return select(op, topology, config, registry, group=group)
@@ -165,11 +169,11 @@ def _simulated(
     cost: CostModel,
 ) -> float:
     """Return what a candidate takes, in microseconds; its program is not kept."""
-    planner = Planner(topology, config, registry, GROUP_NAME)
+    allowance = None if candidate.is_hccl else Allowance(MOST_INSTRUCTIONS)
+    planner = Planner(topology, config, registry, GROUP_NAME, allowance=allowance)
     with warnings.catch_warnings():  # of an executor that may not be taken
         warnings.simplefilter("ignore", BatchingWarning)
-        with at_most(None if candidate.is_hccl else EFFORT_S):
-            plan = planner.plan(op, candidate.executor, candidate.levels)
+        plan = planner.plan(op, candidate.executor, candidate.levels)
     alone = simulate_batches(plan.program, topology, cost).total_us
     return max(alone, busiest_us(plan.program, topology, cost))
 
@@ -184,7 +188,7 @@ def _reason(best: _Timed, timed: list[_Timed], late: list[str], cost: CostModel)
     else:
         why += f", HCCL's rules choose {hccl.candidate.name}: {hccl}"
     if late:
-        why += f"; not timed, as recording takes more than {EFFORT_S:g} s: {', '.join(late)}"
+        why += f"; not timed, as they record more than {_MOST} instructions: {', '.join(late)}"
     return why
 
 

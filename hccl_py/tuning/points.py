@@ -23,6 +23,7 @@ from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import HcclError, NotSupportedError, ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators import Operator, make_operator
+from hccl_py.orchestration.allowance import Allowance, TooMuchError
 from hccl_py.planning import BatchingWarning, Plan, Planner, idle
 from hccl_py.program.program import Program
 from hccl_py.selection.tags import GROUP_NAME
@@ -34,9 +35,8 @@ from hccl_py.simulator.load import busiest_us
 from hccl_py.simulator.slow import Slow
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import DEFAULT_PRESET
-from hccl_py.tuning.deadline import TooLongError, at_most
 
-__all__ = ["ANY_EFFORT", "Effort", "Outcome", "Place", "Point", "evaluate"]
+__all__ = ["ANY_EFFORT", "Effort", "Outcome", "Place", "Point", "evaluate", "evaluate_counting"]
 
 _FOR_PEOPLE = {"cost": {"name", "sources", "uncertain"}}
 
@@ -169,11 +169,11 @@ class Outcome(BaseModel):
 
 @dataclass(frozen=True)
 class Effort:
-    """How much may be done for one outcome: seconds of a core for recording, and tasks to simulate
-    where links are shared; None: any.
+    """How much may be done for one outcome: instructions to record, and tasks to simulate where
+    links are shared; None: any. Counts, so that what is left out does not depend on the machine.
     """
 
-    record_s: float | None = None
+    instructions: int | None = None
     shared_tasks: int | None = None
 
 
@@ -186,22 +186,29 @@ def evaluate(point: Point, effort: Effort = ANY_EFFORT) -> Outcome:
     Errors of the call, its executor or the machine are told in the outcome, and where more effort
     would be needed than is allowed.
     """
+    return evaluate_counting(point, Allowance(effort.instructions), effort.shared_tasks)
+
+
+def evaluate_counting(
+    point: Point, allowance: Allowance, shared_tasks: int | None = None
+) -> Outcome:
+    """Evaluate a point with an allowance, which counts what is recorded."""
     try:
-        return _Evaluation(point, effort).outcome()
+        return _Evaluation(point, allowance, shared_tasks).outcome()
     except HcclError as error:
         told = " ".join(error.message.split())
     except MemoryError:
         told = "There is not enough memory for this."
-    except TooLongError:
-        told = f"Recording takes more than {effort.record_s:g} s."
+    except TooMuchError:
+        told = f"It records more than {_spell_count(allowance.most or 0)} instructions."
     return Outcome(executor=point.executor or "", error=told)
 
 
 class _Evaluation:
     """The timing of one point."""
 
-    def __init__(self, point: Point, effort: Effort) -> None:
-        self.point, self.effort = point, effort
+    def __init__(self, point: Point, allowance: Allowance, shared_tasks: int | None) -> None:
+        self.point, self.allowance, self.shared_tasks = point, allowance, shared_tasks
         self.machine = _machine(point.place, point.config, point.cost, point.place.digests())
         self.topology = self.machine.topology
         self.operator: Operator = make_operator(point.op)
@@ -236,19 +243,24 @@ class _Evaluation:
 
     def _plan(self) -> Plan:
         point = self.point
-        planner = Planner(self.topology, point.config, installed_executors(), GROUP_NAME)
+        planner = Planner(
+            self.topology,
+            point.config,
+            installed_executors(),
+            GROUP_NAME,
+            allowance=self.allowance,
+        )
         if idle(self.op):
             return planner.nothing(self.op)
         with warnings.catch_warnings():  # many batches cost time here, which outcomes tell
             warnings.simplefilter("ignore", BatchingWarning)
-            with at_most(self.effort.record_s):
-                return planner.plan(self.op, point.executor, point.levels or None)
+            return planner.plan(self.op, point.executor, point.levels or None)
 
     def _check(self, program: Program) -> None:
-        most = self.effort.shared_tasks
+        most = self.shared_tasks
         shared = self.point.network == "contended"
         if shared and most is not None and program.task_count > most:
-            count, limit = (f"{n:,}".replace(",", " ") for n in (program.task_count, most))
+            count, limit = _spell_count(program.task_count), _spell_count(most)
             raise NotSupportedError(f"{count} tasks that share links are more than {limit}.")
 
     def _simulate(self, program: Program) -> tuple[float, float]:
@@ -278,6 +290,10 @@ class _Machine:
 def _machine(place: Place, config: Config, cost: CostModel, files: tuple[str, ...]) -> _Machine:
     """Return a machine; `files` are digests of the files that the place names."""
     return _Machine(place.topology(config), cost)
+
+
+def _spell_count(count: int) -> str:
+    return f"{count:,}".replace(",", " ")
 
 
 def _digest(name: str | None) -> str:

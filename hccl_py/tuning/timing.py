@@ -6,21 +6,23 @@ takes long its curve is coarser and its range the same. What HCCL's rules choose
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from hccl_py.documents.disk import PathLike
+from hccl_py.orchestration.allowance import Allowance
 from hccl_py.tuning.candidates import Candidate
-from hccl_py.tuning.points import ANY_EFFORT, Effort, Outcome, Point, evaluate
+from hccl_py.tuning.points import Outcome, Point, evaluate_counting
 from hccl_py.tuning.sweep import Sweep, processes, sweep
 
 __all__ = ["Job", "Outcomes", "Progress", "timed", "timed_into", "workers"]
 
-SHARED_TASKS_PER_S = 250_000
-"""What contended simulation is taken to do in a second."""
+INSTRUCTIONS_PER_S, SHARED_TASKS_PER_S = 50_000, 250_000
+"""What recording and contended simulation are taken to do in a second of a core: an effort in
+seconds stands for counts, so that what is left out does not depend on the machine.
+"""
 
 Outcomes = list[Outcome | None]
 """One for each point of a job; None where its effort was spent."""
@@ -105,18 +107,19 @@ def _timed(job: Job, effort_s: float | None) -> Outcomes:
     """Time points until the effort is spent, none with more than half of it; give up where the
     first one fails.
     """
-    limit = ANY_EFFORT
-    if effort_s is not None:
-        limit = Effort(effort_s / 2, int(effort_s * SHARED_TASKS_PER_S))
     found: Outcomes = []
     spent = 0.0
     for point, is_hccl in zip(job.points, job.is_hccl, strict=True):
         if effort_s is not None and spent > effort_s and not is_hccl:
             break
-        began = time.process_time()
-        outcome = evaluate(point, ANY_EFFORT if is_hccl else limit)
-        if found:  # the first simulation of a process loads compiled code, later ones do not
-            spent += time.process_time() - began
+        allowance, shared_tasks = Allowance(), None
+        if effort_s is not None and not is_hccl:
+            allowance = Allowance(int(effort_s / 2 * INSTRUCTIONS_PER_S))
+            shared_tasks = int(effort_s * SHARED_TASKS_PER_S)
+        outcome = evaluate_counting(point, allowance, shared_tasks)
+        spent += allowance.spent / INSTRUCTIONS_PER_S
+        if point.network == "contended":
+            spent += outcome.tasks / SHARED_TASKS_PER_S
         found.append(outcome)
         if not is_hccl and all(one is None or one.error is not None for one in found):
             break
