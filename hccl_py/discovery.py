@@ -17,7 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from hccl_py.errors import ParameterError, PluginError, did_you_mean
-from hccl_py.executor import Executor, ops_of
+from hccl_py.executor import ORDERS, Executor, ops_of
 from hccl_py.operators import OPERATORS
 from hccl_py.platforms import Platform
 
@@ -218,6 +218,11 @@ def _checked(candidate: Any, where: str) -> Executor:
                 f"{where}: the attribute {attribute} is missing.",
                 f'Add {attribute} = "..." to the class.',
             )
+    order = getattr(candidate, "order", ORDERS[0])
+    if order not in ORDERS:
+        raise PluginError(
+            f"{where}: order {order!r} is unknown.", f"One of {', '.join(ORDERS)}, or leave it out."
+        )
     for op in ops if isinstance(ops, tuple) else (ops,):
         if op not in OPERATORS:
             raise PluginError(f"{where}: op {op!r} is unknown.", did_you_mean(str(op), OPERATORS))

@@ -6,6 +6,9 @@
 
 `suits` is about correctness only; whether an executor is chosen is up to the selection tables, the
 user, or cost.
+
+An executor that reduces may say in an attribute `order` in which order it adds, which
+HCCL_DETERMINISTIC asks for (`ORDERS`); one that says nothing adds in the same order in every run.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from hccl_py.resources import PlaneRequest, ResourceRequest
 from hccl_py.topology.topology import Topology
 
 __all__ = [
+    "ORDERS",
     "Executor",
     "Mode",
     "OpParam",
@@ -32,9 +36,16 @@ __all__ = [
     "choices_of",
     "executor_name",
     "ops_of",
+    "order_of",
     "require",
     "with_levels",
 ]
+
+
+ORDERS = ("arrival", "fixed", "rank")
+"""In which order an executor adds: as data arrives, so that sums of floats differ from run to run;
+the same in every run; from rank 0 to the last rank, one after the other.
+"""
 
 
 class Unsuitable:
@@ -90,6 +101,11 @@ class Executor(Protocol):
 def ops_of(executor: Executor) -> tuple[str, ...]:
     """Return the ops that an executor executes."""
     return executor.op if isinstance(executor.op, tuple) else (executor.op,)
+
+
+def order_of(executor: Executor) -> str:
+    """Return in which order an executor adds, one of ORDERS: by default `fixed`."""
+    return getattr(executor, "order", "fixed")
 
 
 def choices_of(executor: Executor) -> dict[str, tuple[str, ...]]:

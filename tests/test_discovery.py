@@ -38,6 +38,8 @@ def variant(**attributes: Any) -> type:
     [
         (variant(op=None), "the attribute op is missing"),
         (variant(algorithm=7), "the attribute algorithm is missing"),
+        (variant(order="ranks"), "order 'ranks' is unknown"),
+        (variant(order=3), "order 3 is unknown"),
         (variant(op="all_gathr"), "Did you mean all_gather"),
         (variant(suits=None), "the method suits is missing"),
         (variant(orchestrate=lambda self: None), "orchestrate does not take"),

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from hccl_executors import EXECUTORS
+from hccl_py.operators import OPERATORS, make_operator
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -118,6 +121,19 @@ def offences(package: str, forbidden: set[str], *, at_import: bool) -> list[str]
 @pytest.mark.parametrize("package", PACKAGES)
 def test_dependencies_point_one_way(package: str) -> None:
     found = offences(package, FORBIDDEN[package], at_import=False)
+    assert not found, "\n".join(found)
+
+
+def test_the_framework_names_no_executor() -> None:
+    names = {e.__name__ for e in EXECUTORS} - {type(make_operator(op)).__name__ for op in OPERATORS}
+    word = re.compile(rf"\b(?:{'|'.join(sorted(names))})\b")
+    found = [
+        f"{path.relative_to(ROOT)}:{number} {match[0]}"
+        for path in sorted(PACKAGES["hccl_py"].rglob("*.py"))
+        if path.parent != PACKAGES["hccl_py"] / "selection" / "tables"
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
+        for match in word.finditer(line)
+    ]
     assert not found, "\n".join(found)
 
 

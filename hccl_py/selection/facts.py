@@ -160,7 +160,7 @@ class Facts:
 
     @property
     def gathered_limit(self) -> int:
-        """Bytes of all ranks that AllGatherSmallCount's loop takes; graph mode has no loop."""
+        """Bytes of all ranks that the loop for small counts takes; graph mode has no loop."""
         if self.op.mode is Mode.GRAPH:
             return self.total_bytes
         factor = next(factor for factor in (4, 2, 1) if self.ranks % factor == 0)

@@ -1,34 +1,15 @@
-"""In which order executors add, for HCCL_DETERMINISTIC.
-
-`arrival`: as data comes in, so that the sums of floats differ from run to run; `fixed`: the same in
-every run; `rank`: a left fold in rank order. An executor says so in an attribute `order`; without
-one, HCCL's names tell.
-"""
+"""Whether an executor adds in the order that HCCL_DETERMINISTIC asks for."""
 
 from __future__ import annotations
 
-from hccl_py.executor import Executor, executor_name
+from hccl_py.executor import Executor, order_of
 from hccl_py.selection.facts import Facts
 from hccl_py.selection.rules import Condition
 from hccl_py.selection.tables.cells import IN_RANK_ORDER
 
-__all__ = ["breaks_order", "order_of"]
-
-_ARRIVAL = (
-    "AllReduceMeshOpbaseLoopExecutor",
-    "AllReduceMeshOpbasePipelineExecutor",
-    "ReduceScatterMeshDmaEliminationExecutor",
-    "ReduceScatterMeshOpbasePipelineExecutor",
-)
+__all__ = ["breaks_order"]
 
 _RANK_ORDER = tuple(Condition(*cell) for cell in IN_RANK_ORDER)
-
-
-def order_of(executor: Executor) -> str:
-    """Return `arrival`, `fixed` or `rank`."""
-    name = executor_name(executor)
-    by_name = "rank" if "OrderPreserved" in name else "arrival" if name in _ARRIVAL else "fixed"
-    return str(getattr(executor, "order", by_name))
 
 
 def breaks_order(executor: Executor, facts: Facts) -> str:

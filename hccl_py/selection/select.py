@@ -12,12 +12,12 @@ import numpy as np
 from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry
 from hccl_py.errors import HcclResult, NotSupportedError, ParameterError, did_you_mean
-from hccl_py.executor import Unsuitable, choices_of, with_levels
+from hccl_py.executor import Unsuitable, choices_of, order_of, with_levels
 from hccl_py.op_param import OpParam
 from hccl_py.orchestration.author_errors import told_of
 from hccl_py.selection.advice import advice
 from hccl_py.selection.facts import Facts, gather_facts
-from hccl_py.selection.order import breaks_order, order_of
+from hccl_py.selection.order import breaks_order
 from hccl_py.selection.rules import Rule, Table, refuse
 from hccl_py.selection.tables import TABLES
 from hccl_py.selection.tags import GROUP_NAME, tag_of

@@ -7,6 +7,7 @@ import zlib
 from hccl_py.enums import Mode
 from hccl_py.op_param import OpParam
 from hccl_py.selection.facts import ALL_TO_ALL, Facts
+from hccl_py.selection.tables.cells import UNCOPIED
 
 __all__ = ["GROUP_NAME", "tag_of"]
 
@@ -65,7 +66,7 @@ def _eager(facts: Facts, executor: str, level1: str) -> str:
     parity = _root_parity(facts) if level1 == "H-D_R" else ""
     if op.name in ALL_TO_ALL:
         copies = "ZCopy" if facts.fits_ccl else "BCopy"
-        return executor + ("" if executor == "RunAlltoAllDirectFullmesh" else copies)
+        return executor + ("" if executor in UNCOPIED else copies)
     inline = ""
     if op.name == "reduce_scatter" and not (facts.inline and facts.rdma_inline):
         inline = "_no_inline"

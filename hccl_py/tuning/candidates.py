@@ -35,7 +35,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """`AllReduceComm ring`: the executor and the words that were chosen for it."""
+        """The executor and the words that were chosen for it, with spaces between."""
         return " ".join([self.executor, *self.levels.values()])
 
 

@@ -41,11 +41,11 @@ from hccl_executors.reduce_scatter_v.mesh_opbase import ReduceScatterVMeshOpbase
 from hccl_py.config import Config
 from hccl_py.discovery import find_platform
 from hccl_py.enums import DataType, Mode
+from hccl_py.executor import order_of
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
-from hccl_py.selection.order import order_of
 from hccl_py.topology import Topology, topology_of
 from hccl_py.verifier import verify
 from hccl_py.verifier.numeric import schedules_of

@@ -32,6 +32,7 @@ __all__ = [
     "SINGLE",
     "STRICT",
     "SYMMETRIC",
+    "UNCOPIED",
     "Cell",
     "for_family",
     "in_rank_order",
@@ -98,3 +99,7 @@ NO_GATHER: dict[str, tuple[Rule, ...]] = {
 def for_family(*rows: Rule) -> dict[str, tuple[Rule, ...]]:
     """Return the same rows for all_to_all, all_to_all_v and all_to_all_vc."""
     return dict.fromkeys(("all_to_all", "all_to_all_v", "all_to_all_vc"), rows)
+
+
+UNCOPIED = ("RunAlltoAllDirectFullmesh",)
+"""All-to-all executors whose tag does not say whether data fits the CCL buffers."""
