@@ -96,8 +96,7 @@ class Replay:
             self.filled[wire].acquire()
             issued, kind, numbers = self.sent[wire].popleft()
             if kind == "post":
-                busy = max(busy, issued + numbers[1])
-                self.set(numbers[0], busy)
+                self.set(numbers[0], max(busy, issued) + numbers[1])
             else:
                 self.sleep_until(busy)
                 self.move(*numbers[:-1])

@@ -191,10 +191,10 @@ def _lockstep(
                         evaluate(ends, w, lanes)
                     if kind == POST:
                         for lane in range(lanes):
-                            t = now[lane] + floats[at_after + index[lane]]
+                            t = now[lane]
                             if w >= 0 and ends[lane] >= 0:
                                 t = max(t, wire[ends[lane]])
-                                wire[ends[lane]] = t
+                            t += floats[at_after + index[lane]]
                             if cell[cells[lane]] >= 0:
                                 return -1 - int(cells[lane])
                             cell[cells[lane]] = t
@@ -261,11 +261,10 @@ def _by_rank(
                 t += floats[at_stream + value(c_stream, lane)]
                 arrival = t
                 if kinds[i] == POST:
-                    arrival = t + floats[at_after + value(c_after, lane)]
                     e = value(w, lane) if w >= 0 else -1
                     if e >= 0:
-                        arrival = max(arrival, wire[e])
-                        wire[e] = arrival
+                        arrival = max(t, wire[e])
+                    arrival += floats[at_after + value(c_after, lane)]
                     at = value(c, lane)
                     if cell[at] >= 0:
                         return -1 - at

@@ -2,12 +2,14 @@
 
     time >= latency + bandwidth
 
-Latency: whoever must hear anything waits for one Ack at least, so one α, that of its nearest peer.
-More than one is needed only where a rank can hear one peer at a time; `log_us` is that bound,
-⌈log2 p⌉·α. It is no bound here: a rank has many streams, and an all-gather over a mesh takes one α.
+Latency: whoever must hear anything waits for one Ack or, over RDMA, for one DataSignal at least, so
+one α, that of its nearest peer. More than one is needed only where a rank can hear one peer at a
+time; `log_us` is that bound, ⌈log2 p⌉·α. It is no bound here: a rank has many streams, and an
+all-gather over a mesh takes one α.
 
 Bandwidth: the bytes that must enter or leave a rank, or a part of the machine, over what its links
-let through. No data moves before an Ack has come, so both add up. γ and local copies do not count.
+let through. Over SDMA no data moves in the first α, over RDMA none in the last, so both add up; but
+not on networks whose links may carry both. γ and local copies do not count.
 
 A rank has the links that end at it, and a part of the machine those that lead there. Uncontended
 times may be below, as flows do not share links then; `load.busiest_us` tells where they are.
@@ -74,6 +76,7 @@ class Limits:
 
     `alpha_us` is the α of the nearest peer and `gbps` what goes in, and as much out, of the ranks
     `looked_at`; `total` is what goes into all ranks together. `cuts` are parts of the machine.
+    `adds_up` says that no link moves data for as long as α.
     """
 
     ranks: int
@@ -82,6 +85,7 @@ class Limits:
     gbps: Floats
     total: float
     cuts: tuple[Cut, ...] = ()
+    adds_up: bool = True
 
     @staticmethod
     def of(topology: Topology, cost: CostModel) -> Limits:
@@ -97,7 +101,9 @@ class Limits:
         joined = network_of(topology)
         ports = joined.groups(cost)[0].gbps
         cuts = tuple(cut for cut in joined.cuts(cost) if 1 < cut.inside.sum() < p - 1)
-        return Limits(p, looked_at, alpha, ports[looked_at], float(ports.sum()), cuts)
+        gbps, total = ports[looked_at], float(ports.sum())
+        adds_up = topology.network is None or not topology.has_rdma
+        return Limits(p, looked_at, alpha, gbps, total, cuts, adds_up)
 
     def bound(self, op: OpParam) -> Bound:
         """Return what no algorithm beats for one call."""
@@ -109,6 +115,8 @@ class Limits:
         steps = math.ceil(math.log2(self.ranks)) if demand.is_collective else 1
         least = float(self.alpha_us[hears].min()) if hears.any() else 0.0
         spent, binds = max(self._bandwidths(demand))
+        if not self.adds_up:
+            spent = max(spent - latency, 0.0)
         return Bound(latency, steps * least, spent, binds if spent else "latency alone")
 
     def _bandwidths(self, demand: Demand) -> Iterator[tuple[float, str]]:

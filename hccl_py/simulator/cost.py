@@ -1,9 +1,9 @@
 """The cost model: what a user may state of time, in one pydantic model.
 
-α is paid once per step, as the latency of the Ack that lets the data go. A data task costs bytes·β,
-and bytes·γ more where it reduces. DataSignal, DataAck, local notifies and the start of any task
-have parameters of their own. Rates are in GB/s (1e9 bytes a second); a rate that is left out (null)
-costs nothing.
+α is paid once per step: over SDMA as the latency of the Ack that lets the data go, over RDMA as
+that of the DataSignal that follows the data. A data task costs bytes·β, and bytes·γ more where it
+reduces. Other notifies and the start of any task have parameters of their own. Rates are in GB/s
+(1e9 bytes a second); a rate that is left out (null) costs nothing.
 """
 
 from __future__ import annotations

@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from hccl_py.enums import RDMA_WRITES, TaskKind
 from hccl_py.program.program import Program
-from hccl_py.program.transports import ACK
+from hccl_py.program.transports import ACK, DATA_ACK, OWN_NOTIFIES
 from hccl_py.simulator.cost import CostModel
-from hccl_py.simulator.links import Links
+from hccl_py.simulator.links import LinkClasses, Links
 from hccl_py.simulator.slow import EVEN, Slow
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats
 
-__all__ = ["Durations"]
+__all__ = ["Durations", "pays_alpha"]
 
 Lanes: TypeAlias = "int | npt.NDArray[Any]"
 Ints: TypeAlias = npt.NDArray[Any]
@@ -31,8 +31,7 @@ class Durations:
 
     `stream_rate` is time on the stream, `wire_rate` on an RDMA connection, which the stream does
     not wait for, both [task kind, class]. `latency` is how long after a post its cell is set,
-    [class, whether it is an Ack]. Classes go by link, then by rank: class = link · slownesses +
-    slowness.
+    [class, notify]. Classes go by link, then by rank: class = link · slownesses + slowness.
     """
 
     def __init__(
@@ -50,10 +49,10 @@ class Durations:
         self._local = len(found.alpha_us)
         self.factor: Floats = np.tile(factors, self._local + 1)
         self.task_us: Floats = cost.task_us * self.factor
-        stream, wire, latency = _tables(cost, found.alpha_us, found.beta_us)
+        stream, wire = _rates(cost, found.beta_us)
         self.stream_rate = np.repeat(stream, len(factors), axis=1) * self.factor
         self.wire_rate = np.repeat(wire, len(factors), axis=1) * self.factor
-        self.latency = np.repeat(latency, len(factors), axis=0)
+        self.latency = np.repeat(_latencies(cost, found), len(factors), axis=0)
 
     def classes(self, ranks: Ints, ends: Ints) -> Lanes:
         """Return the class of lanes by their ranks and transport ends (-1: none): one number where
@@ -83,12 +82,20 @@ class Durations:
         """Return the latency of posts; `notify` is the index of the cell at its transport end, -1
         for a local one.
         """
-        return np.asarray(self.latency[of, np.equal(notify, ACK).astype(np.int8)])
+        return np.asarray(self.latency[of, np.minimum(notify, OWN_NOTIFIES)])
 
 
-def _tables(cost: CostModel, alpha: Floats, beta: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return rates on streams and wires, [task kind, link class or local], and latencies."""
-    shape = (len(TaskKind), len(alpha) + 1)
+def pays_alpha(notify: Ints, is_rdma: Ints) -> npt.NDArray[np.bool_]:
+    """Return whether notifies of transports pay the α of a step: over SDMA the Ack that lets data
+    go, over RDMA the DataSignal that follows the data, or a notify that stands for one.
+    """
+    is_answer = np.isin(notify, (ACK, DATA_ACK))
+    return np.where(is_rdma, ~is_answer, np.equal(notify, ACK))
+
+
+def _rates(cost: CostModel, beta: Floats) -> tuple[Floats, Floats]:
+    """Return rates on streams and connections, [task kind, link class or local]."""
+    shape = (len(TaskKind), len(beta) + 1)
     stream, wire = np.zeros(shape), np.zeros(shape)
     for kind in TaskKind:
         if not kind.moves_data:
@@ -98,6 +105,12 @@ def _tables(cost: CostModel, alpha: Floats, beta: Floats) -> tuple[Floats, Float
             stream[kind, -1] = gamma if kind.reduces else cost.copy_us
         else:
             (wire if kind in RDMA_WRITES else stream)[kind, :-1] = beta + gamma
-    latency = np.full((len(alpha) + 1, 2), cost.notify_us)
-    latency[:-1, 1] = alpha
-    return stream, wire, latency
+    return stream, wire
+
+
+def _latencies(cost: CostModel, classes: LinkClasses) -> Floats:
+    """Return what notifies take, [link class or local, Ack, DataSignal, DataAck or any other]."""
+    latency = np.full((len(classes.alpha_us) + 1, OWN_NOTIFIES + 1), cost.notify_us)
+    notify, is_rdma = np.arange(OWN_NOTIFIES + 1), classes.is_rdma[:, None]
+    latency[:-1] = np.where(pays_alpha(notify, is_rdma), classes.alpha_us[:, None], cost.notify_us)
+    return latency

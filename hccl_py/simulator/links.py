@@ -31,11 +31,14 @@ _AT_ONCE = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class LinkClasses:
-    """`of_end` has the class of every transport end; a class has α in µs and β in µs per byte."""
+    """`of_end` has the class of every transport end; a class has α in µs, β in µs per byte, and one
+    kind of transport.
+    """
 
     of_end: npt.NDArray[np.int32]
     alpha_us: Floats
     beta_us: Floats
+    is_rdma: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +85,8 @@ class Links:
     def _by_media(self, media: npt.NDArray[np.int8]) -> LinkClasses:
         table = [getattr(self.cost, name) for name in MEDIA]
         alpha = np.array([m.alpha_us for m in table])
-        return LinkClasses(media.astype(np.int32), alpha, np.array([m.beta_us for m in table]))
+        beta = np.array([m.beta_us for m in table])
+        return LinkClasses(media.astype(np.int32), alpha, beta, np.arange(len(table)) == ROCE)
 
     def _by_route(self, transports: Transports) -> LinkClasses:
         """Return classes by what routes cost: α is that of the sort of link, and what the links
@@ -93,8 +97,10 @@ class Links:
             for first in range(0, len(transports), _AT_ONCE)
         ]
         costs = np.concatenate(parts) if parts else np.zeros((0, 2))
+        costs = np.column_stack([costs, transports.is_rdma])
         classes, of_end = np.unique(costs, axis=0, return_inverse=True)
-        return LinkClasses(of_end.reshape(-1).astype(np.int32), classes[:, 0], classes[:, 1])
+        alpha, beta, is_rdma = classes.T
+        return LinkClasses(of_end.reshape(-1).astype(np.int32), alpha, beta, is_rdma > 0)
 
     def _costs(self, transports: Transports, ends: IntArray) -> Floats:
         """Return [α, β] of some transport ends."""

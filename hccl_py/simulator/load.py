@@ -1,9 +1,9 @@
 """What the links of a program must carry, whatever the order: the time that the busiest one needs.
 
 Without contention links carry any number of flows at once, so an uncontended time may be less than
-a link needs for all its bytes, and for the first Ack that lets them go. No machine is as fast as
-that, so whoever compares uncontended times takes the larger of the two. It is found from the
-batches, without expanding them.
+a link needs for all its bytes, and for the α of the first Ack or, over RDMA, of the last
+DataSignal. No machine is as fast as that, so whoever compares uncontended times takes the larger of
+the two. It is found from the batches, without expanding them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ __all__ = ["busiest_us", "carried"]
 
 def busiest_us(program: Program, topology: Topology, cost: CostModel, slow: Slow = EVEN) -> float:
     """Return the microseconds that the busiest link needs for its bytes at full rate, and the least
-    α of the transports that use it.
+    α of the transports that use it; no α where some are SDMA, which pay it before their data, and
+    some RDMA, which pay it afterwards.
     """
     links = Links(topology, cost, slow)
     sent = carried(program)
@@ -37,13 +38,15 @@ def busiest_us(program: Program, topology: Topology, cost: CostModel, slow: Slow
     hops, place = np.diff(routes.first), place.reshape(-1)
     loads = np.bincount(place, np.repeat(sent[ends], hops))
     alpha = _least_alpha(program, links)[ends]
-    first_ack = np.full(len(link), np.inf)
-    np.minimum.at(first_ack, place, np.repeat(alpha, hops))
-    return float((first_ack + loads / (links.capacities(link) * 1e3)).max())
+    latency = np.full(len(link), np.inf)
+    np.minimum.at(latency, place, np.repeat(alpha, hops))
+    by_rdma = np.bincount(place, np.repeat(program.transports.is_rdma[ends], hops))
+    latency[(by_rdma > 0) & (by_rdma < np.bincount(place))] = 0.0
+    return float((latency + loads / (links.capacities(link) * 1e3)).max())
 
 
 def _least_alpha(program: Program, links: Links) -> Floats:
-    """Return the α of each transport end or of the other one: an Ack comes from either side."""
+    """Return the α of each transport end or of the other one: it is paid at either side."""
     classes, far = links.classes(program.transports), program.transports.far
     alpha = classes.alpha_us[classes.of_end]
     return np.minimum(alpha, alpha[far])

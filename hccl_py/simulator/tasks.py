@@ -33,7 +33,7 @@ def simulate_tasks(
     linked.check(program)
     costs = TaskCosts.of(program, Durations(program, topology, cost, slow))
     run = _walk.sized(len(program.tasks))
-    start, end, effect = run(
+    start, end, effect, behind = run(
         linked.order,
         linked.post_of,
         costs.queue,
@@ -44,7 +44,7 @@ def simulate_tasks(
         program.ranks * program.streams,
         len(program.transports),
     )
-    return Timeline(program, costs.durations.links, start, end, effect)
+    return Timeline(program, costs.durations.links, start, end, effect, behind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +92,12 @@ def _walk(
     wire: npt.NDArray[np.int64],
     queues: int,
     ends: int,
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Floats, Floats, Floats, npt.NDArray[np.int32]]:
     """One pass in topological order; engines only add durations and take maxima."""
     clock = np.zeros(queues)
-    busy = np.zeros(ends + 1)  # when each RDMA connection has delivered everything
+    busy = np.zeros(ends + 1)  # until when each RDMA connection sends
+    last = np.full(ends + 1, -1, np.int32)  # the last write on it
+    behind = np.full(len(order), -1, np.int32)
     start = np.empty(len(order))
     end = np.empty(len(order))
     effect = np.empty(len(order))
@@ -107,12 +109,10 @@ def _walk(
             t = max(t, effect[post_of[row]])
             effect[row] = t
         elif kinds[row] == POST:
-            v = t + after[row]
             w = wire[row]
+            effect[row] = (max(t, busy[w]) if w >= 0 else t) + after[row]
             if w >= 0:
-                v = max(v, busy[w])
-                busy[w] = v
-            effect[row] = v
+                behind[row] = last[w]
         else:
             t += on_stream[row]
             effect[row] = t
@@ -120,6 +120,8 @@ def _walk(
             if w >= 0:
                 busy[w] = max(busy[w], t) + after[row]
                 effect[row] = busy[w]
+                behind[row] = last[w]
+                last[w] = row
         end[row] = t
         clock[q] = t
-    return start, end, effect
+    return start, end, effect, behind

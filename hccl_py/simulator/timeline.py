@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from hccl_py.program.program import Program
 from hccl_py.simulator.links import Links
 from hccl_py.values import Floats
@@ -21,7 +24,8 @@ class Timeline:
     takes effect.
 
     `effect_us` differs from `end_us` for posts (their latency) and RDMA writes (their time on the
-    wire). `links` says what the times were computed with.
+    connection). `behind` is the row of the RDMA write that a write or post on the same connection
+    comes behind, -1 for none. `links` says what the times were computed with.
     """
 
     program: Program
@@ -29,6 +33,7 @@ class Timeline:
     start_us: Floats
     end_us: Floats
     effect_us: Floats
+    behind: npt.NDArray[np.int32]
 
     @property
     def total_us(self) -> float:

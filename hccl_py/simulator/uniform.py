@@ -204,13 +204,9 @@ def _uniform(
                         break
                     t = level[q] + on_stream[i]
                     if is_post:
-                        arrival = t + after[i]
-                        if w >= 0:
-                            arrival = max(arrival, busy[w])
-                            busy[w] = arrival
                         if held[c] >= 0:
                             return -1 - int(c)
-                        held[c] = arrival
+                        held[c] = (max(t, busy[w]) if w >= 0 else t) + after[i]
                     elif w >= 0:
                         busy[w] = max(busy[w], t) + after[i]
                     level[q] = t

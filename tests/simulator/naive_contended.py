@@ -98,12 +98,12 @@ class _Walk:
         while True:
             yield partial(bool, sent)
             row = sent.popleft()
+            begin = max(busy, found.end[row])
             if self.tasks.kind[row] == TaskKind.NOTIFY_POST:
-                busy = max(busy, found.end[row] + self.costs.after[row])
+                found.effect[row] = begin + self.costs.after[row]
             else:
-                yield max(busy, found.end[row])
-                busy = yield self.flow(row, self.costs.after[row])
-            found.effect[row] = busy
+                yield begin
+                found.effect[row] = busy = yield self.flow(row, self.costs.after[row])
 
     def flow(self, row: int, alone_us: float) -> Flow:
         size = float(self.tasks.size[row])

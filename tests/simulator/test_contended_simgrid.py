@@ -28,5 +28,5 @@ def test_contended_times_are_those_of_simgrid(name: str) -> None:
     case, recorded = CASES[name], RECORDED[name]
     program = case.program()
     assert program.task_count == recorded["tasks"], "run benchmarks/simgrid/compare.py again"
-    args = program, case.cost(), case.place(), Slow.parse(case.slow)
+    args = program, case.place(), case.cost(), Slow.parse(case.slow)
     assert simulate_contended(*args).total_us == pytest.approx(recorded["simgrid_us"], rel=1e-6)

@@ -31,13 +31,11 @@ def total_with(timeline: Timeline, costs: TaskCosts, row: int, delay: float) -> 
     program = timeline.program
     kind = program.tasks.kind[row]
     on_stream, after = costs.on_stream.copy(), costs.after.copy()
-    if kind == TaskKind.NOTIFY_POST:  # the connection may have been later than the post anyway
-        after[row] = timeline.effect_us[row] - timeline.end_us[row] + delay
-    elif costs.wire[row] >= 0:
+    if kind == TaskKind.NOTIFY_POST or costs.wire[row] >= 0:
         after[row] += delay
     else:
         on_stream[row] += delay
-    _, end, effect = _walk.plain(
+    _, end, effect, _ = _walk.plain(
         program.linked.order,
         program.linked.post_of,
         costs.queue,
@@ -100,10 +98,10 @@ def test_the_path_is_the_longest_chain_of_the_graph(timeline: Timeline) -> None:
             end = max(end, done["effect", int(program.linked.post_of[row])])
         effect = end + float(costs.after[row])
         if costs.wire[row] >= 0:
-            served = wire.get(int(costs.wire[row]), 0.0)
-            is_post = kinds[row] == TaskKind.NOTIFY_POST
-            effect = max(effect, served if is_post else served + float(costs.after[row]))
-            wire[int(costs.wire[row])] = effect
+            sent = wire.get(int(costs.wire[row]), 0.0)
+            effect = max(effect, sent + float(costs.after[row]))
+            if kinds[row] != TaskKind.NOTIFY_POST:
+                wire[int(costs.wire[row])] = effect
         done["effect", row] = effect
         stream[int(costs.queue[row])] = end
     assert timeline.critical_path().spans_us.sum() == pytest.approx(max(done.values()))
@@ -137,7 +135,7 @@ def test_streams_that_share_a_connection(walk: Walk) -> None:
     topology = topology_of(servers=2, devices=1)
     program = recorded(Shared(), op_of("all_gather", 1 << 14), topology, 1 << 20)
     cost = COST.model_copy(update={"copy_gbps": 0.1})
-    timeline = walk(program, cost, topology)
+    timeline = walk(program, topology, cost)
     kinds, tasks = program.tasks.kind, program.tasks
     writes = np.flatnonzero((kinds == TaskKind.RDMA_WRITE) & (tasks.rank == 0)).tolist()
     first = min(writes, key=lambda row: float(timeline.effect_us[row]))

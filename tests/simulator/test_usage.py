@@ -29,7 +29,7 @@ def timed(
 ) -> Timeline:
     topology = Topology(PRESETS["atlas-800t-a2"], servers)
     op = op_of("all_gather" if "Gather" in name else "all_reduce", 999)
-    return walk(recorded(name, op, topology), COST, topology, Slow.parse(slow))
+    return walk(recorded(name, op, topology), topology, COST, Slow.parse(slow))
 
 
 arguments = (

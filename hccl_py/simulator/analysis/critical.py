@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from hccl_py.enums import POST, WAIT, TaskKind, moves_data
 from hccl_py.program.kernels import kernel
-from hccl_py.program.transports import ACK
 from hccl_py.simulator.analysis.order import Rows, Wires, before_on_stream, order_of
+from hccl_py.simulator.durations import pays_alpha
 from hccl_py.values import Floats
 
 if TYPE_CHECKING:
@@ -32,8 +32,9 @@ _LOCAL = (TaskKind.COPY, TaskKind.REDUCE)
 class Parts(NamedTuple):
     """What a critical path consists of, in microseconds; they sum to the total.
 
-    `alpha_us` is the latency of Acks, `notify_us` that of all other notifies; `link_us` bytes over
-    links, `reduce_us` reductions, `copy_us` local copies, each with the overhead of their tasks.
+    `alpha_us` is the latency of steps, paid by Acks over SDMA and by DataSignals over RDMA,
+    `notify_us` that of all other notifies; `link_us` bytes over links, `reduce_us` reductions,
+    `copy_us` local copies, each with the overhead of their tasks.
     """
 
     alpha_us: float
@@ -68,13 +69,15 @@ class CriticalPath:
         program, spans = self.timeline.program, self.spans_us
         tasks = program.tasks
         kind, remote = tasks.table.kind[tasks.instruction[self.rows]], tasks.end[self.rows] >= 0
-        is_ack = remote & (tasks.cell[self.rows] % program.transports.stride == ACK)
+        notify = tasks.cell[self.rows] % program.transports.stride
+        is_rdma = np.append(program.transports.is_rdma, False)[tasks.end[self.rows]]  # -1: none
+        is_alpha = remote & pays_alpha(notify, is_rdma)
         is_post, is_data = kind == POST, moves_data(kind)
         is_local = np.isin(kind, _LOCAL)
         reduced = np.where(kind == TaskKind.REDUCE, spans, self._inline_reductions(kind))
         return Parts(
-            alpha_us=float(spans[is_post & is_ack].sum()),
-            notify_us=float(spans[is_post & ~is_ack].sum()),
+            alpha_us=float(spans[is_post & is_alpha].sum()),
+            notify_us=float(spans[is_post & ~is_alpha].sum()),
             link_us=float((spans - reduced)[is_data & ~is_local].sum()),
             reduce_us=float(reduced.sum()),
             copy_us=float(spans[kind == TaskKind.COPY].sum()),

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import TaskKind
 from hccl_py.program.link import queues_of
 from hccl_py.program.program import Program
-from hccl_py.simulator.durations import Durations
 from hccl_py.values import Floats
 
 if TYPE_CHECKING:
@@ -54,10 +52,9 @@ def order_of(timeline: Timeline, wires: Wires) -> Rows:
 class Wires:
     """The order on RDMA connections, one value per row.
 
-    A write starts on the wire, and a post sets its cell, when both its stream and the connection
-    are that far. `before` is the row before on the connection (-1: none, or no connection);
-    `stream_us` is how long the stream's side was ready earlier than that, `wire_us` how long the
-    connection was: at least one is 0.
+    A write or a post sets out on its connection when its stream is that far and the write `before`
+    it has been sent (-1: there is none). `stream_us` is how long the stream's side was ready
+    earlier than that, `wire_us` how long the connection was: at least one is 0.
     """
 
     before: Rows
@@ -66,46 +63,11 @@ class Wires:
 
     @staticmethod
     def of(timeline: Timeline) -> Wires:
-        """Find who shares connections, and which side came last."""
-        count = len(timeline.program.tasks)
-        found = Wires(np.full(count, -1, np.int32), np.zeros(count), np.zeros(count))
-        if timeline.program.transports.is_rdma.any():
-            found._fill(timeline)
+        """Find which side came last."""
+        before, count = timeline.behind, len(timeline.behind)
+        found = Wires(before, np.zeros(count), np.zeros(count))
+        rows = np.flatnonzero(before >= 0)
+        ready, sent = timeline.end_us[rows], timeline.effect_us[before[rows]]
+        found.stream_us[rows] = np.maximum(sent - ready, 0.0)
+        found.wire_us[rows] = np.maximum(ready - sent, 0.0)
         return found
-
-    def _fill(self, timeline: Timeline) -> None:
-        tasks = timeline.program.tasks
-        rows = _on_wires(timeline)
-        rows = rows[np.lexsort((timeline.effect_us[rows], tasks.end[rows]))]
-        follows = np.flatnonzero(np.diff(tasks.end[rows]) == 0)
-        one, row = rows[follows], rows[follows + 1]
-        ready = timeline.end_us[row] + _latencies(timeline, row)
-        acts = np.maximum(ready, timeline.effect_us[one])
-        self.before[row] = one
-        self.stream_us[row] = acts - ready
-        self.wire_us[row] = acts - timeline.effect_us[one]
-
-
-def _on_wires(timeline: Timeline) -> npt.NDArray[np.int64]:
-    """Return the posts and writes on RDMA connections, in topological order; writes of no bytes
-    never reach them.
-    """
-    program = timeline.program
-    tasks, order = program.tasks, program.linked.order
-    rows = order[tasks.end[order] >= 0].astype(np.int64)
-    rows = rows[program.transports.is_rdma[tasks.end[rows]]]
-    kind = tasks.table.kind[tasks.instruction[rows]]
-    moves = timeline.effect_us[rows] > timeline.end_us[rows]
-    is_post, is_wait = kind == TaskKind.NOTIFY_POST, kind == TaskKind.NOTIFY_WAIT
-    return np.asarray(rows[is_post | (moves & ~is_wait)])
-
-
-def _latencies(timeline: Timeline, rows: npt.NDArray[np.int64]) -> Floats:
-    """Return what posts take alone; nothing for writes."""
-    program, links = timeline.program, timeline.links
-    tasks = program.tasks
-    durations = Durations(program, links.topology, links.cost, links.slow)
-    of = durations.classes(tasks.rank[rows], tasks.end[rows])
-    notify = tasks.cell[rows] % program.transports.stride
-    is_post = tasks.table.kind[tasks.instruction[rows]] == TaskKind.NOTIFY_POST
-    return np.where(is_post, durations.of_post(of, notify), 0.0)

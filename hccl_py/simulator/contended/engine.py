@@ -91,8 +91,9 @@ class Heap(NamedTuple):
 class State(NamedTuple):
     """What the loop changes.
 
-    By row: times, as in Timeline (-1: not yet), and what comes behind it on its connection. By
-    queue: its next row. By connection: when it has delivered everything, its first and last row. By
+    By row: times and `behind`, as in Timeline (-1: not yet), and what follows it on its connection.
+    By queue: its next row. By connection: until when it sends, its last write that ended, and the
+    first and the last row that it has to serve. By
     entity: what its event is, its flow's row, route, bytes a µs at full speed, share of that, time
     needed at full speed as of `since`, and whether it ever had less. By slot: its neighbours among
     those on the same link. By link: its first slot, how many flows it has, and bytes a µs of all of
@@ -105,8 +106,10 @@ class State(NamedTuple):
     end: Floats
     effect: Floats
     behind: Int32s
+    following: Int32s
     counter: Int64s
     busy: Floats
+    sent: Int32s
     front: Int32s
     back: Int32s
     phase: Int8s
@@ -406,12 +409,12 @@ def _arrive(w: Work, s: State, events: Heap, row: int, t: float) -> None:
 def _serve(w: Work, s: State, events: Heap, row: int, t: float) -> bool:
     """Let a connection that is free go on with a row; return whether that keeps it busy."""
     wire = w.wire[row]
+    s.behind[row] = s.sent[wire]
+    begin = max(s.end[row], s.busy[wire])
     if w.kind[row] == POST:
-        s.busy[wire] = max(s.end[row] + w.after[row], s.busy[wire])
-        _arrive(w, s, events, row, s.busy[wire])
+        _arrive(w, s, events, row, begin + w.after[row])
         return False
     entity = len(s.counter) + wire
-    begin = max(s.end[row], s.busy[wire])
     if begin > t:
         s.phase[entity] = HELD
         _put(events, entity, begin)
@@ -424,7 +427,7 @@ def _send(w: Work, s: State, events: Heap, row: int, t: float) -> None:
     """Issue a row on its connection, behind what is there."""
     wire = w.wire[row]
     if s.front[wire] >= 0:
-        s.behind[s.back[wire]] = row
+        s.following[s.back[wire]] = row
         s.back[wire] = row
     elif _serve(w, s, events, row, t):
         s.front[wire] = s.back[wire] = row
@@ -440,9 +443,10 @@ def _advance_wire(w: Work, s: State, events: Heap, entity: int, t: float) -> Non
     _leave(w, s, entity)
     s.phase[entity] = READY
     s.effect[row] = s.busy[wire] = t
-    row = s.behind[row]
+    s.sent[wire] = row
+    row = s.following[row]
     while row >= 0 and not _serve(w, s, events, row, t):
-        row = s.behind[row]
+        row = s.following[row]
     s.front[wire] = row
 
 

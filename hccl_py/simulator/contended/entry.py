@@ -38,7 +38,7 @@ def simulate_contended(
     state = _state(work, queues, entities)
     run = run_events.sized(_STEPS * len(work.rows))
     run(work, state, _heap(entities), _heap(len(work.capacity)))
-    return Timeline(program, durations.links, state.start, state.end, state.effect)
+    return Timeline(program, durations.links, state.start, state.end, state.effect, state.behind)
 
 
 def _work(program: Program, durations: Durations, slow: Slow) -> Work:
@@ -93,9 +93,11 @@ def _state(work: Work, queues: int, entities: int) -> State:
         start=np.full(rows, -1.0),
         end=np.full(rows, -1.0),
         effect=np.full(rows, -1.0),
-        behind=np.full(rows if has_connections else 0, -1, np.int32),
+        behind=np.full(rows, -1, np.int32),
+        following=np.full(rows if has_connections else 0, -1, np.int32),
         counter=work.first[:-1].copy(),
         busy=np.zeros(connections),
+        sent=np.full(connections, -1, np.int32),
         front=np.full(connections, -1, np.int32),
         back=np.full(connections, -1, np.int32),
         phase=np.zeros(entities, np.int8),
