@@ -11,7 +11,7 @@ from hccl_py.documents.checks import at, defect, spell
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError
 
-__all__ = ["parse_document"]
+__all__ = ["decoded", "parse_document"]
 
 _MANY = 1_000_000
 _DENSEST = 7
@@ -35,7 +35,7 @@ def parse_document(document: str | bytes, kind: FileKind) -> object:
     Raises FileError for text that is not UTF-8 or not JSON, keys that appear twice, and nesting
     without end; for NaN and Infinity unless the kind of file allows them.
     """
-    text = document if isinstance(document, str) else _decoded(document, kind)
+    text = document if isinstance(document, str) else decoded(document, kind)
     text = text.removeprefix("\ufeff")
     _check_density(text, kind)
     bad: list[_Bad] = []
@@ -61,7 +61,8 @@ def parse_document(document: str | bytes, kind: FileKind) -> object:
     return value
 
 
-def _decoded(data: bytes, kind: FileKind) -> str:
+def decoded(data: bytes, kind: FileKind) -> str:
+    """Return the text of bytes in UTF-8."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

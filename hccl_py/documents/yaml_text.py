@@ -1,11 +1,20 @@
-"""From YAML to the plain values that JSON has, for people who write files by hand."""
+"""From YAML to the plain values that JSON has, for people who write files by hand.
+
+The values are those of YAML 1.2's core schema: null, true and false, numbers, texts, lists and
+mappings. What YAML 1.1 adds (dates, `yes` and `no`, numbers to the base of 60, merge keys) is text;
+tags are refused. Values are built from the parser's events, so nesting and aliases are counted
+while the file is read.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from hccl_py.documents.checks import defect, spell
 from hccl_py.documents.kind import FileKind
+from hccl_py.documents.parse import decoded
 from hccl_py.errors import FileError, NotSupportedError
 
 __all__ = ["MOST_BYTES", "YAML", "parse_yaml", "pyyaml"]
@@ -13,56 +22,148 @@ __all__ = ["MOST_BYTES", "YAML", "parse_yaml", "pyyaml"]
 YAML = (".yaml", ".yml")
 
 MOST_BYTES = 4_000_000
-"""What is read in some seconds: a YAML reader that refuses deep nesting is slow."""
+"""What is read in some seconds."""
 
-_TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
+MOST_LEVELS = 100
+MOST_VALUES = 500_000
+"""Values of a document, those that aliases repeat counted each time."""
+
+_SYNTAX = "Check indentation, colons and quotes; was the file cut off?"
+
+_CONSTANTS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_WHOLE = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_MOST_DIGITS = 4000
+"""Python reads no more; the checks of a value's place say what it may be."""
+
+
+class _Node(NamedTuple):
+    """A value, how many values it holds, itself included, and the line it begins in."""
+
+    value: Any
+    size: int
+    line: int
 
 
 def parse_yaml(data: bytes, kind: FileKind) -> object:
     """Return the value of a YAML document.
 
-    Raises FileError for what is not YAML, keys that appear twice or are no strings, values that
-    JSON does not have; NotSupportedError where PyYAML is not installed.
+    Raises FileError for what is not YAML in UTF-8, for a second document, tags, keys that appear
+    twice or are no strings, nesting and aliases without end; NotSupportedError where PyYAML is not
+    installed.
     """
     yaml = pyyaml()
+    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
-        return yaml.load(data, _loader(yaml))
+        return _Builder(yaml, yaml.parse(decoded(data, kind), loader), kind).document()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1} column {mark.column + 1}" if mark else "$"
-        told = getattr(error, "problem", None) or getattr(error, "reason", "")
-        raise FileError(f"{place}: the text is not YAML ({told}).", kind.text) from None
-    except RecursionError:
-        raise defect("", "at most 8 levels of nesting", "hundreds", kind.depth) from None
-    except ValueError as error:
-        raise FileError(f"$: a value cannot be read ({error}).", kind.digits) from None
+        problem = getattr(error, "problem", None) or getattr(error, "reason", "")
+        raise FileError(f"{place}: the text is not YAML ({problem}).", _SYNTAX) from None
 
 
-def _loader(yaml: Any) -> type:
-    """Return a reader of JSON's values only: no dates, sets, binary data or Python objects."""
-    known = {f"tag:yaml.org,2002:{name}" for name in _TAGS}
+class _Builder:
+    """Builds values from events."""
 
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        yaml_constructors = {  # noqa: RUF012
-            tag: how
-            for tag, how in yaml.SafeLoader.yaml_constructors.items()
-            if tag is None or tag in known
-        }
+    def __init__(self, yaml: Any, events: Iterator[Any], kind: FileKind) -> None:
+        self._yaml, self._events, self._kind = yaml, events, kind
+        self._anchors: dict[str, _Node | None] = {}
+        """Values by their anchors; None while the value is not complete."""
+        self._values = 0
 
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, object]:
-            seen: set[object] = set()
-            for key, _ in node.value:
-                name = self.construct_object(key, deep=True)
-                line = f"line {key.start_mark.line + 1}"
-                if not isinstance(name, str):
-                    raise defect(line, "a string as the key", spell(name), "Write it in quotes.")
-                if name in seen:
-                    hint = "Keep one of the two: the other would be overlooked."
-                    raise defect(line, f"the key {spell(name)} once", "it twice", hint)
-                seen.add(name)
-            return dict(super().construct_mapping(node, deep))
+    def document(self) -> object:
+        """Return the only document's value; None where there is none."""
+        yaml, found = self._yaml, None
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if found is not None:
+                    line = f"line {event.start_mark.line + 1}"
+                    hint = "Keep one of them, without the line of dashes between them."
+                    raise defect(line, "one document", "a second one", hint)
+                found = self._node(next(self._events), 1)
+        return None if found is None else found.value
 
-    return Loader
+    def _node(self, event: Any, level: int) -> _Node:
+        """Return the value that begins with an event."""
+        yaml, line = self._yaml, event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            return self._counted(self._aliased(event.anchor, line))
+        if event.tag is not None:
+            hint = "Leave the tag out; write texts that look like numbers in quotes."
+            raise defect(f"line {line}", "a value without a tag", spell(event.tag), hint)
+        if level > MOST_LEVELS:
+            raise defect("", f"at most {MOST_LEVELS} levels of nesting", "more", self._kind.depth)
+        if event.anchor:
+            self._anchors[event.anchor] = None
+        if isinstance(event, yaml.ScalarEvent):
+            text = event.value
+            value = self._scalar(text, line) if event.implicit[0] else text
+            node = self._counted(_Node(value, 1, line))
+        elif isinstance(event, yaml.SequenceStartEvent):
+            node = self._list(line, level)
+        else:
+            node = self._mapping(line, level)
+        if event.anchor:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _counted(self, node: _Node) -> _Node:
+        self._values += node.size
+        if self._values > MOST_VALUES:
+            hint = "Write a file as large as this as JSON."
+            raise defect(f"line {node.line}", f"at most {MOST_VALUES:,} values", "more", hint)
+        return node
+
+    def _members(self, end: type, level: int) -> Iterator[_Node]:
+        while not isinstance(event := next(self._events), end):
+            yield self._node(event, level + 1)
+
+    def _list(self, line: int, level: int) -> _Node:
+        before = self._values
+        value = [node.value for node in self._members(self._yaml.SequenceEndEvent, level)]
+        self._values += 1
+        return _Node(value, self._values - before, line)
+
+    def _mapping(self, line: int, level: int) -> _Node:
+        before, value = self._values, dict[str, Any]()
+        members = self._members(self._yaml.MappingEndEvent, level)
+        for key, member in zip(members, members, strict=True):
+            place = f"line {key.line}"
+            if not isinstance(key.value, str):
+                raise defect(place, "a string as the key", spell(key.value), "Write it in quotes.")
+            if key.value in value:
+                hint = "Keep one of the two: the other would be overlooked."
+                raise defect(place, f"the key {spell(key.value)} once", "it twice", hint)
+            value[key.value] = member.value
+        self._values += 1
+        return _Node(value, self._values - before, line)
+
+    def _aliased(self, anchor: str, line: int) -> _Node:
+        node = self._anchors.get(anchor)
+        if node is None:
+            found = "itself" if anchor in self._anchors else "nothing"
+            hint = "An alias *name stands behind the value with &name."
+            raise defect(f"line {line}", "an alias of a value before it", found, hint)
+        return node
+
+    def _scalar(self, text: str, line: int) -> object:
+        """Return what a text without quotes means."""
+        if text in _CONSTANTS:
+            return _CONSTANTS[text]
+        if len(text) > _MOST_DIGITS and _NUMBER.fullmatch(text):
+            expected, found = "numbers of at most 19 digits", "one of thousands"
+            raise defect(f"line {line}", expected, found, self._kind.digits)
+        if _WHOLE.fullmatch(text):
+            return int(text, 10 if text.lstrip("+-").isdecimal() else 0)
+        if _NUMBER.fullmatch(text):
+            return float(text)
+        return float(text.replace(".", "")) if _ENDLESS.fullmatch(text) else text
 
 
 def pyyaml() -> Any:
