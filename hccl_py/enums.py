@@ -22,6 +22,7 @@ __all__ = [
     "WRITES",
     "Buffer",
     "DataType",
+    "InPlace",
     "LinkKind",
     "Mode",
     "ReduceOp",
@@ -176,6 +177,15 @@ class Mode(Enum):
 
     OP_BASE = "op_base"
     GRAPH = "graph"
+
+
+class InPlace(Enum):
+    """How IN and OUT of a call share memory: they begin at the same address, or the smaller one is
+    the rank's own slot of the larger one (all_gather, reduce_scatter).
+    """
+
+    START = "start"
+    SLOT = "slot"
 
 
 class LinkKind(IntEnum):

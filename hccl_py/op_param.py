@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from hccl_py.enums import DataType, Mode, ReduceOp
+from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
 
 __all__ = ["Numbers", "OpParam", "Table"]
 
@@ -41,7 +41,8 @@ class OpParam:
 
     `level1` and `level2` are the algorithms between servers and between superpods, in HCCL_ALGO's
     words, for executors that leave the choice; selection sets them. `deterministic` asks for sums
-    whose bits do not depend on timing; executors that could do either way look at it.
+    whose bits do not depend on timing; executors that could do either way look at it. `in_place`
+    says that IN and OUT share memory, in one of the ways of `InPlace` or, where true, in any.
     """
 
     name: str
@@ -50,7 +51,7 @@ class OpParam:
     reduce: ReduceOp | None = None
     root: int | None = None
     mode: Mode = Mode.OP_BASE
-    in_place: bool = False
+    in_place: bool | InPlace = False
     counts: Numbers | Table = ()
     displs: Numbers | Table = ()
     matrix: Table = ()

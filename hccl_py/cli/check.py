@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import pairwise
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from hccl_py.verifier.sweeps.cases import Cases
 
 __all__ = ["check"]
+
+_AT_ONCE = 1 << 16
+"""Bytes of a report that are held in memory."""
 
 SEEDS = 8
 """Interleavings of every kind in which --numeric runs a program; a sweep takes fewer per call."""
@@ -149,16 +154,20 @@ class _Text:
 
 
 class _Document:
-    """One JSON document at the end."""
+    """One JSON document at the end. Reports with all their findings wait in a file: they can be
+    larger than memory, and what comes first in the document is known last.
+    """
 
     def __init__(self) -> None:
-        self._reports: list[Report] = []
+        self._reports = SpooledTemporaryFile(max_size=1 << 24)  # noqa: SIM115 - closed at the end
+        self._ends = [0]
+        self._verdicts: list[bool] = []
         self._skipped: list[str] = []
 
     @property
     def ok(self) -> bool:
         """Whether no report has errors; one of nothing at all has."""
-        return all(report.ok for report in self._reports) and bool(self._reports)
+        return all(self._verdicts) and bool(self._verdicts)
 
     def skip(self, name: str) -> None:
         """Keep the name of an executor that suits none of the calls."""
@@ -166,7 +175,9 @@ class _Document:
 
     def add(self, report: Report) -> None:
         """Keep a report."""
-        self._reports.append(report)
+        self._verdicts.append(report.ok)
+        self._reports.writelines(part.encode("ascii") for part in report.json())
+        self._ends.append(self._reports.tell())
 
     def end(self, failed: int) -> None:
         """Print the document."""
@@ -174,7 +185,14 @@ class _Document:
 
         ok = self.ok and not failed
         head = {"schema": "hccl-py.check/1", "ok": ok, "unsuited": self._skipped}
-        print_json(head, reports=(report.document() for report in self._reports))
+        with self._reports:
+            self._reports.seek(0)
+            print_json(head, reports=map(self._text, pairwise(self._ends)))
+
+    def _text(self, ends: tuple[int, int]) -> Iterator[str]:
+        """Yield the text of the next report."""
+        for begin in range(*ends, _AT_ONCE):
+            yield self._reports.read(min(_AT_ONCE, ends[1] - begin)).decode("ascii")
 
 
 def _product(name: str | None) -> Product | None:

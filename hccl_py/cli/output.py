@@ -20,8 +20,12 @@ NARROWEST = 20
 """Columns that lines are laid out for, however narrow a terminal says that it is."""
 
 
-def print_json(document: Mapping[str, Any], **rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write one JSON document; `rows` are long lists, written as they come, one row per line."""
+def print_json(
+    document: Mapping[str, Any], **rows: Iterable[Mapping[str, Any] | Iterator[str]]
+) -> None:
+    """Write one JSON document; `rows` are long lists, written as they come, one row per line. An
+    iterator has the parts of a row that is JSON already.
+    """
     head = json.dumps(document, indent=2)
     if not rows:
         say(head)
@@ -33,7 +37,8 @@ def print_json(document: Mapping[str, Any], **rows: Iterable[Mapping[str, Any]])
         out.write(f",\n  {json.dumps(name)}: [")
         separator = "\n    "
         for item in items:
-            out.write(separator + encode(item))
+            out.write(separator)
+            out.writelines(item if isinstance(item, Iterator) else [encode(item)])
             separator = ",\n    "
         out.write("\n  ]" if separator[0] == "," else "]")
     out.write("\n}\n")

@@ -42,7 +42,7 @@ class OpModel(Strict):
     count: int | None = None
     reduce: str | None = None
     root: int | None = None
-    in_place: bool = False
+    in_place: bool | Literal["start", "slot"] = False
     mode: Literal["op_base", "graph"] = "op_base"
     counts: Any = None
     displs: Any = None

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from hccl_py.documents.checks import a_list, an_object, at, defect, only_keys, spell
 from hccl_py.documents.models import checked
-from hccl_py.enums import DataType, Mode, ReduceOp
+from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
 from hccl_py.errors import NotSupportedError, did_you_mean
 from hccl_py.formats.checks import LIMIT, MAX_NUMBER, whole
 from hccl_py.formats.models import OpModel
@@ -43,6 +43,7 @@ OPS = (
 )
 _REDUCING = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatter_v")
 _ROOTED = ("broadcast", "gather", "reduce", "scatter")
+_SLOTTED = ("all_gather", "reduce_scatter")
 _COUNTLESS = (
     "all_gather_v",
     "all_to_all_v",
@@ -71,7 +72,7 @@ def op_from(value: object, ranks: int, path: str = "op") -> OpParam:
         reduce=None if model.reduce is None else reduce_op(at(path, "reduce"), model.reduce),
         root=_root(model, ranks, path),
         mode=Mode(model.mode),
-        in_place=model.in_place,
+        in_place=_in_place(model, path),
         level1=model.level1[:40],
         level2=model.level2[:40],
         deterministic=model.deterministic,
@@ -94,7 +95,7 @@ def op_object(op: OpParam) -> dict[str, Any]:
         "count": op.count,
         "reduce": None if op.reduce is None else op.reduce.spelling,
         "root": op.root,
-        "in_place": op.in_place,
+        "in_place": op.in_place.value if isinstance(op.in_place, InPlace) else op.in_place,
         "mode": op.mode.value,
     }
     extras = {
@@ -130,6 +131,15 @@ def _data_type(model: OpModel, path: str) -> DataType:
         hint = f"Say what {model.name} moves, such as fp32; only a barrier moves nothing."
         raise defect(at(path, "dtype"), "a data type", found, hint)
     return data_type(at(path, "dtype"), model.dtype)
+
+
+def _in_place(model: OpModel, path: str) -> bool | InPlace:
+    if isinstance(model.in_place, bool):
+        return model.in_place
+    if model.in_place == InPlace.SLOT.value and model.name not in _SLOTTED:
+        hint = f"In {model.name} a rank has no slot of its own: say start, or true."
+        raise defect(at(path, "in_place"), "true, false or start", '"slot"', hint)
+    return InPlace(model.in_place)
 
 
 def _count(model: OpModel, path: str) -> int:

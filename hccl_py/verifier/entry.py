@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hccl_py.discovery import Registry
+from hccl_py.enums import InPlace
 from hccl_py.executor import Executor
 from hccl_py.program.program import Call, Program
 from hccl_py.topology.presets import Product
@@ -21,7 +22,7 @@ def verify(
     target: Program | Executor | type[Executor],
     *,
     repeat: int = 2,
-    in_place: bool = False,
+    in_place: bool | InPlace = False,
     deterministic: bool = False,
     product: Product | None = None,
     calls: tuple[Call, ...] = (),
@@ -32,10 +33,11 @@ def verify(
     """Verify a program, or an executor on a selection of all the calls that it suits.
 
     `repeat` copies of the op run back to back, or `calls` on several streams of the caller;
-    `in_place` puts IN and OUT in the same memory, too; `deterministic` (or an op that asks for it)
-    makes sums in an open order an error; `product` checks what its hardware can do. For executors,
-    `cases` narrows the sweep, `numeric` runs each call with data in so many interleavings besides,
-    and `progress` is told how many calls of how many are done.
+    `in_place` puts IN and OUT in the same memory, too, in one way of `InPlace` or in all;
+    `deterministic` (or an op that asks for it) makes sums in an open order an error; `product`
+    checks what its hardware can do. For executors, `cases` narrows the sweep, `numeric` runs each
+    call with data in so many interleavings besides, and `progress` is told how many calls of how
+    many are done.
 
     Raises PluginError for what is no executor, and what recording raises where no call of an
     executor can be recorded.

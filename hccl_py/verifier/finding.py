@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,9 +50,10 @@ class Finding:
     """One thing that is wrong, or worth knowing.
 
     `name` is the class (classes.py). `tasks` has the culprit first, `source` the author's line of
-    the culprit as file:line. `repeat` is the copy of the op in which it shows, from 1. `more` says
-    how many findings of the same class at the same lines are left out. `case` is the call that
-    shows it and `common` what all such calls have in common, where an executor was swept.
+    the culprit as file:line. `repeat` is the copy of the op in which it shows, from 1. `case` is
+    the call that shows it and `common` what all such calls have in common, where an executor was
+    swept. A program can be wrong a million times, so findings of the same class at the same lines
+    are only counted in `more`; `every` makes them, too.
     """
 
     name: str
@@ -66,6 +68,37 @@ class Finding:
     more: int = 0
     case: str = ""
     common: str = ""
+    _others: tuple[Callable[[], Iterable[Finding]], ...] = field(
+        default=(), compare=False, repr=False
+    )
+
+    def others(self) -> Iterator[Finding]:
+        """Yield the findings that this one only counts, made one by one."""
+        for others in self._others:
+            for finding in others():
+                yield from finding.every()
+
+    def every(self) -> Iterator[Finding]:
+        """Yield this finding and those that it only counts."""
+        yield self.alone()
+        yield from self.others()
+
+    def followed_by(self, more: int, others: Callable[[], Iterable[Finding]]) -> Finding:
+        """Return this finding counting `more` others, which a function makes."""
+        return replace(self, more=self.more + more, _others=(*self._others, others))
+
+    def changed(self, change: Callable[[Finding], Finding]) -> Finding:
+        """Return this finding changed, and those that it counts when they are made."""
+        others = (lambda: map(change, self.others()),) if self._others else ()
+        return replace(change(self), more=self.more, _others=others)
+
+    def alone(self) -> Finding:
+        """Return this finding without those that it counts."""
+        return replace(self, more=0, _others=())
+
+    def released(self) -> Finding:
+        """Return this finding without what could make those that it counts, which holds memory."""
+        return replace(self, _others=())
 
     @property
     def key(self) -> tuple[int, int]:
@@ -84,7 +117,6 @@ class Finding:
             "source": self.source,
             "message": self.message,
             "hint": self.hint,
-            "more": self.more,
         }
         if self.case:
             found |= {"case": self.case, "common": self.common}
@@ -154,6 +186,11 @@ class Report:
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
 
+    def every(self) -> Iterator[Finding]:
+        """Yield every finding, also those that others only count, made one by one."""
+        for finding in self.findings:
+            yield from finding.every()
+
     def of_class(self, name: str) -> tuple[Finding, ...]:
         """Return the findings of one class."""
         assert name in CLASSES, name
@@ -161,18 +198,30 @@ class Report:
 
     def document(self) -> dict[str, Any]:
         """Return the report as an entry of `reports` of a `hccl-py.check/1` document."""
-        found: dict[str, Any] = {
+        return {**self._head, "findings": [finding.document() for finding in self.every()]}
+
+    def json(self) -> Iterator[str]:
+        """Yield the document as JSON, finding by finding: there may be a million of them."""
+        yield json.dumps(self._head).removesuffix("}") + ', "findings": ['
+        separator = ""
+        for finding in self.every():
+            yield separator + json.dumps(finding.document())
+            separator = ", "
+        yield "]}"
+
+    @property
+    def _head(self) -> dict[str, Any]:
+        head: dict[str, Any] = {
             "target": self.target,
             "ok": self.ok,
             "cases": self.cases,
             "notes": list(self.notes),
-            "findings": [finding.document() for finding in self.findings],
         }
         if self.failures:
-            found["failures"] = [failure.document() for failure in self.failures]
+            head["failures"] = [failure.document() for failure in self.failures]
         if self.numeric is not None:
-            found["numeric"] = self.numeric.document()
-        return found
+            head["numeric"] = self.numeric.document()
+        return head
 
     def renamed(self, target: str) -> Report:
         """Return the report under another target's name."""

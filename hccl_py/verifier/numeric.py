@@ -23,7 +23,7 @@ import numpy.typing as npt
 from hccl_py.config import Config
 from hccl_py.data import inputs_of_sizes
 from hccl_py.discovery import find_platform
-from hccl_py.enums import Buffer
+from hccl_py.enums import Buffer, InPlace
 from hccl_py.errors import DeadlockError, NotSupportedError, OrchestrationError
 from hccl_py.operators.base import UFUNCS
 from hccl_py.platforms import Adversary, Schedule, Session
@@ -101,7 +101,7 @@ def run_numeric(
     schedules: Sequence[Schedule] | None = None,
     *,
     seeds: int = 8,
-    in_place: bool = False,
+    in_place: bool | InPlace = False,
 ) -> NumericResult:
     """Run a program under the given schedules, by default `seeds` of every adversary, until a run
     goes wrong.
@@ -152,9 +152,9 @@ def repeated(program: Program, copies: int, stride: int) -> Program:
     return replace(program, batches=batches, buffer_sizes=sizes)
 
 
-def _trials(program: Program, in_place: bool) -> Iterator[_Trial]:
+def _trials(program: Program, in_place: bool | InPlace) -> Iterator[_Trial]:
     """Yield one trial, or one for each way in which IN and OUT share memory."""
-    ways = in_place_offsets(program.op, program.ranks) if in_place else [("", None)]
+    ways = in_place_offsets(program.op, program.ranks, in_place) if in_place else [("", None)]
     for _, offsets in ways:
         yield _Trial(program, offsets)
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import InPlace, TaskKind
 from hccl_py.program.describe import BUFFER_WORDS, spell_action, spell_line_of, spell_stream
 from hccl_py.program.program import Call, Program
 from hccl_py.topology.presets import Product
 from hccl_py.values import IntArray
+from hccl_py.verifier.analysis.meaning import in_place_offsets
 from hccl_py.verifier.classes import CLASSES, Severity
 from hccl_py.verifier.finding import Finding, MemoryRange, TaskAt
 
-__all__ = ["Options", "Subject", "limited"]
+__all__ = ["Options", "Subject", "limited", "shortened"]
+
+T = TypeVar("T")
 
 SHOWN = 8
-"""Findings of one class at the same lines that a report lists; the rest is counted."""
+"""Findings of one class at the same lines that people are shown; the rest is counted."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +31,14 @@ class Options:
     """How a program is verified.
 
     `repeat` copies of the op run back to back on the same resources, or `calls` on several streams
-    of the caller. `in_place` verifies the call
-    with IN and OUT in the same memory, besides what the op itself says. `deterministic`, or an op
+    of the caller. `in_place` verifies the call with IN and OUT in the same memory, besides what the
+    op itself says: in every way that the op allows, or in the stated one. `deterministic`, or an op
     that asks for it, makes REDUCE_ORDER_NONDET an error. `product` switches on the checks of a
     product's hardware.
     """
 
     repeat: int = 2
-    in_place: bool = False
+    in_place: bool | InPlace = False
     deterministic: bool = False
     product: Product | None = None
     calls: tuple[Call, ...] = ()
@@ -56,6 +59,18 @@ class Subject:
         queue = tasks.rank.astype(np.int64) * streams + tasks.stream
         counts = np.bincount(queue, minlength=self.program.ranks * streams)
         return counts.reshape(self.program.ranks, streams)
+
+    @cached_property
+    def in_place(self) -> list[tuple[str, IntArray]]:
+        """How IN and OUT share memory in the calls that are judged: what to say of it where there
+        are several ways, and where OUT begins in IN of each rank.
+        """
+        op, ranks = self.program.op, self.program.ranks
+        asked = {op.in_place, self.options.in_place} - {False}
+        ways = {
+            name: offsets for way in asked for name, offsets in in_place_offsets(op, ranks, way)
+        }
+        return list(ways.items()) if len(ways) > 1 else [("", offsets) for offsets in ways.values()]
 
     @cached_property
     def posts_per_cell(self) -> IntArray:
@@ -158,17 +173,24 @@ class Subject:
         )
 
 
-def limited(findings: Iterable[tuple[object, Finding]], shown: int = SHOWN) -> Iterator[Finding]:
-    """Yield findings, but of those with the same key only the first few; the last of these counts
-    the others.
+def limited(
+    items: Iterable[T], key: Callable[[T], object], make: Callable[[T], Finding]
+) -> Iterator[Finding]:
+    """Yield findings made of items, but of those with the same key only the first few; the last of
+    these counts the others.
     """
-    counts: Counter[object] = Counter()
-    kept: dict[object, list[Finding]] = {}
-    for key, finding in findings:
-        counts[key] += 1
-        if counts[key] <= shown:
-            kept.setdefault(key, []).append(finding)
-    for key, group in kept.items():
-        rest = counts[key] - len(group)
-        yield from group[:-1]
-        yield replace(group[-1], more=rest) if rest else group[-1]
+    groups: dict[object, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    for group in groups.values():
+        yield from shortened(group, make)
+
+
+def shortened(
+    items: Sequence[T], make: Callable[[T], Finding], shown: int = SHOWN
+) -> Iterator[Finding]:
+    """Yield findings made of the first few items; the last one counts the others."""
+    yield from map(make, items[: shown - 1])
+    rest = items[shown:]
+    for last in map(make, items[shown - 1 : shown]):
+        yield last.followed_by(len(rest), lambda: map(make, rest)) if len(rest) else last

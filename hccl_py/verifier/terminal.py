@@ -175,28 +175,33 @@ def _class(
     """Yield findings of one class, line by line of the author's code: the first lines with the
     tasks around a culprit, then lines without, the rest counted.
     """
+    if pen.verbose:
+        for number, finding in enumerate(one for f in findings for one in f.every()):
+            if number:
+                yield Line()
+            yield from _finding(finding, report.programs.get(finding.case), True, pen)
+        return
     is_hint = severity is Severity.HINT
-    if is_hint and len(findings) > LISTED_HINTS and not pen.verbose:
+    if is_hint and len(findings) > LISTED_HINTS:
         yield from _summary(findings, pen)
         return
-    groups = _by_line(report, findings, pen)
-    listed = groups if pen.verbose else groups[:LISTED]
-    for number, (first, *others) in enumerate(listed):
-        in_full = pen.verbose or (number < IN_FULL and not is_hint)
+    groups = _by_line(report, findings)
+    for number, (first, *others) in enumerate(groups[:LISTED]):
+        in_full = number < IN_FULL and not is_hint
         if in_full and number:
             yield Line()
         yield from _finding(first, report.programs.get(first.case), in_full, pen)
         yield from _likewise(report, others, pen)
-    if rest := [finding for group in groups[len(listed) :] for finding in group]:
+    if rest := [finding for group in groups[LISTED:] for finding in group]:
         yield from pen.wrapped(f"and {_total(rest)} more{_at(rest)}; -v shows them", 2)
 
 
-def _by_line(report: Report, findings: Sequence[Finding], pen: Pen) -> list[list[Finding]]:
-    """Group findings with tasks by the author's line; others, and all if verbose, stay alone."""
+def _by_line(report: Report, findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Group findings with tasks by the author's line; others stay alone."""
     groups: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):
         alike = finding.source and finding.tasks and finding.case in report.programs
-        key = finding.source if alike and not pen.verbose else number
+        key = finding.source if alike else number
         groups.setdefault(key, []).append(finding)
     return list(groups.values())
 

@@ -11,16 +11,15 @@ is judged for order and contents with IN and OUT in the same memory, in every wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 
 import numpy as np
 
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis.contents import Contents, contents_of
-from hccl_py.verifier.analysis.meaning import in_place_offsets
+from hccl_py.verifier.analysis.contents import contents_of
 from hccl_py.verifier.analysis.memory import Memory, memory_of
 from hccl_py.verifier.analysis.ordering import Ordering, ordering_of
 from hccl_py.verifier.analysis.unrolled import Unrolled, unrolled
@@ -33,9 +32,14 @@ from hccl_py.verifier.checks.leftovers import find_leftovers
 from hccl_py.verifier.checks.notifies import find_implied, find_overruns, find_unordered_connections
 from hccl_py.verifier.checks.races import find_races, racing_rows
 from hccl_py.verifier.checks.resources import find_resources
-from hccl_py.verifier.checks.results import find_silent_ranks, find_wrong_results, silent_ranks
+from hccl_py.verifier.checks.results import (
+    Judged,
+    WrongResults,
+    find_silent_ranks,
+    silent_ranks,
+)
 from hccl_py.verifier.checks.slices import find_slices
-from hccl_py.verifier.checks.streams import find_loose_streams
+from hccl_py.verifier.checks.streams import find_loose_streams, loose_streams
 from hccl_py.verifier.checks.undefined import find_clobbers, find_dead, find_undefined
 from hccl_py.verifier.checks.unused import find_unused
 from hccl_py.verifier.finding import Finding, Report
@@ -89,10 +93,12 @@ class _Judge:
         yield from find_silent_ranks(subject, self.silent)
         once, run = self._runs()
         yield from find_deadlocks(subject, run)
-        if not program.op.in_place:
-            yield from self._judged(once, run, None, is_first=True)
-        if program.op.in_place or subject.options.in_place:
-            yield from self._in_place(once, run)
+        layouts: list[tuple[str, IntArray | None]] = [] if program.op.in_place else [("", None)]
+        layouts += subject.in_place
+        yield from _each_once(
+            (name, self._judged(once, run, shared, is_first=number == 0))
+            for number, (name, shared) in enumerate(layouts)
+        )
 
     def _runs(self) -> tuple[Unrolled, Unrolled]:
         """Walk one copy, and as many as make sense: only one where the first does not end well."""
@@ -116,54 +122,77 @@ class _Judge:
         memory = memory_of(subject, shared)
         meets = subject.program.op.name == "barrier" and is_first
         ordering = ordering_of(run, memory, meets=meets)
-        loose = list(find_loose_streams(subject, run, ordering))
-        yield from _without_loose(find_races(subject, run, memory, ordering), loose)
+        loose = loose_streams(run, ordering)
+        queues = loose.queues(subject)
+        yield from find_races(subject, run, memory, ordering, queues)
         if is_first:
-            yield from loose
-            yield from _without_loose(find_overruns(subject, run, ordering), loose)
+            yield from find_loose_streams(subject, loose)
+            yield from find_overruns(subject, run, ordering, queues)
             yield from find_unordered_connections(subject, run, ordering)
             if not len(once.stuck):
                 yield from find_implied(subject, run, ordering.is_implied)
         if not len(once.stuck):
-            contents = contents_of(memory, once.order[once.order < once.rows])
-            yield from self._results(memory, contents, racing_rows(run, ordering))
+            yield from self._contents(once, memory, shared, racing_rows(run, ordering))
             if meets:
                 yield from find_strangers(subject, ordering, self.silent)
 
-    def _results(self, memory: Memory, contents: Contents, racing: IntArray) -> Iterator[Finding]:
+    def _contents(
+        self, once: Unrolled, memory: Memory, shared: IntArray | None, racing: IntArray
+    ) -> Iterator[Finding]:
+        """Yield what the contents of memory show, over one copy."""
         subject = self.subject
-        wrong = list(find_wrong_results(subject, memory, contents, self.silent))
-        clobbers = list(find_clobbers(subject, memory, contents)) if wrong else []
-        yield from clobbers or wrong  # what a clobber makes wrong has its finding
+        order = once.order[once.order < once.rows]
+        contents = contents_of(memory, order)
+        judged = Judged(memory, contents)
+        wrong = list(WrongResults(subject, self.silent, judged).find())
+        if wrong and len(contents.clobbered) and "OUT" in subject.program.buffers:
+            apart = memory_of(subject, copied=shared)
+            unclobbered = Judged(apart, contents_of(apart, order, shared))
+            results = WrongResults(subject, self.silent, judged, unclobbered)
+            if results.has_clobbered():
+                wrong = [*find_clobbers(subject, memory, contents), *results.find()]
+        yield from wrong
         yield from find_undefined(subject, memory, contents, racing)
         if not memory.is_shared:
             yield from find_dead(subject, memory, contents, racing)
 
-    def _in_place(self, once: Unrolled, run: Unrolled) -> Iterator[Finding]:
-        """Yield what is wrong in place, once for all ways that show the same."""
-        program, seen = self.subject.program, set()
-        ways = in_place_offsets(program.op, program.ranks)
-        for number, (way, offsets) in enumerate(ways):
-            is_first = program.op.in_place and number == 0
-            for finding in self._judged(once, run, offsets, is_first=is_first):
-                key = finding.name, finding.tasks or finding.memory
-                if key not in seen:
-                    seen.add(key)
-                    depends = len(ways) > 1 and finding.memory
-                    said = f"{finding.message} ({way}.)" if depends else finding.message
-                    yield replace(finding, message=said)
 
-
-def _without_loose(findings: Iterable[Finding], loose: list[Finding]) -> Iterator[Finding]:
-    """Leave out what streams that are known to be loose do to their own rank: races with the
-    caller, and local notifies that are used again in the next op.
+def _each_once(layouts: Iterable[tuple[str, Iterable[Finding]]]) -> Iterator[Finding]:
+    """Yield the findings of several layouts of memory, each as the first one shows it; those about
+    memory say which layout that is, where it has a name.
     """
-    streams = {(finding.tasks[0].rank, finding.tasks[0].stream) for finding in loose}
-    for finding in findings:
-        stays = len({task.rank for task in finding.tasks}) == 1
-        alone = len(finding.tasks) == 1 or (finding.name == "NOTIFY_OVERRUN" and finding.repeat > 1)
-        if not (stays and alone and streams & {(t.rank, t.stream) for t in finding.tasks}):
-            yield finding
+    merged: dict[Finding, Finding] = {}  # by themselves, as the verifier of a layout made them
+    for name, findings in layouts:
+        unknown = _unknown_beside(tuple(merged))
+        shown = {}
+        for finding in findings:
+            alone, others = finding.alone(), partial(unknown, finding)
+            if alone in merged:  # people see how many the first layout shows
+                merged[alone] = merged[alone].followed_by(0, others)
+            else:
+                following = alone.followed_by(finding.more, others) if finding.more else alone
+                shown[alone] = following.changed(partial(_saying, name))
+        merged |= shown
+    yield from merged.values()
+
+
+def _saying(name: str, finding: Finding) -> Finding:
+    if not (name and finding.memory):
+        return finding
+    return replace(finding, message=f"{finding.message} ({name}.)")
+
+
+def _unknown_beside(known: Sequence[Finding]) -> Callable[[Finding], Iterator[Finding]]:
+    """Return a function that yields what a finding counts, but for what is known already."""
+
+    @cache
+    def everything() -> set[Finding]:
+        return {one for finding in known for one in finding.every()}
+
+    def unknown(finding: Finding) -> Iterator[Finding]:
+        return (one for one in finding.others() if not known or one not in everything())
+
+    return unknown
 
 
 def find_strangers(subject: Subject, ordering: Ordering, silent: IntArray) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from hccl_py.formats import from_json
 from hccl_py.orchestration import Region
 from hccl_py.verifier.checks.bounds import find_bounds
 from hccl_py.verifier.finding import MemoryRange, TaskAt
+from hccl_py.verifier.verifier import verify_program
 from tests.verifier.programs import FILE, MESH, authored, found, names, written
 
 CCL_OUT = ["CCL_OUT", 0, 64]
@@ -80,7 +81,7 @@ def test_an_author_can_leave_a_buffer_with_a_region_of_their_own() -> None:
     assert before.hint == "Check how the offset and the size of this slice are computed."
     assert backwards.hint == before.hint
     assert after.source is not None
-    assert after.source.startswith("verify/test_bounds.py:")
+    assert after.source.startswith("verifier/test_bounds.py:")
 
 
 @pytest.mark.parametrize(
@@ -169,3 +170,17 @@ def test_both_ends_of_one_wrong_line_and_all_its_ranks_are_counted() -> None:
     findings = found(find_bounds, authored(body, topology=4))
     assert len(findings) == 8
     assert [finding.more for finding in findings] == [0] * 7 + [32]
+
+
+def test_what_people_are_not_shown_is_listed_all_the_same() -> None:
+    def body(rank: Any) -> None:
+        for k in range(30):
+            rank.main.copy(Region(Buffer.CCL_OUT, 1024 * (k + 1), 64), rank.user_in[0:64])
+
+    report = verify_program(authored(body, topology=2))
+    found = [f for f in report.every() if f.name == "OUT_OF_BOUNDS"]
+    assert len({f.tasks for f in found}) == len(found) == 60
+    assert not any(f.more for f in found)
+    document = json.loads("".join(report.json()))
+    assert document == report.document()
+    assert [f["class"] for f in document["findings"]].count("OUT_OF_BOUNDS") == 60

@@ -1,8 +1,10 @@
 """Which calls a sweep runs: every two choices meet, smallest first, and options repeat one."""
 
+import json
 import shlex
 from collections import Counter
 from itertools import product
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -193,7 +195,7 @@ class Raising(AllGatherComm):
 def test_a_suits_that_raises_is_an_error_that_names_the_call() -> None:
     with pytest.raises(
         PluginError,
-        match=r"suits, 1 rank, count 1, fp32.*: IndexError: .* \(verify/test_cases.py:\d+\)",
+        match=r"suits, 1 rank, count 1, fp32.*: IndexError: .* \(verifier/test_cases.py:\d+\)",
     ):
         space_of(Raising(), Cases())
 
@@ -258,3 +260,27 @@ def test_the_options_of_a_case_repeat_it(cls: type[Executor]) -> None:
 
 def test_dtypes_have_every_size() -> None:
     assert {dtype.itemsize for dtype in DTYPES} == {1, 2, 4, 8}
+
+
+@pytest.mark.parametrize(("ranks", "sizes"), [((), {6}), ((2, 4), {2, 4}), ((6,), {6})])
+def test_a_network_is_taken_with_all_its_ranks_or_the_first_ones(
+    ranks: tuple[int, ...], sizes: set[int]
+) -> None:
+    space = space_of(AllGatherComm(), Cases(ranks, topology="torus:2x3"))
+    assert {case.topology.size for case in space.cases} == sizes
+    assert all("torus:2x3" in case.text for case in space.cases)
+    assert all("--topology torus:2x3" in case.options for case in space.cases)
+
+
+def test_a_network_may_come_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "three.json"
+    ends = [{"from": "a", "to": "b", "gbps": 10}, {"from": "b", "to": "c", "gbps": 10}]
+    ranks = [{"name": name} for name in "abc"]
+    path.write_text(json.dumps({"name": "three", "ranks": ranks, "links": ends}))
+    space = space_of(AllGatherComm(), Cases(topology=str(path)))
+    assert {case.topology.size for case in space.cases} == {3}
+
+
+def test_a_network_says_itself_where_its_ranks_are() -> None:
+    with pytest.raises(ParameterError, match="says where the ranks are"):
+        space_of(AllGatherComm(), Cases(servers=2, topology="torus:2x3"))

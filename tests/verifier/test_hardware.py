@@ -120,7 +120,7 @@ def test_an_author_can_forget_to_ask_for_inline_reduce() -> None:
         findings = found(find_hardware, authored(forgetful, MESH, op), product=PRODUCT)
         assert [f.name for f in findings] == ["UNSUPPORTED_INLINE_REDUCE"] * 2
         assert findings[0].source is not None
-        assert findings[0].source.startswith("verify/test_hardware.py:")
+        assert findings[0].source.startswith("verifier/test_hardware.py:")
         assert not found(find_hardware, authored(careful, MESH, op), product=PRODUCT)
     assert not found(find_hardware, authored(forgetful, MESH), product=PRODUCT)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hccl_executors.flat import AllGatherComm, AllReduceComm
-from hccl_py.enums import DataType, Mode, ReduceOp, TaskKind
+from hccl_py.enums import DataType, InPlace, Mode, ReduceOp, TaskKind
 from hccl_py.errors import NotSupportedError, OrchestrationError
 from hccl_py.executor import Executor, OpParam, Rank, RankView, ResourceRequest, Topology
 from hccl_py.orchestration import Chunks, Region
@@ -136,7 +136,7 @@ def test_what_failing_calls_have_in_common(
     assert finding.common == common
     assert finding.case.startswith(case)
     assert finding.source is not None
-    assert finding.source.startswith("verify/test_sweep.py:")
+    assert finding.source.startswith("verifier/test_sweep.py:")
     assert finding.more == program_ranks(report, finding) - 1
     assert set(report.programs) == {finding.case}
 
@@ -152,7 +152,7 @@ def test_findings_at_two_lines_are_two() -> None:
             rank.flat.right.tx_data_signal(rank.main)
 
     lines = [finding.source for finding in swept(Gather(wrong)).errors]
-    mine = [line for line in lines if line and line.startswith("verify/test_sweep.py")]
+    mine = [line for line in lines if line and line.startswith("verifier/test_sweep.py")]
     assert len(set(mine)) == 2
 
 
@@ -362,7 +362,7 @@ def test_what_the_verifier_notes_is_passed_on_with_its_number_of_calls() -> None
 
 
 def test_options_reach_the_verifier_with_the_product_of_the_call() -> None:
-    seen: list[tuple[Options, bool]] = []
+    seen: list[tuple[Options, bool | InPlace]] = []
 
     def verify(program: Program, options: Options, target: str) -> Report:
         seen.append((options, program.op.in_place))

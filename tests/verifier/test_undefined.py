@@ -1,5 +1,8 @@
 """Reads of memory that holds nothing, or no longer what it should, and data that nobody reads."""
 
+import pytest
+
+from hccl_py.enums import InPlace
 from hccl_py.verifier import MemoryRange, Severity, TaskAt
 from tests.verifier.broken_files import FILES
 from tests.verifier.sketches import all_gather, sketch
@@ -90,3 +93,36 @@ def test_what_is_read_in_part_is_not_dead() -> None:
 
 def test_whether_racing_data_is_read_depends_on_timing() -> None:
     assert not FILES["RACE_WW"](True).report().of_class("DEAD_TRANSFER")
+
+
+def test_what_does_not_follow_from_a_clobber_is_found_beside_it() -> None:
+    """Rank 0 takes rank 2's data for rank 3's, in place or not; rank 1 clobbers its input."""
+    drawn = FILES["INPLACE_CLOBBER"](True)
+    at = drawn.find(0, "read", 3)
+    drawn.at(0)[at][2:] = [["CCL", 0, 64], ["OUT", 128, 64]]
+    found = {finding.name: finding for finding in drawn.report().errors}
+    assert set(found) == {"INPLACE_CLOBBER", "WRONG_SOURCE", "OUTPUT_MISSING"}
+    assert found["INPLACE_CLOBBER"].ranks == (1,)
+    assert found["WRONG_SOURCE"].memory == (MemoryRange(0, "OUT", 128, 192),)
+    assert found["OUTPUT_MISSING"].memory == (MemoryRange(0, "OUT", 192, 256),)
+
+
+def test_a_read_of_overwritten_input_that_does_no_harm_is_no_clobber() -> None:
+    """Rank 1 reads its input where it has put it itself; rank 0 lacks data for another reason."""
+    drawn = FILES["INPLACE_CLOBBER"](False)
+    drawn.put(1, ["copy", ["IN", 0, 64], ["CCL", 0, 64]])
+    drawn.drop(0, "read", 3)
+    report = drawn.report(repeat=1)
+    assert not report.of_class("INPLACE_CLOBBER")
+    assert {finding.ranks for finding in report.errors} == {(0,)}
+
+
+@pytest.mark.parametrize(("way", "is_fine"), [("start", False), ("slot", True), (True, False)])
+def test_how_a_call_is_in_place_can_be_stated(way: object, is_fine: bool) -> None:
+    """In its own slot of the output, rank 1's input stays as it is."""
+    drawn = FILES["INPLACE_CLOBBER"](True)
+    drawn.document["op"]["in_place"] = way
+    assert drawn.report().ok is is_fine
+    drawn.document["op"]["in_place"] = False
+    how = way if isinstance(way, bool) else InPlace(str(way))
+    assert drawn.report(in_place=how).ok is is_fine

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
 from hccl_py.program.kernels import kernel, kernel_calling
-from hccl_py.values import IntArray
-from hccl_py.verifier.analysis.memory import Memory
+from hccl_py.values import IntArray, count_up
+from hccl_py.verifier.analysis.memory import Memory, copied_range
 
 __all__ = ["GARBAGE", "UNDEFINED", "Contents", "Made", "Pieces", "contents_of"]
 
@@ -181,13 +181,16 @@ FREE, SUMS, NOTES, FULL = 0, 1, 2, 3
 """Places in Heap.counters: the head of the free pieces, sums, notes, whether the room is full."""
 
 
-def contents_of(memory: Memory, order: Int32s) -> Contents:
-    """Follow the contents of memory through one copy of a program; `order` has its task rows."""
+def contents_of(memory: Memory, order: Int32s, copied: IntArray | None = None) -> Contents:
+    """Follow the contents of memory through one copy of a program; `order` has its task rows.
+
+    `copied` says where OUT begins in IN of each rank, where it begins with what IN has there.
+    """
     steps = _steps(memory, order)
     accesses = int((steps.src_last - steps.src_atom + steps.dst_last - steps.dst_atom).sum())
     room = 4 * len(memory.atoms) + accesses + 256
     while True:
-        heap = _heap(memory, steps, room)
+        heap = _heap(memory, steps, room, copied)
         _follow.sized(accesses + len(steps.sequence))(steps, heap)
         if not heap.counters[FULL]:
             break
@@ -241,7 +244,7 @@ def _steps(memory: Memory, order: Int32s) -> Steps:
     )
 
 
-def _heap(memory: Memory, steps: Steps, room: int) -> Heap:
+def _heap(memory: Memory, steps: Steps, room: int, copied: IntArray | None) -> Heap:
     atoms = max(len(memory.atoms), 1)
     following = np.arange(1, room + 1, dtype=np.int32)
     following[-1] = -1
@@ -261,15 +264,30 @@ def _heap(memory: Memory, steps: Steps, room: int) -> Heap:
         counters=np.zeros(4, np.int64),
     )
     first, stop = memory.owned("IN")
-    inputs = np.concatenate([np.arange(a, b) for a, b in zip(first, stop, strict=True)])
-    heap.head[inputs] = np.arange(len(inputs))
-    heap.start[: len(inputs)] = memory.atoms.start[inputs]
-    heap.content[: len(inputs)] = np.repeat(np.arange(len(first)), stop - first)
-    heap.delta[: len(inputs)] = 0
-    heap.writer[: len(inputs)] = -1
-    heap.following[: len(inputs)] = -1
-    heap.counters[FREE] = len(inputs)
+    _hold_inputs(memory, heap, first, stop, np.zeros(len(first), np.int64))
+    if copied is not None:
+        ends = copied_range(memory.program, memory.spaces, copied)
+        names = memory.program.buffers
+        into, out = (memory.spaces.base[:, names.index(name)] for name in ("IN", "OUT"))
+        first, stop = map(memory.atoms.at, ends)
+        _hold_inputs(memory, heap, first, stop, into + copied - out)
     return heap
+
+
+def _hold_inputs(
+    memory: Memory, heap: Heap, first: IntArray, stop: IntArray, delta: IntArray
+) -> None:
+    """Let atoms first .. stop - 1 of each rank hold its input, moved by `delta`."""
+    count = stop - first
+    rank = np.repeat(np.arange(len(first)), count)
+    atoms = first[rank] + count_up(count)
+    free = int(heap.counters[FREE])
+    entries = slice(free, free + len(atoms))
+    heap.head[atoms] = np.arange(entries.start, entries.stop)
+    heap.start[entries] = memory.atoms.start[atoms]
+    heap.content[entries], heap.delta[entries] = rank, delta[rank]
+    heap.writer[entries] = heap.following[entries] = -1
+    heap.counters[FREE] = entries.stop
 
 
 def _outputs(memory: Memory, heap: Heap) -> Pieces:

@@ -13,6 +13,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from hccl_py.enums import InPlace
 from hccl_py.op_param import OpParam
 from hccl_py.values import IntArray
 
@@ -41,11 +42,14 @@ class Expected:
         return len(self.rank)
 
 
-def expected_blocks(op: OpParam, ranks: int) -> Iterator[Expected]:
-    """Yield what the outputs must hold, some ranks at a time: all together can be ranks² rows."""
-    each = max(1, BLOCK // ranks)
-    for first in range(0, ranks, each):
-        yield expected_ranges(op, ranks, np.arange(first, min(first + each, ranks)))
+def expected_blocks(op: OpParam, ranks: int, at: IntArray | None = None) -> Iterator[Expected]:
+    """Yield what the outputs must hold, of all ranks or of those in `at`, some ranks at a time: all
+    together can be ranks² rows.
+    """
+    at = np.arange(ranks) if at is None else at
+    each = max(1, BLOCK // ranks) if op.name in _ROW_PER_PEER else max(len(at), 1)
+    for first in range(0, len(at), each):
+        yield expected_ranges(op, ranks, at[first : first + each])
 
 
 def expected_ranges(op: OpParam, ranks: int, at: IntArray | None = None) -> Expected:
@@ -58,7 +62,9 @@ def expected_ranges(op: OpParam, ranks: int, at: IntArray | None = None) -> Expe
     return Expected(rank, start, start + size, source, offset)
 
 
-def in_place_offsets(op: OpParam, ranks: int) -> list[tuple[str, IntArray]]:
+def in_place_offsets(
+    op: OpParam, ranks: int, in_place: bool | InPlace = True
+) -> list[tuple[str, IntArray]]:
     """Return the ways in which IN and OUT may share memory: a name, and where OUT begins in IN of
     each rank.
 
@@ -67,12 +73,14 @@ def in_place_offsets(op: OpParam, ranks: int) -> list[tuple[str, IntArray]]:
     """
     zero = np.zeros(ranks, np.int64)
     slots = np.arange(ranks, dtype=np.int64) * op.size
-    ways = [("IN and OUT begin at the same address", zero)]
+    ways = {InPlace.START: ("IN and OUT begin at the same address", zero)}
     if op.name == "all_gather" and ranks > 1:
-        ways.append(("IN is the rank's own slot of OUT", -slots))
+        ways[InPlace.SLOT] = "IN is the rank's own slot of OUT", -slots
     if op.name == "reduce_scatter" and ranks > 1:
-        ways.append(("OUT is the rank's own slot of IN", slots))
-    return ways
+        ways[InPlace.SLOT] = "OUT is the rank's own slot of IN", slots
+    if isinstance(in_place, InPlace):  # alone, or where sizes are alike, the slot is the buffer
+        return [ways.get(in_place, ways[InPlace.START])]
+    return list(ways.values())
 
 
 def _rows(*columns: int | IntArray) -> IntArray:
@@ -173,6 +181,16 @@ def _packed(sizes: IntArray) -> IntArray:
     """Return where each entry of a row begins when they lie side by side."""
     return np.cumsum(sizes, axis=1) - sizes
 
+
+_ROW_PER_PEER = (
+    "all_gather",
+    "all_gather_v",
+    "all_to_all",
+    "all_to_all_v",
+    "all_to_all_vc",
+    "gather",
+)
+"""Ops whose outputs have a range from every rank; other outputs are one range, or one a message."""
 
 _MEANINGS: dict[str, Callable[[OpParam, int, IntArray], Sequence[Row] | IntArray]] = {
     "all_gather": _all_gather,

@@ -20,7 +20,7 @@ from hccl_py.verifier.analysis.moves import Moves, Side
 from hccl_py.verifier.finding import MemoryRange
 from hccl_py.verifier.subject import Subject
 
-__all__ = ["Atoms", "Memory", "Spaces", "Transfers", "memory_of"]
+__all__ = ["Atoms", "Memory", "Spaces", "Transfers", "copied_range", "memory_of"]
 
 MOST_BYTES = 1 << 61
 
@@ -97,10 +97,13 @@ class Memory:
         return MemoryRange(rank, self.program.buffers[buffer], start - base, stop - base)
 
 
-def memory_of(subject: Subject, shared: IntArray | None = None) -> Memory:
+def memory_of(
+    subject: Subject, shared: IntArray | None = None, *, copied: IntArray | None = None
+) -> Memory:
     """Lay out and cut the memory of a program.
 
-    `shared` says where OUT begins in IN of each rank, for a call in place.
+    `shared` says where OUT begins in IN of each rank, for a call in place; `copied` the same, where
+    OUT is memory of its own that begins with what IN has there.
 
     Raises NotSupportedError where addresses do not fit 64 bits.
     """
@@ -108,9 +111,21 @@ def memory_of(subject: Subject, shared: IntArray | None = None) -> Memory:
     spaces = _spaces(program, shared)
     moves = _transfers(subject, spaces)
     ends = (moves.src, moves.src + moves.src_size, moves.dst, moves.dst + moves.dst_size)
-    start = _distinct([np.zeros(1, np.int64), _user_cuts(program, spaces), *ends])
+    cuts = [np.zeros(1, np.int64), _user_cuts(program, spaces)]
+    if copied is not None:
+        cuts += copied_range(program, spaces, copied)
+    start = _distinct([*cuts, *ends])
     atoms = Atoms(start, *(np.searchsorted(start, end) for end in ends))
     return Memory(program, spaces, moves, atoms, shared is not None)
+
+
+def copied_range(program: Program, spaces: Spaces, copied: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the addresses of OUT of each rank at which it begins with what IN has."""
+    into, out = program.buffers.index("IN"), program.buffers.index("OUT")
+    room = spaces.size[:, out]
+    first, stop = np.maximum(-copied, 0), spaces.size[:, into] - copied
+    base = spaces.base[:, out]
+    return base + np.minimum(first, room), base + np.clip(stop, np.minimum(first, room), room)
 
 
 def _spaces(program: Program, shared: IntArray | None) -> Spaces:

@@ -18,7 +18,6 @@ __all__ = [
     "Mask",
     "Moves",
     "Side",
-    "memories_of",
     "memory_at",
     "moves_of",
     "rows_where",
@@ -111,16 +110,6 @@ def rows_where(subject: Subject, is_wrong: Callable[[Moves], Mask]) -> IntArray:
     """Return the rows of the data tasks that a test picks."""
     found = [moves.rows[is_wrong(moves)] for moves in moves_of(subject)]
     return np.concatenate([np.zeros(0, np.int64), *found])
-
-
-def memories_of(subject: Subject) -> IntArray:
-    """Return which memory every buffer is: its own number; that of IN also for OUT in place."""
-    names = subject.program.buffers
-    memories = np.arange(len(names))
-    in_place = subject.options.in_place or subject.program.op.in_place
-    if in_place and "IN" in names and "OUT" in names:
-        memories[names.index("OUT")] = names.index("IN")
-    return memories
 
 
 def memory_at(subject: Subject, row: int) -> tuple[MemoryRange, MemoryRange]:

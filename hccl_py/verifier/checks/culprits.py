@@ -7,7 +7,6 @@ The cut is made on columns, before a finding exists: a program can be wrong a mi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -31,9 +30,13 @@ def findings_at(
 
     Rows are those of tasks, in their order.
     """
-    for row, more in _picked(subject, rows, shown):
+    for row, others in _picked(subject, rows, shown):
         finding = make(row)
-        yield replace(finding, more=more) if more else finding
+        yield finding.followed_by(len(others), _made(make, others)) if len(others) else finding
+
+
+def _made(make: Callable[[int], Finding], rows: IntArray) -> Callable[[], Iterator[Finding]]:
+    return lambda: map(make, rows.tolist())
 
 
 def first_of_each(rows: IntArray, key: IntArray) -> IntArray:
@@ -53,18 +56,17 @@ def spell_ranks(ranks: Sequence[int]) -> str:
     return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
-def _picked(subject: Subject, rows: IntArray, shown: int) -> list[tuple[int, int]]:
-    """Return (row, how many others it stands for), in the order of rows."""
+def _picked(subject: Subject, rows: IntArray, shown: int) -> list[tuple[int, IntArray]]:
+    """Return (row, others that it stands for), in the order of rows."""
     tasks = subject.tasks
     line = tasks.table.line[tasks.instruction[rows]]
     order = np.argsort(line, kind="stable")
-    _, first, count = np.unique(line[order], return_index=True, return_counts=True)
-    picked: list[tuple[int, int]] = []
-    for start, total in zip(first[:LINES].tolist(), count[:LINES].tolist(), strict=True):
-        kept = rows[order[start : start + min(total, shown)]].tolist()
-        picked += [(row, 0) for row in kept[:-1]]
-        picked.append((kept[-1], total - len(kept)))
+    _, first = np.unique(line[order], return_index=True)
+    picked: list[tuple[int, IntArray]] = []
+    for alike in np.split(rows[order], first[1 : LINES + 1])[:LINES] if len(rows) else ():
+        picked += [(row, alike[:0]) for row in alike[: shown - 1].tolist()]
+        picked += [(row, alike[shown:]) for row in alike[shown - 1 : shown].tolist()]
     if len(first) > LINES:
-        row, more = picked[-1]
-        picked[-1] = row, more + int(count[LINES:].sum())
-    return sorted(picked)
+        row, others = picked[-1]
+        picked[-1] = row, np.concatenate([others, rows[order[first[LINES] :]]])
+    return sorted(picked, key=lambda pair: pair[0])

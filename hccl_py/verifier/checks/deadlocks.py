@@ -28,10 +28,11 @@ def find_deadlocks(subject: Subject, run: Unrolled) -> Iterator[Finding]:
     if not len(run.stuck):
         return
     blocked = _Blocked(subject, run)
-    yield from limited((blocked.source(node), blocked.without_post(node)) for node in blocked.roots)
+    yield from limited(blocked.roots, blocked.source, blocked.without_post)
     yield from limited(
-        (tuple(sorted({blocked.source(node) for node in nodes})), blocked.cycle(nodes))
-        for nodes in blocked.cycles()
+        blocked.cycles(),
+        lambda nodes: frozenset(map(blocked.source, nodes)),
+        blocked.cycle,
     )
 
 

@@ -22,21 +22,30 @@ __all__ = ["find_implied", "find_overruns", "find_unordered_connections"]
 Make: TypeAlias = Callable[[Subject, Unrolled, int, int], Finding]
 
 
-def find_overruns(subject: Subject, run: Unrolled, ordering: Ordering) -> Iterator[Finding]:
-    """Yield NOTIFY_OVERRUN: for certain, or in another timing than that of the walk."""
+def find_overruns(
+    subject: Subject, run: Unrolled, ordering: Ordering, loose: IntArray
+) -> Iterator[Finding]:
+    """Yield NOTIFY_OVERRUN: for certain, or in another timing than that of the walk. Local notifies
+    that `loose` streams use again in the next op have findings already.
+    """
     lost = run.overruns.astype(np.int64)[:, ::-1]
-    yield from _each(subject, run, lost, _lost)
     late = _emitted(ordering, clocks.OVERRUN)
     late = late[~np.isin(late[:, 1], lost[:, 1])]
-    yield from _each(subject, run, late, _may_be_lost)
-    yield from _each(subject, run, _emitted(ordering, clocks.TWO_WAITS), _two_waits)
+    for pairs, make in (
+        (lost, _lost),
+        (late, _may_be_lost),
+        (_emitted(ordering, clocks.TWO_WAITS), _two_waits),
+    ):
+        pairs = _first_of_each(run, pairs)
+        yield from _each(subject, run, pairs[~_are_loose(run, pairs, loose)], make)
 
 
 def find_unordered_connections(
     subject: Subject, run: Unrolled, ordering: Ordering
 ) -> Iterator[Finding]:
     """Yield CONNECTION_UNORDERED."""
-    yield from _each(subject, run, _emitted(ordering, clocks.CONNECTION), _unordered)
+    pairs = _first_of_each(run, _emitted(ordering, clocks.CONNECTION))
+    yield from _each(subject, run, pairs, _unordered)
 
 
 def find_implied(
@@ -64,13 +73,24 @@ def _emitted(ordering: Ordering, what: int) -> IntArray:
     return pairs
 
 
-def _each(subject: Subject, run: Unrolled, pairs: IntArray, make: Make) -> Iterator[Finding]:
-    """Yield findings about pairs, one for each later task: in the first copy that shows it."""
-    if not len(pairs):
-        return
+def _first_of_each(run: Unrolled, pairs: IntArray) -> IntArray:
+    """Return one pair for each later task, in the first copy that shows it, by tasks."""
     pairs = pairs[np.argsort(pairs[:, 1], kind="stable")]
-    rows, first = np.unique(pairs[:, 1] % run.rows, return_index=True)
-    chosen = dict(zip(rows.tolist(), pairs[first].tolist(), strict=True))
+    return pairs[np.unique(pairs[:, 1] % max(run.rows, 1), return_index=True)[1]]
+
+
+def _are_loose(run: Unrolled, pairs: IntArray, loose: IntArray) -> npt.NDArray[np.bool_]:
+    """Whether pairs of tasks of one rank, in several copies, are of streams that are loose."""
+    queue = run.queue[pairs]
+    same_rank = queue[:, 0] // run.program.streams == queue[:, 1] // run.program.streams
+    found: npt.NDArray[np.bool_] = same_rank & (pairs >= run.rows).any(axis=1)
+    return found & np.isin(queue, loose).any(axis=1)
+
+
+def _each(subject: Subject, run: Unrolled, pairs: IntArray, make: Make) -> Iterator[Finding]:
+    """Yield findings about pairs of which each has a later task of its own."""
+    rows = pairs[:, 1] % max(run.rows, 1)
+    chosen = dict(zip(rows.tolist(), pairs.tolist(), strict=True))
     yield from findings_at(subject, rows, lambda row: make(subject, run, *chosen[row]))
 
 

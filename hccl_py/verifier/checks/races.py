@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
-from hccl_py.values import IntArray, count_up
+from hccl_py.values import IntArray
 from hccl_py.verifier.analysis import clocks
 from hccl_py.verifier.analysis.memory import Memory
 from hccl_py.verifier.analysis.ordering import Ordering
 from hccl_py.verifier.analysis.unrolled import Unrolled
 from hccl_py.verifier.classes import Severity
 from hccl_py.verifier.finding import Finding, MemoryRange
-from hccl_py.verifier.subject import SHOWN, Subject
+from hccl_py.verifier.subject import Subject, shortened
 
 __all__ = ["find_races", "racing_rows"]
 
@@ -31,7 +31,6 @@ class _Pair(NamedTuple):
     early: int
     late: int
     ranges: tuple[tuple[int, int], ...]
-    more: int
 
 
 @dataclass(frozen=True)
@@ -44,13 +43,29 @@ class _Side:
 
 
 def find_races(
-    subject: Subject, run: Unrolled, memory: Memory, ordering: Ordering
+    subject: Subject, run: Unrolled, memory: Memory, ordering: Ordering, loose: IntArray
 ) -> Iterator[Finding]:
-    """Yield RACE_RW, RACE_WW, RDMA_SOURCE_REUSE, INPLACE_CLOBBER and REDUCE_ORDER_NONDET."""
+    """Yield RACE_RW, RACE_WW, RDMA_SOURCE_REUSE, INPLACE_CLOBBER and REDUCE_ORDER_NONDET; races of
+    `loose` streams with their own caller have findings already.
+    """
     finder = _Finder(subject, run, memory)
-    for pair in _pairs(run, ordering):
-        finding = finder.finding(pair)
-        yield replace(finding, more=pair.more) if pair.more else finding
+    emitted = ordering.emitted[np.isin(ordering.emitted[:, 0], _RACES)].astype(np.int64)
+    emitted = emitted[~_with_own_caller(run, emitted, loose)]
+    if len(emitted):
+        pairs = _Pairs(run, emitted)
+        for alike in pairs.groups:
+            yield from shortened(alike, lambda k: finder.finding(pairs.pair(k)))
+
+
+def _with_own_caller(run: Unrolled, emitted: IntArray, loose: IntArray) -> npt.NDArray[np.bool_]:
+    """Whether a task of one of these streams is in no order with the caller of its rank."""
+    nodes = emitted[:, 1:3]
+    is_call = nodes >= run.copies * run.rows
+    streams = run.program.streams
+    queue = run.queue[nodes]
+    same_rank = queue[:, 0] // streams == queue[:, 1] // streams
+    found: npt.NDArray[np.bool_] = is_call.any(axis=1) & same_rank
+    return found & (np.isin(queue, loose) & ~is_call).any(axis=1)
 
 
 def racing_rows(run: Unrolled, ordering: Ordering) -> IntArray:
@@ -61,33 +76,38 @@ def racing_rows(run: Unrolled, ordering: Ordering) -> IntArray:
     return np.unique(nodes[nodes < run.rows * run.copies] % max(run.rows, 1)).astype(np.int64)
 
 
-def _pairs(run: Unrolled, ordering: Ordering) -> Iterator[_Pair]:
-    """Yield each pair once, in the first copies that show it, and only a few at the same lines."""
-    found = ordering.emitted[np.isin(ordering.emitted[:, 0], _RACES)].astype(np.int64)
-    if not len(found):
-        return
-    turned = _is_turned(run, found)
-    found[turned, 1:3] = found[turned, 2:0:-1]
-    row, copy = _rows_and_copies(run, found[:, 1:3])
-    early, late = row.T
-    lag = copy[:, 1] - copy[:, 0]
-    order = np.lexsort((found[:, 3], copy[:, 0], lag, late, early, found[:, 0]))
-    found, copy = found[order], copy[order]
-    keys = np.stack([found[:, 0], early[order], late[order], lag[order]], axis=1)
-    pair, first = _numbered(keys)
-    kept = copy[:, 0] == copy[first[pair], 0]  # later copies show the same again
-    lines = np.stack([keys[first, 0], *(_lines(run, keys[first, k]) for k in (1, 2))], axis=1)
-    alike, _, place, size = _grouped(lines)
-    starts = np.append(first, len(found))
-    for k in np.argsort(alike, kind="stable").tolist():
-        if place[k] >= SHOWN:
-            continue
-        span = slice(starts[k], starts[k + 1])
-        ranges = found[span, 3:5][kept[span]]
-        is_last = place[k] == min(SHOWN, size[alike[k]]) - 1
-        more = int(size[alike[k]]) - SHOWN if is_last and size[alike[k]] > SHOWN else 0
-        what, one, other = found[first[k], :3].tolist()
-        yield _Pair(what, one, other, tuple(map(tuple, ranges[:4].tolist())), more)
+class _Pairs:
+    """What was emitted, each pair of nodes once, in the first copies that show it.
+
+    `groups` has the numbers of pairs, those at the same lines together.
+    """
+
+    def __init__(self, run: Unrolled, found: IntArray) -> None:
+        turned = _is_turned(run, found)
+        found[turned, 1:3] = found[turned, 2:0:-1]
+        row, copy = _rows_and_copies(run, found[:, 1:3])
+        early, late = row.T
+        lag = copy[:, 1] - copy[:, 0]
+        order = np.lexsort((found[:, 3], copy[:, 0], lag, late, early, found[:, 0]))
+        found, copy = found[order], copy[order]
+        keys = np.stack([found[:, 0], early[order], late[order], lag[order]], axis=1)
+        pair, first = _numbered(keys)
+        kept = copy[:, 0] == copy[first[pair], 0]  # later copies show the same again
+        lines = [keys[first, 0], *(_lines(run, keys[first, k]) for k in (1, 2))]
+        _, alike = np.unique(np.stack(lines, axis=1), axis=0, return_inverse=True)
+        alike = alike.reshape(-1)
+        together = np.argsort(alike, kind="stable")
+        self._emitted, self._kept, self._first = found, kept, np.append(first, len(found))
+        self.groups = [
+            group.tolist() for group in np.split(together, np.cumsum(np.bincount(alike))[:-1])
+        ]
+
+    def pair(self, number: int) -> _Pair:
+        """Return a pair, with the first few ranges that both touch."""
+        span = slice(*self._first[number : number + 2])
+        ranges = self._emitted[span, 3:5][self._kept[span]]
+        what, early, late = self._emitted[self._first[number], :3].tolist()
+        return _Pair(what, early, late, tuple(map(tuple, ranges[:4].tolist())))
 
 
 def _is_turned(run: Unrolled, found: IntArray) -> npt.NDArray[np.bool_]:
@@ -132,17 +152,6 @@ def _numbered(sorted_keys: IntArray) -> tuple[IntArray, IntArray]:
     is_new = np.ones(len(sorted_keys), bool)
     is_new[1:] = (sorted_keys[1:] != sorted_keys[:-1]).any(axis=1)
     return np.cumsum(is_new) - 1, np.flatnonzero(is_new)
-
-
-def _grouped(keys: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Return every row's group, groups' first rows, every row's place in its group, and sizes."""
-    _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    group = group.reshape(-1)
-    order = np.argsort(group, kind="stable")
-    size = np.bincount(group)
-    place = np.empty(len(group), np.int64)
-    place[order] = count_up(size)
-    return group, first, place, size
 
 
 class _Finder:

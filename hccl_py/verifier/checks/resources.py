@@ -7,7 +7,8 @@ out counts as requested.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.moves import Mask, spell_move
 from hccl_py.verifier.checks.culprits import findings_at, first_of_each
 from hccl_py.verifier.finding import Finding
-from hccl_py.verifier.subject import SHOWN, Subject
+from hccl_py.verifier.subject import Subject, shortened
 
 __all__ = ["LocalUse", "find_resources", "local_use"]
 
@@ -210,10 +211,7 @@ def _mismatches(subject: Subject) -> Iterator[Finding]:
     differ = (here != there) & (here > 0) & (there > 0) & stated & stated[transports.far]
     first = np.arange(len(transports)) < transports.far
     ends = np.flatnonzero(missing | (first & (differ | kinds)))
-    for k, end in enumerate(ends[:SHOWN].tolist()):
-        finding = _mismatch(subject, end)
-        last = k == SHOWN - 1 and len(ends) > SHOWN
-        yield replace(finding, more=len(ends) - SHOWN) if last else finding
+    yield from shortened(ends.tolist(), partial(_mismatch, subject))
 
 
 def _mismatch(subject: Subject, end: int) -> Finding:

@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 
 from hccl_py.enums import DataType
+from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.moves import (
     Mask,
     Moves,
-    memories_of,
     memory_at,
     rows_where,
     spell_move,
@@ -36,21 +36,42 @@ def find_slices(subject: Subject) -> Iterator[Finding]:
 
 
 def _overlaps(subject: Subject) -> Callable[[Moves], Mask]:
-    memories = memories_of(subject)
-
     def overlaps(moves: Moves) -> Mask:
-        src, dst = moves.src, moves.dst
-        same = (src.owner == dst.owner) & (memories[src.buffer] == memories[dst.buffer])
-        start, stop = (
-            np.maximum(src.start, dst.start),
-            np.minimum(src.start + src.size, dst.start + dst.size),
-        )
-        # Where IN is OUT, a copy of a range to itself under the other name changes nothing.
-        renamed = (src.buffer != dst.buffer) & (src.start == dst.start) & (src.size == dst.size)
-        found: Mask = same & (start < stop) & (moves.reduces | ~renamed)
+        masks = [_overlaps_in(moves, *layout) for layout in _layouts(subject)]
+        found: Mask = np.logical_or.reduce(masks)
         return found
 
     return overlaps
+
+
+def _layouts(subject: Subject) -> list[tuple[IntArray, IntArray]]:
+    """Return how memory may lie: of every buffer which memory it is in, and by rank where in that
+    it begins, [ranks, buffers].
+    """
+    names = subject.program.buffers
+    memories, begin = np.arange(len(names)), np.zeros_like(subject.program.buffer_sizes)
+    if not subject.in_place or "IN" not in names or "OUT" not in names:
+        return [(memories, begin)]
+    into, out = names.index("IN"), names.index("OUT")
+    memories[out] = into
+    layouts = []
+    for _, offsets in subject.in_place:
+        begin = begin.copy()
+        begin[:, out] = offsets
+        layouts.append((memories, begin))
+    return layouts
+
+
+def _overlaps_in(moves: Moves, memories: IntArray, begin: IntArray) -> Mask:
+    src, dst = moves.src, moves.dst
+    same = (src.owner == dst.owner) & (memories[src.buffer] == memories[dst.buffer])
+    source, target = (side.start + begin[side.owner, side.buffer] for side in (src, dst))
+    start = np.maximum(source, target)
+    stop = np.minimum(source + src.size, target + dst.size)
+    # Where IN is OUT, a copy of a range to itself under the other name changes nothing.
+    renamed = (src.buffer != dst.buffer) & (source == target) & (src.size == dst.size)
+    found: Mask = same & (start < stop) & (moves.reduces | ~renamed)
+    return found
 
 
 def _differs_in_length(moves: Moves) -> Mask:
@@ -80,12 +101,12 @@ def _splits_elements(subject: Subject) -> Callable[[Moves], Mask]:
 
 def _overlap(subject: Subject, row: int) -> Finding:
     source, target = memory_at(subject, row)
-    low, high = max(source.start, target.start), min(source.stop, target.stop)
-    place = "" if source.buffer == target.buffer else ", and in place IN and OUT are one memory"
+    shared = f"bytes {max(source.start, target.start)} to {min(source.stop, target.stop)}"
+    if source.buffer != target.buffer:
+        shared = "bytes, as in place IN and OUT are one memory"
     return subject.finding(
         "SELF_OVERLAP",
-        f"{subject.place(row)} {spell_move(subject, row)}: both sides share bytes {low} to {high}"
-        f"{place}.",
+        f"{subject.place(row)} {spell_move(subject, row)}: both sides share {shared}.",
         "What a task reads while it writes is undefined: use slices apart, or stage the data.",
         rows=[(row, 0)],
         memory=[source, target],

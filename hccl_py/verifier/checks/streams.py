@@ -3,33 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from hccl_py.program.describe import spell_stream
+from hccl_py.values import IntArray
 from hccl_py.verifier.analysis import clocks
 from hccl_py.verifier.analysis.ordering import Ordering
 from hccl_py.verifier.analysis.unrolled import Unrolled
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject, limited
 
-__all__ = ["find_loose_streams"]
+__all__ = ["Loose", "find_loose_streams", "loose_streams"]
 
 
-def find_loose_streams(subject: Subject, run: Unrolled, ordering: Ordering) -> Iterator[Finding]:
-    """Yield STREAM_NOT_STARTED and STREAM_NOT_JOINED, once for each stream."""
+@dataclass(frozen=True, eq=False)
+class Loose:
+    """Sub streams that do not start after main, by their first such row, and that main does not
+    join, by their last row.
+    """
+
+    unstarted: IntArray
+    unjoined: IntArray
+
+    def queues(self, subject: Subject) -> IntArray:
+        """Return the streams: rank · streams of a rank + stream."""
+        tasks, rows = subject.tasks, np.concatenate([self.unstarted, self.unjoined])
+        return np.unique(
+            tasks.rank[rows].astype(np.int64) * subject.program.streams + tasks.stream[rows]
+        )
+
+
+def loose_streams(run: Unrolled, ordering: Ordering) -> Loose:
+    """Return the sub streams that are not between the beginning and the end of main."""
     emitted = ordering.emitted.astype(np.int64)
     early = emitted[emitted[:, 0] == clocks.NOT_STARTED][:, 1]
-    rows = np.unique(early[early < run.rows])  # a stream that is loose is so in every copy
-    yield from limited((subject.source(row), _not_started(subject, row)) for row in rows.tolist())
-    late = emitted[emitted[:, 0] == clocks.NOT_JOINED][:, 1:3]
-    queues = np.unique(late[:, 1]) if len(late) else late[:, 1]
-    ends = [_last_row(run, queue) for queue in queues.tolist()]
-    yield from limited((subject.source(row), _not_joined(subject, row)) for row in ends)
+    late = emitted[emitted[:, 0] == clocks.NOT_JOINED][:, 2]
+    last = run.nodes[run.first[np.unique(late) + 1] - 1].astype(np.int64)
+    # A stream that is loose is so in every copy.
+    return Loose(np.unique(early[early < run.rows]), last % max(run.rows, 1))
 
 
-def _last_row(run: Unrolled, queue: int) -> int:
-    return int(run.nodes[run.first[queue + 1] - 1]) % run.rows
+def find_loose_streams(subject: Subject, loose: Loose) -> Iterator[Finding]:
+    """Yield STREAM_NOT_STARTED and STREAM_NOT_JOINED, once for each stream."""
+    for rows, make in ((loose.unstarted, _not_started), (loose.unjoined, _not_joined)):
+        yield from limited(rows.tolist(), subject.source, partial(make, subject))
 
 
 def _not_started(subject: Subject, row: int) -> Finding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from hccl_py.verifier.analysis.moves import moves_of
 from hccl_py.verifier.checks.culprits import spell_ranks
 from hccl_py.verifier.checks.resources import local_use
 from hccl_py.verifier.finding import Finding
-from hccl_py.verifier.subject import SHOWN, Subject
+from hccl_py.verifier.subject import Subject, shortened
 
 __all__ = ["find_unused"]
 
@@ -50,11 +49,12 @@ def _hints(subject: Subject, spare: Spare) -> Iterator[Finding]:
     ranks = np.flatnonzero(spare.used < spare.requested)
     pairs = np.stack([spare.requested[ranks], spare.used[ranks]])
     groups, at = np.unique(pairs, axis=1, return_inverse=True)
-    for k, (requested, used) in enumerate(groups.T[:SHOWN].tolist()):
-        alike = ranks[at.reshape(-1) == k].tolist()
-        finding = _hint(subject, spare, alike, requested, used)
-        last = k == SHOWN - 1 and groups.shape[1] > SHOWN
-        yield replace(finding, more=groups.shape[1] - SHOWN) if last else finding
+
+    def make(group: int) -> Finding:
+        requested, used = groups[:, group].tolist()
+        return _hint(subject, spare, ranks[at.reshape(-1) == group].tolist(), requested, used)
+
+    yield from shortened(range(groups.shape[1]), make)
 
 
 def _hint(subject: Subject, spare: Spare, ranks: list[int], requested: int, used: int) -> Finding:

@@ -28,8 +28,9 @@ class Cases:
     """Narrows a sweep; what is empty or None stays the sweep's own choice.
 
     `ranks` keeps the sweep's layouts of so many ranks and adds the one that `hccl-py run --ranks`
-    takes; `servers`, `devices`, `superpods`, `topology` and `algo` are those of `hccl-py run`.
-    `buffsize` is in MB.
+    takes; `servers`, `devices`, `superpods`, `topology` and `algo` are those of `hccl-py run`. A
+    topology that is no product, a generated network or a file, is taken with all its ranks, or with
+    the first `ranks` of them. `buffsize` is in MB.
     """
 
     ranks: tuple[int, ...] = ()
@@ -46,14 +47,20 @@ class Cases:
     buffsize: int | None = None
     algo: str = ""
 
+    @property
+    def has_layout(self) -> bool:
+        """Whether it says how many ranks there are, or how they lie on servers."""
+        return bool(self.ranks or self.servers or self.devices or self.superpods)
+
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One call: what `record` takes besides the executor."""
+    """One call: what `record` takes besides the executor; `spelling` is the topology's name."""
 
     topology: Topology
     op: OpParam
     ccl_bytes: int
+    spelling: str = ""
 
     @property
     def is_trivial(self) -> bool:
@@ -63,7 +70,7 @@ class Case:
     @cached_property
     def text(self) -> str:
         """The call in words; different calls have different texts."""
-        op, preset = self.op, self.topology.product.name
+        op = self.op
         reduce = f" {op.reduce.spelling}" if op.reduce is not None else ""
         words = [self._layout, f"count {op.count}", f"{op.dtype.value}{reduce}", op.mode.value]
         if op.root is not None:
@@ -72,8 +79,8 @@ class Case:
             words.append("in place")
         words += [f"{level} {word}" for level, word in self._levels]
         words += self._amounts
-        if preset != DEFAULT_PRESET:
-            words.append(preset)
+        if self._preset != DEFAULT_PRESET:
+            words.append(self._preset)
         if self.ccl_bytes != LARGE_CCL:
             words.append(f"CCL buffers of {self.ccl_bytes >> 10} KiB")
         return ", ".join(words)
@@ -82,7 +89,7 @@ class Case:
     def options(self) -> str:
         """The options of `hccl-py check` that narrow a sweep to this case and its like."""
         op, servers = self.op, self.topology.servers
-        words = [f"--topology {self.topology.product.name}", f"--count {op.count}"]
+        words = [f"--topology {self._preset}", f"--count {op.count}"]
         if len(servers) > 1 and self.topology.is_even:
             pods = len(self.topology.superpods)
             words.insert(0, f"--servers {len(servers) // pods} --devices {servers[0]}")
@@ -112,12 +119,16 @@ class Case:
             op.size,
             len(topology.servers),
             not topology.is_even,
-            topology.product.name != DEFAULT_PRESET,
+            self._preset != DEFAULT_PRESET,
             op.mode is not Mode.OP_BASE,
             op.in_place,
             op.root or 0,
             self.text,
         )
+
+    @property
+    def _preset(self) -> str:
+        return self.spelling or self.topology.product.name
 
     @property
     def _levels(self) -> list[tuple[str, str]]:

@@ -60,7 +60,7 @@ FEATURES: tuple[Feature, ...] = (
     ("where the root is rank 0", lambda ran: ran.case.op.root == 0),
     ("in graph mode", lambda ran: ran.case.op.mode is Mode.GRAPH),
     ("in op-base mode", lambda ran: ran.case.op.mode is Mode.OP_BASE),
-    ("in place", lambda ran: ran.case.op.in_place),
+    ("in place", lambda ran: bool(ran.case.op.in_place)),
     ("without data", lambda ran: not ran.case.op.count),
     ("with one rank", lambda ran: ran.ranks == 1),
     ("with odd rank counts from 3", lambda ran: ran.ranks > 1 and ran.ranks % 2 == 1),

@@ -1,16 +1,18 @@
 """From the outcomes of a sweep to what its report lists.
 
 Errors and warnings are listed once per (class, source line), as the smallest call shows them, with
-what the calls that show them have in common. Hints are listed only where they hold in general: in
-every call that is not trivial and whose line has a task that moves bytes or synchronises. A
-synchronisation that is superfluous without data, or between two ranks only, is no advice.
+what the calls that show them have in common; what else this call shows is counted. Hints are listed
+only where they hold in general: in every call that is not trivial and whose line has a task that
+moves bytes or synchronises. A synchronisation that is superfluous without data, or between two
+ranks only, is no advice.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from hccl_py.verifier.classes import Severity
@@ -96,7 +98,15 @@ def _could_show(source: object, outcome: Outcome) -> bool:
 
 def _kept(cases: dict[int, list[Finding]], outcomes: Sequence[Outcome]) -> Finding:
     first, others = _first(cases, outcomes)
-    return replace(first, more=first.more + sum(1 + other.more for other in others))
+    rest = sum(1 + other.more for other in others)
+    alike = partial(_every_of, others, first)
+    return first.followed_by(rest, alike) if rest else first
+
+
+def _every_of(findings: Sequence[Finding], first: Finding) -> Iterator[Finding]:
+    """Yield every finding of the call that shows the first one."""
+    for finding in findings:
+        yield from finding.changed(partial(_of_case, case=first.case, common=first.common)).every()
 
 
 def _first(cases: dict[int, list[T]], outcomes: Sequence[Outcome]) -> tuple[T, list[T]]:
@@ -106,8 +116,14 @@ def _first(cases: dict[int, list[T]], outcomes: Sequence[Outcome]) -> tuple[T, l
     """
     number = min(cases, key=lambda n: (_is_hint(cases[n]) and outcomes[n].ran.case.is_trivial, n))
     common = common_of([o.ran for o in outcomes], [n in cases for n in range(len(outcomes))])
-    first: T = replace(cases[number][0], case=outcomes[number].ran.case.text, common=common)
-    return first, cases[number][1:]
+    found, case = cases[number], outcomes[number].ran.case.text
+    change = partial(_of_case, case=case, common=common)
+    first: T = found[0].changed(change) if isinstance(found[0], Finding) else change(found[0])
+    return first, found[1:]
+
+
+def _of_case(found: T, *, case: str, common: str) -> T:
+    return replace(found, case=case, common=common)
 
 
 def _is_hint(found: Sequence[Finding] | Sequence[Failure]) -> bool:

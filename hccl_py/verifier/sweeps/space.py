@@ -134,7 +134,11 @@ class _Selector:
         self._narrowed = cases
         self._operator = make_operator(op)
         self._presets = (cases.topology,) if cases.topology else tuple(PRESETS)
-        self._layouts = _layouts(cases, self._presets)
+        self._layouts: tuple[Layout | Topology, ...]
+        if cases.topology in (None, *PRESETS):
+            self._layouts = _layouts(cases, self._presets)
+        else:
+            self._layouts = _networks(cases, cases.topology)
         self._dtypes = cases.dtypes or DTYPES
         self._reduces = _reduce_ops(self._operator, cases)
         self._modes = cases.modes or tuple(Mode)
@@ -189,8 +193,7 @@ class _Selector:
 
     @property
     def _is_layout_given(self) -> bool:
-        narrowed = self._narrowed
-        return bool(narrowed.ranks or narrowed.servers or narrowed.devices or narrowed.superpods)
+        return self._narrowed.has_layout
 
     def _case(self, row: Row) -> Case | None:
         """Return the call of a row, unless operator or executor refuse it after all."""
@@ -208,18 +211,16 @@ class _Selector:
             self._operator.check(op, topology)
         except HcclError:
             return None
-        return Case(topology, op, amount.ccl_bytes) if self._suits(op, topology) else None
+        spelling = self._presets[row[1]]
+        return Case(topology, op, amount.ccl_bytes, spelling) if self._suits(op, topology) else None
 
     def _topology(self, row: Row) -> Topology | None:
         """Return the topology of a row; None where the product's servers are smaller."""
         key = row[0], row[1]
         if key not in self._topologies:
-            layout, preset = self._layouts[row[0]], PRESETS[self._presets[row[1]]]
-            fits = max(layout.servers) <= preset.devices_per_server and (
-                preset.superpod_servers or not layout.superpods
-            )
+            layout = self._layouts[row[0]]
             self._topologies[key] = (
-                Topology(preset, layout.servers, layout.superpods or None) if fits else None
+                layout if isinstance(layout, Topology) else _fitted(layout, self._presets[row[1]])
             )
         return self._topologies[key]
 
@@ -264,9 +265,33 @@ def _selected(bases: list[Row], free: tuple[int, ...]) -> list[Row]:
     return [(*base, *rest) for base in bases for rest in product(*map(range, free))]
 
 
+def _fitted(layout: Layout, name: str) -> Topology | None:
+    """Return the servers of a product; None where the product's are smaller."""
+    preset = PRESETS[name]
+    if max(layout.servers) > preset.devices_per_server:
+        return None
+    if layout.superpods and not preset.superpod_servers:
+        return None
+    return Topology(preset, layout.servers, layout.superpods or None)
+
+
+def _networks(cases: Cases, spelling: str) -> tuple[Topology, ...]:
+    """Return a network that says itself where its ranks are, or its first ranks."""
+    return tuple(
+        topology_of(
+            ranks,
+            servers=cases.servers,
+            devices=cases.devices,
+            superpods=cases.superpods,
+            preset=spelling,
+        )
+        for ranks in cases.ranks or (None,)
+    )
+
+
 def _layouts(cases: Cases, presets: tuple[str, ...]) -> tuple[Layout, ...]:
     """Return the layouts of a sweep; the error of the first preset where a narrowing fits none."""
-    if not (cases.ranks or cases.servers or cases.devices or cases.superpods):
+    if not cases.has_layout:
         return LAYOUTS + LARGE_LAYOUTS
     found: dict[Layout, None] = {}
     error = None

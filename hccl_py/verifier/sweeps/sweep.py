@@ -104,7 +104,7 @@ class _Sweep:
         self.outcomes.append(
             Outcome(
                 self._ran(case, program),
-                report.findings,
+                tuple(f if self._is_new(case, f) else f.released() for f in report.findings),
                 self._compare(case, program),
                 _busy_lines(program),
                 report.notes,
@@ -175,10 +175,12 @@ class _Sweep:
 
         Cases come smallest first, so that is the one to show; hints prefer one that is not trivial.
         """
-        keys = {(f.name, f.source, case.is_trivial) for f in findings}
-        if keys - self._seen:
+        if any(self._is_new(case, finding) for finding in findings):
             self.programs[case.text] = program
-            self._seen |= keys
+            self._seen |= {(f.name, f.source, case.is_trivial) for f in findings}
+
+    def _is_new(self, case: Case, finding: Finding) -> bool:
+        return (finding.name, finding.source, case.is_trivial) not in self._seen
 
     def _run_with_data(self, case: Case, program: Program) -> None:
         known = self.numeric or NumericResult(0, programs=0)

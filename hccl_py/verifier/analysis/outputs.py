@@ -1,0 +1,144 @@
+"""What the outputs hold and what they should, as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import ReduceOp
+from hccl_py.values import IntArray, count_up
+from hccl_py.verifier.analysis.contents import UNDEFINED, Contents, Pieces
+from hccl_py.verifier.analysis.meaning import EVERYONE, Expected
+from hccl_py.verifier.analysis.memory import Memory
+
+__all__ = ["Outputs", "input_bases", "outputs_of", "right_moves"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """Runs of output bytes: what is left when segments of memory and expected ranges cut each
+    other.
+
+    Bytes start .. stop (addresses) of `rank` belong to expected range `row`, and are `place` bytes
+    behind the beginning of all ranges together. They should hold what lies from `offset` on in the
+    input of `source`. They hold `content`, so that offset x has what the content is at address x +
+    `shift`. `writer` is the move that wrote them last (-1: none). What was made from garbage is
+    not wrong: it has a finding of its own.
+    """
+
+    row: IntArray
+    place: IntArray
+    rank: IntArray
+    source: IntArray
+    offset: IntArray
+    start: IntArray
+    stop: IntArray
+    content: IntArray
+    shift: IntArray
+    writer: IntArray
+    is_wrong: Mask
+
+    def overlaps(self, chosen: IntArray, other: Outputs) -> Mask:
+        """Whether runs share a byte with one that is wrong in other outputs of the same op."""
+        wrong = np.flatnonzero(other.is_wrong)
+        first, stop = other.place[wrong], (other.place + other.stop - other.start)[wrong]
+        size = (self.stop - self.start)[chosen]
+        before = np.searchsorted(stop, self.place[chosen], "right")
+        until = np.searchsorted(first, self.place[chosen] + size, "left")
+        shared: Mask = before < until
+        return shared
+
+
+def outputs_of(memory: Memory, contents: Contents, expected: Expected) -> Outputs:
+    """Hold the contents of the outputs against what is expected there."""
+    program, spaces = memory.program, memory.spaces
+    base, room = np.zeros((2, program.ranks), np.int64)
+    if "OUT" in program.buffers:
+        out = program.buffers.index("OUT")
+        base, room = spaces.base[:, out], spaces.size[:, out]
+    begin = base[expected.rank] + np.minimum(expected.start, room[expected.rank])
+    end = base[expected.rank] + np.minimum(expected.stop, room[expected.rank])
+    row, start, stop, segment = _overlaid(begin, end, contents.pieces)
+    before = np.cumsum(end - begin) - (end - begin)
+    content = contents.pieces.content[segment]
+    offset = expected.offset[row] + start - begin[row]
+    shift = np.where(content == UNDEFINED, 0, start + contents.pieces.delta[segment] - offset)
+    rank, source = expected.rank[row], expected.source[row]
+    wrong = ~_is_right(memory, contents, content, source, shift)
+    wrong &= (content >= 0) | (content == UNDEFINED)
+    if program.op.name == "broadcast":  # in HCCL it has one buffer
+        wrong &= (rank != source) | (content != UNDEFINED)
+    return Outputs(
+        row=row,
+        place=before[row] + start - begin[row],
+        rank=rank,
+        source=source,
+        offset=offset,
+        start=start,
+        stop=stop,
+        content=content,
+        shift=shift,
+        writer=contents.pieces.writer[segment],
+        is_wrong=wrong,
+    )
+
+
+def right_moves(memory: Memory) -> Mask:
+    """Whether each transfer reduces with the call's op."""
+    tasks, op = memory.program.tasks, memory.program.op
+    reduce = tasks.table.reduce[tasks.instruction[memory.transfers.row]]
+    right: Mask = np.equal(reduce, -1 if op.reduce is None else int(op.reduce))
+    return right
+
+
+def input_bases(memory: Memory) -> IntArray:
+    """Return where the input of each rank begins."""
+    names = memory.program.buffers
+    if "IN" not in names:
+        return np.zeros(memory.program.ranks, np.int64)
+    base: IntArray = memory.spaces.base[:, names.index("IN")]
+    return base
+
+
+def _is_right(
+    memory: Memory, contents: Contents, content: IntArray, source: IntArray, shift: IntArray
+) -> Mask:
+    base, op = input_bases(memory), memory.program.op
+    of_one = source != EVERYONE
+    right = of_one & (content == source) & (shift == base[np.maximum(source, 0)])
+    sums = np.flatnonzero(~of_one & (content >= 0))
+    if len(sums):
+        keys = np.stack([content[sums], -shift[sums]])
+        roots, which = np.unique(keys, axis=1, return_inverse=True)
+        is_sum = contents.are_sums(
+            roots[0],
+            roots[1],
+            base,
+            right_moves(memory),
+            again=op.reduce in (ReduceOp.MAX, ReduceOp.MIN),
+        )
+        right[sums] = is_sum[which.reshape(-1)]
+    found: Mask = right
+    return found
+
+
+def _overlaid(
+    begin: IntArray, end: IntArray, pieces: Pieces
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Cut ranges by the pieces that cover them; return of every run its range, start, stop and
+    piece.
+    """
+    if not len(pieces.start) or not len(begin):
+        none = np.zeros(0, np.int64)
+        return none, none, none, none
+    low = np.searchsorted(pieces.start, begin, side="right") - 1
+    count = np.maximum(np.searchsorted(pieces.start, end, side="left") - low, 0) * (end > begin)
+    row = np.repeat(np.arange(len(begin)), count)
+    piece = low[row] + count_up(count)
+    start = np.maximum(begin[row], pieces.start[piece])
+    stop = np.minimum(end[row], pieces.stop[piece])
+    return row, start, stop, piece
