@@ -92,6 +92,10 @@ class Finding:
         others = (lambda: map(change, self.others()),) if self._others else ()
         return replace(change(self), more=self.more, _others=others)
 
+    def of_case(self, case: str, common: str) -> Finding:
+        """Return this finding as a call shows it, with what all such calls have in common."""
+        return self.changed(lambda finding: replace(finding, case=case, common=common))
+
     def alone(self) -> Finding:
         """Return this finding without those that it counts."""
         return replace(self, more=0, _others=())
@@ -134,6 +138,10 @@ class Failure:
     source: str | None = None
     case: str = ""
     common: str = ""
+
+    def of_case(self, case: str, common: str) -> Failure:
+        """Return this failure as a call shows it, with what all such calls have in common."""
+        return replace(self, case=case, common=common)
 
     def document(self) -> dict[str, Any]:
         """Return it as an entry of `failures` of a report."""

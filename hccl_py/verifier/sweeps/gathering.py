@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -106,7 +106,7 @@ def _kept(cases: dict[int, list[Finding]], outcomes: Sequence[Outcome]) -> Findi
 def _every_of(findings: Sequence[Finding], first: Finding) -> Iterator[Finding]:
     """Yield every finding of the call that shows the first one."""
     for finding in findings:
-        yield from finding.changed(partial(_of_case, case=first.case, common=first.common)).every()
+        yield from finding.of_case(first.case, first.common).every()
 
 
 def _first(cases: dict[int, list[T]], outcomes: Sequence[Outcome]) -> tuple[T, list[T]]:
@@ -116,14 +116,8 @@ def _first(cases: dict[int, list[T]], outcomes: Sequence[Outcome]) -> tuple[T, l
     """
     number = min(cases, key=lambda n: (_is_hint(cases[n]) and outcomes[n].ran.case.is_trivial, n))
     common = common_of([o.ran for o in outcomes], [n in cases for n in range(len(outcomes))])
-    found, case = cases[number], outcomes[number].ran.case.text
-    change = partial(_of_case, case=case, common=common)
-    first: T = found[0].changed(change) if isinstance(found[0], Finding) else change(found[0])
-    return first, found[1:]
-
-
-def _of_case(found: T, *, case: str, common: str) -> T:
-    return replace(found, case=case, common=common)
+    first, *others = cases[number]
+    return first.of_case(outcomes[number].ran.case.text, common), others
 
 
 def _is_hint(found: Sequence[Finding] | Sequence[Failure]) -> bool:

@@ -135,10 +135,10 @@ class _Selector:
         self._operator = make_operator(op)
         self._presets = (cases.topology,) if cases.topology else tuple(PRESETS)
         self._layouts: tuple[Layout | Topology, ...]
-        if cases.topology in (None, *PRESETS):
+        if self._presets[0] in PRESETS:
             self._layouts = _layouts(cases, self._presets)
         else:
-            self._layouts = _networks(cases, cases.topology)
+            self._layouts = _networks(cases, self._presets[0])
         self._dtypes = cases.dtypes or DTYPES
         self._reduces = _reduce_ops(self._operator, cases)
         self._modes = cases.modes or tuple(Mode)
