@@ -116,8 +116,8 @@ def _first(cases: dict[int, list[T]], outcomes: Sequence[Outcome]) -> tuple[T, l
     """
     number = min(cases, key=lambda n: (_is_hint(cases[n]) and outcomes[n].ran.case.is_trivial, n))
     common = common_of([o.ran for o in outcomes], [n in cases for n in range(len(outcomes))])
-    first, *others = cases[number]
-    return first.of_case(outcomes[number].ran.case.text, common), others
+    first = cases[number][0].of_case(outcomes[number].ran.case.text, common)
+    return first, cases[number][1:]
 
 
 def _is_hint(found: Sequence[Finding] | Sequence[Failure]) -> bool:
