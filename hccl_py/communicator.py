@@ -36,7 +36,7 @@ from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import DEFAULT_PRESET
 
 if TYPE_CHECKING:
-    from hccl_py.simulator.cost import CostModel
+    from hccl_py.cost import CostModel
     from hccl_py.tuning.table import TuningTable
 
 __all__ = ["BatchingWarning", "Communicator", "Plan", "Result"]

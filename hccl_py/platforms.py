@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hccl_py.config import Config
 from hccl_py.program.program import Program
 from hccl_py.resources import ResourceResponse
-from hccl_py.simulator.slow import EVEN, Slow
+from hccl_py.stragglers import EVEN, Slow
 from hccl_py.topology.topology import Topology
 
 __all__ = ["Adversary", "Chooser", "Platform", "Replayed", "Schedule", "Seeded", "Session"]

@@ -13,6 +13,7 @@ from hccl_platform.emulated import EmulatedSession
 from hccl_platform.emulated.scheduler import WaitLimit
 from hccl_py.communicator import Communicator
 from hccl_py.config import Config
+from hccl_py.cost import CostModel
 from hccl_py.discovery import installed_executors
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import ConfigError, ExecTimeoutError, HcclResult, NotSupportedError
@@ -21,7 +22,6 @@ from hccl_py.operators import make_operator
 from hccl_py.planning import Plan, Planner
 from hccl_py.platforms import Schedule
 from hccl_py.selection.tags import GROUP_NAME
-from hccl_py.simulator.cost import CostModel
 from hccl_py.topology import PRESETS, Product, Topology
 from hccl_py.tuning.points import Point, evaluate
 

@@ -13,7 +13,7 @@ from hccl_py.cli.logged import requests_of
 from hccl_py.cli.options import Call
 from hccl_py.cli.output import spell_levels
 from hccl_py.communicator import Plan
-from hccl_py.simulator.cost import CostModel
+from hccl_py.cost import CostModel
 from hccl_py.simulator.cost_files import find_cost
 from hccl_py.simulator.fit import Estimate, Fit, Kept, Sample, fit
 from hccl_py.simulator.hccl_test_log import LogRow, LogTable, read_log

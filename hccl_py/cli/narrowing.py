@@ -95,7 +95,8 @@ def cases_of(narrowing: Narrowing, *, in_place: bool) -> Cases:
 
 def _check_topologies(narrowing: Narrowing, ranks: tuple[int, ...]) -> None:
     """Raise where no topology is as the options say."""
-    from hccl_py.topology.presets import DEFAULT_PRESET, topology_of
+    from hccl_py.topology.factory import topology_of
+    from hccl_py.topology.presets import DEFAULT_PRESET
 
     for size in ranks or (None,):
         topology_of(

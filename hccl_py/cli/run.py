@@ -84,7 +84,7 @@ def _schedule(seed: int | None, name: str | None, slow: list[str] | None) -> Sch
         return None
     from hccl_py.errors import ParameterError, did_you_mean
     from hccl_py.platforms import Adversary, Schedule
-    from hccl_py.simulator.slow import Slow
+    from hccl_py.stragglers import Slow
 
     known = {adversary.value: adversary for adversary in Adversary}
     name = name or Adversary.RANDOM.value

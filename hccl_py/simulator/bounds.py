@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hccl_py.cost import CostModel
 from hccl_py.op_param import OpParam
 from hccl_py.program.transports import OWN_NOTIFIES, Transports
-from hccl_py.simulator.cost import CostModel
 from hccl_py.simulator.demands import Demand, demand_of
 from hccl_py.simulator.links import Links
 from hccl_py.topology.networks import Cut, network_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hccl_py.cost import CostModel, LinkCost
 from hccl_py.program.program import Program
-from hccl_py.simulator.cost import CostModel, LinkCost
 from hccl_py.simulator.tasks import simulate_tasks
 
 __all__ = ["Chain", "longest_chain"]

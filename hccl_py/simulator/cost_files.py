@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
+from hccl_py.cost import COSTS, CostModel, LinkCost
 from hccl_py.documents.checks import an_object, defect, only_keys, spell
 from hccl_py.documents.disk import PathLike, read_file, spell_path, write_file
 from hccl_py.documents.guard import named
@@ -24,8 +25,6 @@ from hccl_py.documents.models import checked
 from hccl_py.documents.parse import parse_document
 from hccl_py.documents.yaml_text import YAML, parse_yaml, pyyaml
 from hccl_py.errors import FileError, ParameterError, did_you_mean
-from hccl_py.simulator.cost import CostModel, LinkCost
-from hccl_py.simulator.presets import COSTS
 
 __all__ = ["find_cost", "read_cost", "write_cost"]
 

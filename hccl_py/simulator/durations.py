@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.cost import CostModel
 from hccl_py.enums import RDMA_WRITES, TaskKind
 from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK, DATA_ACK, OWN_NOTIFIES
-from hccl_py.simulator.cost import CostModel
 from hccl_py.simulator.links import LinkClasses, Links
-from hccl_py.simulator.slow import EVEN, Slow
+from hccl_py.stragglers import EVEN, Slow
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hccl_py.cost import CostModel
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.program.program import Program
 from hccl_py.simulator.contended import simulate_contended
-from hccl_py.simulator.cost import CostModel
-from hccl_py.simulator.slow import EVEN, Slow
 from hccl_py.simulator.tasks import simulate_tasks
 from hccl_py.simulator.timeline import Timeline
+from hccl_py.stragglers import EVEN, Slow
 from hccl_py.topology.topology import Topology
 
 __all__ = ["NETWORKS", "simulate"]

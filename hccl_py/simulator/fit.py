@@ -23,8 +23,8 @@ from itertools import combinations
 
 import numpy as np
 
+from hccl_py.cost import CostModel
 from hccl_py.errors import ParameterError
-from hccl_py.simulator.cost import CostModel
 from hccl_py.simulator.fit_chains import Around, Chains, Parameter, Sample, used_parameters
 from hccl_py.values import Floats
 

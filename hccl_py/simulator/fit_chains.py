@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hccl_py.cost import CostModel, per_byte
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches import simulate_batches
-from hccl_py.simulator.cost import CostModel, per_byte
 from hccl_py.topology.networks import ProductNetwork, network_of
 from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
 from hccl_py.topology.topology import Topology

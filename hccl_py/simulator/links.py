@@ -12,11 +12,11 @@ from itertools import permutations
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.cost import CostModel
 from hccl_py.enums import LinkKind
 from hccl_py.errors import ParameterError
 from hccl_py.program.transports import Transports
-from hccl_py.simulator.cost import CostModel
-from hccl_py.simulator.slow import EVEN, Slow
+from hccl_py.stragglers import EVEN, Slow
 from hccl_py.topology.networks import Network, ProductNetwork, Routes, network_of
 from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
 from hccl_py.topology.topology import Topology

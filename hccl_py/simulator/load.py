@@ -12,11 +12,11 @@ from collections import defaultdict
 
 import numpy as np
 
+from hccl_py.cost import CostModel
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
-from hccl_py.simulator.cost import CostModel
 from hccl_py.simulator.links import Links
-from hccl_py.simulator.slow import EVEN, Slow
+from hccl_py.stragglers import EVEN, Slow
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray, PerRank, values_of
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.cost import CostModel
 from hccl_py.enums import POST, WAIT, TaskKind, moves_data
 from hccl_py.program.kernels import kernel
 from hccl_py.program.program import Program
-from hccl_py.simulator.cost import CostModel
 from hccl_py.simulator.durations import Durations
-from hccl_py.simulator.slow import EVEN, Slow
 from hccl_py.simulator.timeline import Timeline
+from hccl_py.stragglers import EVEN, Slow
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats
 

@@ -1,4 +1,4 @@
-"""Products, and topologies by name.
+"""Products.
 
 Sources: HCCL's public documents for what a product's hardware reduces inline, which data types its
 ops take and how its servers are built; the documents of aclrtCreateStream for streams; Huawei's
@@ -11,15 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product as choices
-from typing import TYPE_CHECKING
 
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.errors import ParameterError
 
-if TYPE_CHECKING:
-    from hccl_py.topology.topology import Topology
-
-__all__ = ["DEFAULT_PRESET", "MAX_RANKS", "PRESETS", "ROUTED", "Product", "topology_of"]
+__all__ = ["DEFAULT_PRESET", "MAX_RANKS", "PRESETS", "ROUTED", "Product"]
 
 MAX_RANKS = 65536
 
@@ -163,90 +158,3 @@ PRESETS = {
         replace(_STUDY, name="ring", title="ring", shape="ring"),
     )
 }
-
-
-def topology_of(
-    ranks: int | None = None,
-    *,
-    servers: int | None = None,
-    devices: int | None = None,
-    superpods: int | None = None,
-    preset: str = DEFAULT_PRESET,
-) -> Topology:
-    """Return a topology of a preset: as few servers as hold `ranks`, or `servers` of `devices`
-    each, in each of `superpods`.
-
-    `preset` may also be a generated network, such as `torus:4x4`, or the file of one; it says
-    itself where its ranks are, and `ranks` takes the first ones only.
-
-    Raises ParameterError for an unknown preset, for numbers below 1, and where both ways are mixed.
-    """
-    from hccl_py.topology.topology import Topology
-
-    _check_numbers(ranks=ranks, servers=servers, devices=devices, superpods=superpods)
-    if preset not in PRESETS:
-        _check_left_out(preset, servers=servers, devices=devices, superpods=superpods)
-        return _of_network(preset, ranks)
-    product = PRESETS[preset]
-    if superpods is not None and not product.superpod_servers:
-        raise ParameterError(
-            f"{product.title} has no superpods.", "Leave superpods out: atlas-900-a3 has them."
-        )
-    if servers is None and devices is None and superpods is None:
-        ranks = 4 if ranks is None else ranks
-        full, rest = divmod(ranks, product.devices_per_server)
-        filled = (product.devices_per_server,) * full + ((rest,) if rest else ())
-        return Topology(product, filled, _filled_superpods(product, len(filled)))
-    servers = 1 if servers is None else servers
-    devices = min(product.devices_per_server, 8) if devices is None else devices
-    pods = 1 if superpods is None else superpods
-    total = pods * servers * devices
-    spelled = f"{servers} servers x {devices} devices"
-    spelled = spelled if superpods is None else f"{superpods} superpods x {spelled}"
-    if total > MAX_RANKS:
-        raise ParameterError(f"{spelled} are {total} ranks.", f"At most {MAX_RANKS}.")
-    if ranks is not None and ranks != total:
-        raise ParameterError(
-            f"{spelled} are {total} ranks, not {ranks}.",
-            "Give ranks alone, or servers and devices.",
-        )
-    sizes = (servers,) * pods if superpods else _filled_superpods(product, servers)
-    return Topology(product, (devices,) * servers * pods, sizes)
-
-
-def _of_network(spelling: str, ranks: int | None) -> Topology:
-    """Return the topology of a network that is not a product's, or its first ranks."""
-    from hccl_py.topology.networks import find_network
-
-    found = find_network(spelling)
-    if ranks is None or ranks == found.size:
-        return found
-    if ranks > found.size:
-        raise ParameterError(
-            f"{spelling} has {found.size} ranks, not {ranks}.", f"Give at most {found.size} ranks."
-        )
-    return found.subset(range(ranks))
-
-
-def _check_left_out(spelling: str, **numbers: int | None) -> None:
-    for name, number in numbers.items():
-        if number is not None:
-            raise ParameterError(
-                f"Topology {spelling!r} says where the ranks are.", f"Leave {name} out."
-            )
-
-
-def _check_numbers(**numbers: int | None) -> None:
-    for name, number in numbers.items():
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
-            raise ParameterError(f"{name} is {number!r}.", f"Give a whole number of {name}.")
-        if number is not None and not 1 <= number <= MAX_RANKS:
-            raise ParameterError(f"{name} is {number}.", f"Give 1 to {MAX_RANKS} {name}.")
-
-
-def _filled_superpods(product: Product, servers: int) -> tuple[int, ...]:
-    """Return the servers of each superpod when they are filled one after the other."""
-    if not product.superpod_servers:
-        return (servers,)
-    full, rest = divmod(servers, product.superpod_servers)
-    return (product.superpod_servers,) * full + ((rest,) if rest else ())

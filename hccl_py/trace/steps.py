@@ -15,7 +15,7 @@ from hccl_py.program.describe import NOTIFY_NAMES, spell_stream
 from hccl_py.program.program import Program
 from hccl_py.program.transports import OWN_NOTIFIES
 from hccl_py.simulator import CostModel, Slow, Timeline, simulate
-from hccl_py.simulator.slow import EVEN
+from hccl_py.stragglers import EVEN
 from hccl_py.topology import Topology
 
 __all__ = ["Place", "Range", "Step", "Trace", "notify_name"]

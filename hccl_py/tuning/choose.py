@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hccl_py.config import Config
+from hccl_py.cost import CostModel
 from hccl_py.discovery import Registered, Registry
 from hccl_py.documents.disk import PathLike, spell_path
 from hccl_py.enums import DataType, ReduceOp
@@ -27,7 +28,6 @@ from hccl_py.selection.select import Rejected, Selection, select
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.bounds import lower_bound
-from hccl_py.simulator.cost import CostModel
 from hccl_py.simulator.load import busiest_us
 from hccl_py.topology.topology import Topology
 from hccl_py.trace.units import spell_size

@@ -18,6 +18,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from hccl_py.config import Config
+from hccl_py.cost import CostModel
 from hccl_py.discovery import installed_executors
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import HcclError, NotSupportedError, ParameterError
@@ -30,9 +31,8 @@ from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.bounds import Limits
 from hccl_py.simulator.contended import simulate_contended
-from hccl_py.simulator.cost import CostModel
 from hccl_py.simulator.load import busiest_us
-from hccl_py.simulator.slow import Slow
+from hccl_py.stragglers import Slow
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import DEFAULT_PRESET
 

@@ -17,6 +17,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from hccl_py.cost import CostModel
 from hccl_py.documents.disk import PathLike, read_file, spell_path, write_file
 from hccl_py.documents.guard import named
 from hccl_py.documents.kind import FileKind
@@ -24,7 +25,6 @@ from hccl_py.documents.models import Strict, checked
 from hccl_py.documents.parse import parse_document
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import FileError, ParameterError, did_you_mean
-from hccl_py.simulator.cost import CostModel
 from hccl_py.topology.topology import Topology
 
 __all__ = ["SCHEMA", "TABLE", "Entry", "Range", "Sample", "Shape", "TuningTable", "Winner"]

@@ -29,7 +29,7 @@ from hccl_py.operators.base import UFUNCS
 from hccl_py.platforms import Adversary, Schedule, Session
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
-from hccl_py.topology.presets import topology_of
+from hccl_py.topology.factory import topology_of
 from hccl_py.verifier.analysis.meaning import EVERYONE, expected_ranges, in_place_offsets
 
 __all__ = ["NumericResult", "WrongResult", "repeated", "run_numeric", "schedules_of"]

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from hccl_py.cli.amounts import read_amounts
+from hccl_py.cost import COSTS
 from hccl_py.documents.disk import check_place, read_file, replacing, write_file
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError
 from hccl_py.formats import load, read_npz, save
 from hccl_py.simulator.cost_files import read_cost, write_cost
 from hccl_py.simulator.hccl_test_log import read_log
-from hccl_py.simulator.presets import COSTS
 from hccl_py.topology.networks.files import read_network
 from hccl_py.topology.rank_tables import read_rank_table
 from hccl_py.tuning.pictures import PAGE, PNG

@@ -18,7 +18,7 @@ from hccl_py.errors import ParameterError
 from hccl_py.operators import OPERATORS
 from hccl_py.platforms import Adversary, Replayed, Schedule, Seeded
 from hccl_py.program.program import Program
-from hccl_py.simulator.slow import EVEN, Slow
+from hccl_py.stragglers import EVEN, Slow
 from hccl_py.testing.conformance import spell_schedule
 from hccl_py.testing.schedules import choices_of, shortest
 from hccl_py.topology import Topology, topology_of

@@ -16,7 +16,7 @@ from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator import CostModel, simulate, simulate_batches
 from hccl_py.simulator.bounds import Limits, lower_bound
 from hccl_py.simulator.load import busiest_us
-from hccl_py.simulator.slow import Slow
+from hccl_py.stragglers import Slow
 from hccl_py.topology import Topology, topology_of
 from hccl_py.tuning.candidates import candidates
 from tests.recording import filled, op_of, recorded

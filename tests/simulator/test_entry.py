@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 import hccl_py as hccl
+from hccl_py.cost import CostModel
 from hccl_py.errors import ParameterError
 from hccl_py.simulator import simulate_tasks
-from hccl_py.simulator.cost import CostModel
 from hccl_py.topology import topology_of
 from tests.recording import op_of, recorded
 

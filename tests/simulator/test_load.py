@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hccl_py.executor import ops_of
 from hccl_py.simulator import CostModel, simulate_contended, simulate_tasks
 from hccl_py.simulator.load import busiest_us
-from hccl_py.simulator.slow import Slow
+from hccl_py.stragglers import Slow
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS

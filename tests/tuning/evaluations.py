@@ -4,7 +4,7 @@ import logging
 import os
 from pathlib import Path
 
-from hccl_py.simulator.cost import CostModel
+from hccl_py.cost import CostModel
 from hccl_py.tuning.points import Outcome, Point
 
 COST = CostModel.of("atlas-800t-a2")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.cost import CostModel
 from hccl_py.enums import TaskKind
 from hccl_py.program.link import queues_of
 from hccl_py.program.program import Program
 from hccl_py.simulator.contended.engine import Heap, State, Work, run_events
 from hccl_py.simulator.contended.paths import Paths
-from hccl_py.simulator.cost import CostModel
 from hccl_py.simulator.durations import Durations
-from hccl_py.simulator.slow import EVEN, Slow
 from hccl_py.simulator.tasks import TaskCosts
 from hccl_py.simulator.timeline import Timeline
+from hccl_py.stragglers import EVEN, Slow
 from hccl_py.topology.topology import Topology
 
 __all__ = ["simulate_contended"]

@@ -25,7 +25,7 @@ from hccl_py.topology.networks.paths import Visited, times
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.simulator.cost import CostModel
+    from hccl_py.cost import CostModel
 
 __all__ = ["Dragonfly", "DragonflyPlus"]
 

@@ -16,7 +16,7 @@ from hccl_py.topology.networks.shortest import Graph, Shortest
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.simulator.cost import CostModel
+    from hccl_py.cost import CostModel
 
 __all__ = ["DrawnNetwork", "DrawnNodes", "LinkTable", "Paths"]
 

@@ -27,7 +27,7 @@ from hccl_py.topology.networks.paths import Visited
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.simulator.cost import CostModel
+    from hccl_py.cost import CostModel
 
 __all__ = ["FatTree"]
 

@@ -20,7 +20,7 @@ from hccl_py.topology.networks.cuts import Cut, Groups, slowest
 from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.simulator.cost import CostModel
+    from hccl_py.cost import CostModel
 
 __all__ = ["Bools", "Floats", "Network", "Rates", "Routes"]
 

@@ -25,7 +25,7 @@ from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.simulator.cost import CostModel, LinkCost
+    from hccl_py.cost import CostModel, LinkCost
 
 __all__ = ["MEDIA", "ProductNetwork", "network_of"]
 

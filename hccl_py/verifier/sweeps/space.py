@@ -34,7 +34,8 @@ from hccl_py.operators import Operator, make_operator
 from hccl_py.operators.base import Variant
 from hccl_py.orchestration.author_errors import told_of
 from hccl_py.orchestration.rank import RankView
-from hccl_py.topology.presets import PRESETS, topology_of
+from hccl_py.topology.factory import topology_of
+from hccl_py.topology.presets import PRESETS
 from hccl_py.topology.topology import Topology
 from hccl_py.verifier.sweeps.cases import LARGE_CCL, SMALL_CCL, Case, Cases
 from hccl_py.verifier.sweeps.covering import Row, covering

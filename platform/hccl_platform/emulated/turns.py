@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.cost import CostModel
 from hccl_py.program.program import Program
 from hccl_py.program.transports import Transports
-from hccl_py.simulator.cost import CostModel
 from hccl_py.simulator.links import Links
-from hccl_py.simulator.slow import EVEN, Slow
+from hccl_py.stragglers import EVEN, Slow
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray
 
