@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hccl_py.errors import OrchestrationError
 from hccl_py.executor import ops_of
 from hccl_py.program.program import Program
-from hccl_py.simulator import Slow, simulate_batches, uniform
+from hccl_py.simulator import Slow, simulate_batches
+from hccl_py.simulator.batches import kernels, uniform
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
@@ -23,7 +24,7 @@ class Counted:
     """The kernel, and how many tasks its runs did."""
 
     def __init__(self) -> None:
-        self.kernel = uniform._uniform
+        self.kernel = kernels.in_unison
         self.done: list[int] = []
 
     def sized(self, steps: int) -> Any:
@@ -41,7 +42,7 @@ def both(program: Program, topology: Topology, slow: Slow) -> tuple[int, bool]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uniform, "_USES", 0)
         counted = Counted()
-        patch.setattr(uniform, "_uniform", counted)
+        patch.setattr(uniform, "in_unison", counted)
         found = simulate_batches(program, topology, COST, slow)
     wanted = simulate_batches(program, topology, COST, slow, lockstep=False)
     same = np.array_equal(found.end_us, wanted.end_us)
@@ -89,7 +90,7 @@ def test_cells_that_only_some_columns_share_are_not_grouped() -> None:
     formulas = np.array([[0, 1, 0, 0, -1], [0, 1, 1, 3, -1], [3, 1, 0, 0, -1], [5, 1, 0, 0, -1]])
     ints = np.array([0, 1, 2, 5, 6, 6, 7])
     of_cell = np.full(9, -1)
-    found, broken = uniform._label.plain(columns, lanes, formulas, ints, of_cell)
+    found, broken = uniform.labelled(columns, lanes, formulas, ints, of_cell)
     assert found.tolist() == [0, 0, 2, -1]
     assert broken.tolist() == [False, False, True, False]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hccl_py.enums import RDMA_WRITES, LinkKind, TaskKind
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
-from hccl_py.simulator.columns import ColumnPool, PooledColumns
+from hccl_py.simulator.batches.columns import ColumnPool, PooledColumns
 from hccl_py.simulator.durations import Durations, Lanes
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
@@ -73,7 +73,7 @@ class _Compiler:
         self._transports = program.transports
         self._durations = durations
         self._links: dict[object, tuple[Lanes, int]] = {}
-        self._posts: dict[object, tuple[int, ...]] = {}
+        self._known: dict[object, tuple[int, ...]] = {}
         self._ranks = np.zeros(0, np.int64)
         self._nothing = self.pool.duration(0, "nothing", lambda size: np.zeros(len(size)))
 
@@ -81,17 +81,27 @@ class _Compiler:
         """Go on with the batch of these ranks."""
         self._ranks = ranks
         self._links.clear()
-        self._posts.clear()
+        self._known.clear()
 
     def columns(self, i: Instruction) -> tuple[int, ...]:
-        """Return the numbers of one instruction."""
+        """Return the numbers of one instruction; most are like one before."""
+        kind = i.kind
+        if kind == TaskKind.NOTIFY_WAIT:
+            key: object = (kind, _identity(i.cell))
+        elif kind == TaskKind.NOTIFY_POST:
+            key = (kind, _identity(i.cell), _identity(i.end))
+        else:
+            key = (kind, _identity(i.size), _identity(i.end), i.duration_us)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._numbers(i)
+        return found
+
+    def _numbers(self, i: Instruction) -> tuple[int, ...]:
         if i.kind == TaskKind.NOTIFY_WAIT:
             return (self.pool.integer(i.cell), -1, *self._nothing, *self._nothing)
         if i.kind == TaskKind.NOTIFY_POST:
-            key = _identity(i.cell), _identity(i.end)
-            if key not in self._posts:
-                self._posts[key] = self._post(i)
-            return self._posts[key]
+            return self._post(i)
         if i.kind == TaskKind.COMPUTE:
             return self._compute(i)
         return self._move(i)

@@ -12,19 +12,18 @@ handed on, lane by lane, to the walk in lock-step. Both add and compare the same
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import POST, WAIT
-from hccl_py.program.kernels import kernel
-from hccl_py.simulator.columns import PooledColumns
+from hccl_py.simulator.batches.code import Code
+from hccl_py.simulator.batches.columns import PooledColumns
+from hccl_py.simulator.batches.kernels import in_unison, label
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["walk_uniform"]
+__all__ = ["labelled", "walk_uniform"]
 
 
 _USES = 8
@@ -42,24 +41,15 @@ class _Groups:
     count: int
 
 
-def walk_uniform(
-    first: IntArray,
-    lane_first: IntArray,
-    kinds: npt.NDArray[np.int8],
-    columns: IntArray,
-    pool: PooledColumns,
-    counter: IntArray,
-    clock: Floats,
-    cell: Floats,
-    wire: Floats,
-) -> int:
+def walk_uniform(code: Code, counter: IntArray, clock: Floats, cell: Floats, wire: Floats) -> int:
     """Advance queues as long as all their lanes keep the same time; counters, clocks, cells and
     connections are those of the walk in lock-step, at their start.
 
     Return the tasks done, or -1 - cell of an overrun.
     """
-    lanes = np.diff(lane_first)
-    of_instruction = np.repeat(lanes, np.diff(first))
+    kinds, columns, pool = code.kind, code.columns, code.pool
+    lanes = np.diff(code.lane_first)
+    of_instruction = np.repeat(lanes, np.diff(code.first))
     notifies = np.isin(kinds, (POST, WAIT))
     cells = _grouped(columns[:, 0], of_instruction, notifies, pool, len(cell))
     wires = _grouped(columns[:, 1], of_instruction, columns[:, 1] >= 0, pool, len(wire))
@@ -67,9 +57,8 @@ def walk_uniform(
         return 0
     level = np.zeros(len(lanes))
     held, busy = np.full(cells.count, -1.0), np.zeros(wires.count)
-    step: Callable[..., int] = _uniform.sized(len(kinds))
-    done = step(
-        first,
+    done = in_unison.sized(len(kinds))(
+        code.first,
         lanes,
         kinds,
         np.where(notifies, cells.of_column[columns[:, 0]], -1),
@@ -103,13 +92,26 @@ def _grouped(
         return None
     widths = np.unique(np.stack([columns[used], lanes[used]]), axis=1)
     of_cell = np.full(cells, -1, np.int64)
-    label: Callable[..., Any] = _label.sized(int(lanes[used][at].sum()))
-    found, broken = label(distinct, lanes[used][at], pool.formulas, pool.ints, of_cell)
+    found, broken = labelled(distinct, lanes[used][at], pool.formulas, pool.ints, of_cell)
     of_column = np.full(len(pool.formulas), -1, np.int64)
     of_column[distinct] = np.where((found < 0) | broken[found], -1, found)
     several = widths[0][1:][np.diff(widths[0]) == 0]  # used by batches of different sizes
     of_column[several] = -1
     return _Groups(of_column, of_cell, len(distinct))
+
+
+def labelled(
+    columns: IntArray, lanes: IntArray, formulas: IntArray, ints: IntArray, of_cell: IntArray
+) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """Return the group of each column's cells, -1 for those that are no set of their own, and which
+    groups are touched by others; `of_cell`, -1 everywhere, gets the group of every cell.
+    """
+    found, seen = np.full(len(columns), -1), np.full(len(of_cell), -1)
+    broken, size = np.zeros(len(columns), bool), np.zeros(len(columns), np.int64)
+    label.sized(int(lanes.sum()))(
+        columns, lanes, formulas, ints, of_cell, found, broken, size, seen
+    )
+    return found, broken
 
 
 def _same(index: IntArray, place: IntArray, pool: PooledColumns) -> Floats:
@@ -122,95 +124,3 @@ def _same(index: IntArray, place: IntArray, pool: PooledColumns) -> Floats:
     offset = np.where(pool.formulas[:, 1] == 0, pool.formulas[:, 2], 0)
     at = place + offset[index]
     return np.where(run[at] > most[index], floats[at], np.nan)
-
-
-@kernel
-def _label(
-    columns: IntArray, lanes: IntArray, formulas: IntArray, ints: IntArray, of_cell: IntArray
-) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Return the group of each column's cells, -1 for those that are no set of their own, and which
-    groups are touched by others.
-    """
-    found = np.full(len(columns), -1, np.int64)
-    broken = np.zeros(len(columns), np.bool_)
-    size = np.zeros(len(columns), np.int64)
-    seen = np.full(len(of_cell), -1, np.int64)
-    for k in range(len(columns)):
-        base, step, add, mod, table = formulas[columns[k]]
-        group, whole = -1, True
-        for lane in range(lanes[k]):
-            v = ints[base + lane * step] + add
-            if mod > 0 and v >= mod:
-                v -= mod
-            if table >= 0:
-                v = ints[table + v]
-            if v < 0 or seen[v] == k:
-                whole = False
-                continue
-            seen[v] = k
-            if lane == 0:
-                group = of_cell[v] if of_cell[v] >= 0 else k
-            if of_cell[v] < 0 and group == k:
-                of_cell[v] = k
-                size[k] += 1
-            elif of_cell[v] != group:
-                whole = False
-                if of_cell[v] >= 0:
-                    broken[of_cell[v]] = True
-        if group >= 0 and (not whole or size[group] != lanes[k]):
-            broken[group] = True
-        elif whole:
-            found[k] = group
-    return found, broken
-
-
-@kernel
-def _uniform(
-    first: IntArray,
-    lanes: IntArray,
-    kinds: npt.NDArray[np.int8],
-    cells: IntArray,
-    wires: IntArray,
-    on_stream: Floats,
-    after: Floats,
-    counter: IntArray,
-    level: Floats,
-    held: Floats,
-    busy: Floats,
-) -> int:
-    """Go round the queues while any moves.
-
-    Per instruction: its groups of cells and connections (-1: not usable, wires -2: none) and its
-    durations (NaN: differ). Return the tasks done, or -1 - group of an overrun.
-    """
-    done = 0
-    moved = True
-    while moved:
-        moved = False
-        for q in range(len(counter)):
-            while counter[q] < first[q + 1]:
-                i = counter[q]
-                c, w = cells[i], wires[i]
-                is_wait, is_post = kinds[i] == WAIT, kinds[i] == POST
-                if (is_wait or is_post) and c < 0:
-                    break
-                if is_wait:
-                    if held[c] < 0:
-                        break
-                    level[q] = max(level[q], held[c])
-                    held[c] = -1.0
-                else:
-                    if w == -1 or on_stream[i] != on_stream[i] or after[i] != after[i]:
-                        break
-                    t = level[q] + on_stream[i]
-                    if is_post:
-                        if held[c] >= 0:
-                            return -1 - int(c)
-                        held[c] = (max(t, busy[w]) if w >= 0 else t) + after[i]
-                    elif w >= 0:
-                        busy[w] = max(busy[w], t) + after[i]
-                    level[q] = t
-                counter[q] = i + 1
-                done += lanes[q]
-                moved = True
-    return done

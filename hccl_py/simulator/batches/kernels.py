@@ -1,0 +1,276 @@
+"""The loops of the walk over batches, on numbers only.
+
+Row c of `formulas` is a column, as PooledColumns says; this file has the one place that computes
+it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import POST, WAIT
+from hccl_py.program.kernels import kernel, kernel_calling
+from hccl_py.values import Floats, IntArray
+
+__all__ = ["in_lockstep", "in_unison", "label", "rank_by_rank"]
+
+
+def _number(ints: IntArray, place: int, add: int, mod: int, table: int) -> int:
+    """Return table[(ints[place] + add) % mod], where there is a modulus and a table."""
+    v = ints[place] + add
+    if mod > 0 and v >= mod:
+        v -= mod
+    return v if table < 0 else ints[table + v]  # type: ignore[no-any-return]
+
+
+def _value(formulas: IntArray, ints: IntArray, c: int, lane: int) -> int:
+    """Return the number of one lane of a column."""
+    base, step, add, mod, table = formulas[c]
+    return _number(ints, base + lane * step, add, mod, table)
+
+
+def _evaluate(into: IntArray, formulas: IntArray, ints: IntArray, c: int, lanes: int) -> None:
+    """Compute a column for all lanes."""
+    # The formula in locals: the stores below could alias it otherwise.
+    base, step, add, mod, table = formulas[c]
+    for lane in range(lanes):
+        into[lane] = _number(ints, base + lane * step, add, mod, table)
+
+
+@kernel_calling(lambda: (_number,), allocates=False)
+def label(
+    columns: IntArray,
+    lanes: IntArray,
+    formulas: IntArray,
+    ints: IntArray,
+    of_cell: IntArray,
+    found: IntArray,
+    broken: npt.NDArray[np.bool_],
+    size: IntArray,
+    seen: IntArray,
+) -> None:
+    """Find the group of each column's cells, -1 for those that are no set of their own, and which
+    groups are touched by others (`broken`). `size` is 0 for every column; `of_cell`, `found` and
+    `seen` are -1.
+    """
+    for k in range(len(columns)):
+        base, step, add, mod, table = formulas[columns[k]]
+        group, whole = -1, True
+        for lane in range(lanes[k]):
+            v = _number(ints, base + lane * step, add, mod, table)
+            if v < 0 or seen[v] == k:
+                whole = False
+                continue
+            seen[v] = k
+            if lane == 0:
+                group = of_cell[v] if of_cell[v] >= 0 else k
+            if of_cell[v] < 0 and group == k:
+                of_cell[v] = k
+                size[k] += 1
+            elif of_cell[v] != group:
+                whole = False
+                if of_cell[v] >= 0:
+                    broken[of_cell[v]] = True
+        if group >= 0 and (not whole or size[group] != lanes[k]):
+            broken[group] = True
+        elif whole:
+            found[k] = group
+
+
+@kernel
+def in_unison(
+    first: IntArray,
+    lanes: IntArray,
+    kinds: npt.NDArray[np.int8],
+    cells: IntArray,
+    wires: IntArray,
+    on_stream: Floats,
+    after: Floats,
+    counter: IntArray,
+    level: Floats,
+    held: Floats,
+    busy: Floats,
+) -> int:
+    """Go round the queues while any moves.
+
+    Per instruction: its groups of cells and connections (-1: not usable, wires -2: none) and its
+    durations (NaN: differ). Return the tasks done, or -1 - group of an overrun.
+    """
+    done = 0
+    moved = True
+    while moved:
+        moved = False
+        for q in range(len(counter)):
+            while counter[q] < first[q + 1]:
+                i = counter[q]
+                c, w = cells[i], wires[i]
+                is_wait, is_post = kinds[i] == WAIT, kinds[i] == POST
+                if (is_wait or is_post) and c < 0:
+                    break
+                if is_wait:
+                    if held[c] < 0:
+                        break
+                    level[q] = max(level[q], held[c])
+                    held[c] = -1.0
+                else:
+                    if w == -1 or on_stream[i] != on_stream[i] or after[i] != after[i]:
+                        break
+                    t = level[q] + on_stream[i]
+                    if is_post:
+                        if held[c] >= 0:
+                            return -1 - int(c)
+                        held[c] = (max(t, busy[w]) if w >= 0 else t) + after[i]
+                    elif w >= 0:
+                        busy[w] = max(busy[w], t) + after[i]
+                    level[q] = t
+                counter[q] = i + 1
+                done += lanes[q]
+                moved = True
+    return done
+
+
+@kernel_calling(lambda: (_number, _evaluate), allocates=False)
+def in_lockstep(
+    first: IntArray,
+    lane_first: IntArray,
+    kinds: npt.NDArray[np.int8],
+    columns: IntArray,
+    formulas: IntArray,
+    ints: IntArray,
+    floats: Floats,
+    counter: IntArray,
+    clock: Floats,
+    cell: Floats,
+    wire: Floats,
+    room: IntArray,
+) -> int:
+    """Advance whole queues while every cell of a wait is full; `room` has three rows as long as the
+    widest queue.
+
+    Return the tasks done, or -1 - cell of an overrun.
+    """
+
+    queues = len(first) - 1
+    cells, ends, index = room[0], room[1], room[2]
+    done = 0
+    moved = True
+    while moved:
+        moved = False
+        for q in range(queues):
+            lanes = lane_first[q + 1] - lane_first[q]
+            now = clock[lane_first[q] : lane_first[q + 1]]
+            while counter[q] < first[q + 1]:
+                i = counter[q]
+                kind = kinds[i]
+                c, w, c_stream, at_stream, c_after, at_after = columns[i]
+                if kind in (WAIT, POST):
+                    _evaluate(cells, formulas, ints, c, lanes)
+                if kind == WAIT:
+                    empty = 0
+                    for lane in range(lanes):
+                        empty += cell[cells[lane]] < 0
+                    if empty:
+                        break
+                    for lane in range(lanes):
+                        now[lane] = max(now[lane], cell[cells[lane]])
+                        cell[cells[lane]] = -1.0
+                else:
+                    if formulas[c_stream, 1] == 0:
+                        for lane in range(lanes):
+                            now[lane] += floats[at_stream]
+                    else:
+                        _evaluate(index, formulas, ints, c_stream, lanes)
+                        for lane in range(lanes):
+                            now[lane] += floats[at_stream + index[lane]]
+                    if kind == POST or w >= 0:
+                        _evaluate(index, formulas, ints, c_after, lanes)
+                    if w >= 0:
+                        _evaluate(ends, formulas, ints, w, lanes)
+                    if kind == POST:
+                        for lane in range(lanes):
+                            t = now[lane]
+                            if w >= 0 and ends[lane] >= 0:
+                                t = max(t, wire[ends[lane]])
+                            t += floats[at_after + index[lane]]
+                            if cell[cells[lane]] >= 0:
+                                return -1 - int(cells[lane])
+                            cell[cells[lane]] = t
+                    elif w >= 0:
+                        for lane in range(lanes):
+                            e = ends[lane]
+                            wire[e] = max(wire[e], now[lane]) + floats[at_after + index[lane]]
+                counter[q] = i + 1
+                done += lanes
+                moved = True
+    return int(done)
+
+
+@kernel_calling(lambda: (_number, _value), allocates=False)
+def rank_by_rank(
+    first: IntArray,
+    lane_first: IntArray,
+    kinds: npt.NDArray[np.int8],
+    columns: IntArray,
+    formulas: IntArray,
+    ints: IntArray,
+    floats: Floats,
+    counter: IntArray,
+    queue_of: IntArray,
+    clock: Floats,
+    cell: Floats,
+    wire: Floats,
+    waiter: IntArray,
+    stack: IntArray,
+) -> int:
+    """Go on rank by rank from any state; `counter` is per lane. `waiter` has -1 for every
+    cell, `stack` room for all lanes and cells.
+
+    Return the tasks done, or -1 - cell of an overrun.
+    """
+
+    lanes = len(queue_of)
+    for n in range(lanes):
+        stack[n] = lanes - 1 - n
+    height, done = lanes, 0
+    while height > 0:
+        height -= 1
+        n = stack[height]
+        q = queue_of[n]
+        lane = n - lane_first[q]
+        t = clock[n]
+        while counter[n] < first[q + 1]:
+            i = counter[n]
+            c, w, c_stream, at_stream, c_after, at_after = columns[i]
+            if kinds[i] == WAIT:
+                at = _value(formulas, ints, c, lane)
+                if cell[at] < 0:
+                    waiter[at] = n
+                    break
+                t = max(t, cell[at])
+                cell[at] = -1.0
+            else:
+                t += floats[at_stream + _value(formulas, ints, c_stream, lane)]
+                arrival = t
+                if kinds[i] == POST:
+                    e = _value(formulas, ints, w, lane) if w >= 0 else -1
+                    if e >= 0:
+                        arrival = max(t, wire[e])
+                    arrival += floats[at_after + _value(formulas, ints, c_after, lane)]
+                    at = _value(formulas, ints, c, lane)
+                    if cell[at] >= 0:
+                        return -1 - at
+                    cell[at] = arrival
+                    if waiter[at] >= 0:
+                        stack[height] = waiter[at]
+                        height += 1
+                        waiter[at] = -1
+                elif w >= 0:
+                    e = _value(formulas, ints, w, lane)
+                    wire[e] = (
+                        max(wire[e], t) + floats[at_after + _value(formulas, ints, c_after, lane)]
+                    )
+            counter[n] = i + 1
+            done += 1
+        clock[n] = t
+    return done

@@ -1,0 +1,122 @@
+"""The uncontended walk over batches: final clocks of very large programs, without expanding them.
+
+Every (batch, stream) is a queue of vector instructions with one clock per lane. As long as all
+lanes keep the same time one number stands for them (uniform.py). From there on a queue runs in
+lock-step until a wait of it finds an empty cell in some lane; go round the queues while any moves.
+A batch that depends on itself (a pipelined chain) stops there: the same clocks, cells and counters
+then go on rank by rank. All add and compare the same numbers as the walk over the task view does,
+so all give the same times to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hccl_py.errors import DeadlockError, OrchestrationError
+from hccl_py.program.program import Program
+from hccl_py.simulator.batches.code import compiled
+from hccl_py.simulator.batches.kernels import in_lockstep, rank_by_rank
+from hccl_py.simulator.batches.uniform import walk_uniform
+from hccl_py.cost import CostModel
+from hccl_py.simulator.durations import Durations
+from hccl_py.stragglers import EVEN, Slow
+from hccl_py.topology.topology import Topology
+from hccl_py.values import Floats
+
+__all__ = ["Clocks", "simulate_batches"]
+
+
+@dataclass(frozen=True, eq=False)
+class Clocks:
+    """When every stream of every rank ends, shape [ranks, streams], and every RDMA connection;
+    microseconds.
+
+    `lockstep` is the share of tasks that whole batches did together.
+    """
+
+    end_us: Floats
+    wire_us: Floats
+    lockstep: float
+
+    @property
+    def total_us(self) -> float:
+        """When everything is done."""
+        return float(max(self.end_us.max(initial=0.0), self.wire_us.max(initial=0.0)))
+
+
+def simulate_batches(
+    program: Program,
+    topology: Topology | None,
+    cost: CostModel,
+    slow: Slow = EVEN,
+    *,
+    lockstep: bool = True,
+) -> Clocks:
+    """Time a program by its batches; `lockstep=False` goes rank by rank from the start.
+
+    Raises DeadlockError where streams can never end, OrchestrationError for a post on a full cell
+    and for one that nobody waits for.
+    """
+    code = compiled(program, Durations(program, topology, cost, slow))
+    steps = program.task_count
+    # An empty cell holds -1: times are never negative.
+    state = _State(
+        np.zeros(int(code.lane_first[-1])),
+        np.full(program.cells, -1.0),
+        np.zeros(len(program.transports) + 1),
+    )
+    counter = code.first[:-1].copy()
+    done = 0
+    if lockstep:
+        done = _checked(walk_uniform(code, counter, *state.arrays()), program)
+    if lockstep and done < steps:
+        room = np.empty((3, int(np.diff(code.lane_first).max())), np.int64)
+        run: Callable[..., int] = in_lockstep.sized(steps)
+        done += _checked(run(*code.arrays(), counter, *state.arrays(), room), program)
+    together = done / max(steps, 1)
+    if done < steps:
+        lanes = np.repeat(np.arange(len(counter)), np.diff(code.lane_first))
+        waiter = np.full(program.cells, -1)
+        stack = np.empty(len(lanes) + program.cells + 1, np.int64)
+        shared = (*code.arrays(), counter[lanes], lanes, *state.arrays())
+        finish: Callable[..., int] = rank_by_rank.sized(steps)
+        done += _checked(finish(*shared, waiter, stack), program)
+    if done < steps:
+        raise DeadlockError(
+            f"Deadlock: {done} of {steps} tasks done, no stream can go on.",
+            "Record it with fewer ranks and look at program.linked.report(program).",
+        )
+    if (state.cell >= 0).any():
+        raise OrchestrationError(
+            f"Unmatched post: nobody waits for cell {int(np.argmax(state.cell >= 0))} of "
+            f"{program.executor}.",
+            "Record it with fewer ranks and call program.linked.check(program).",
+            finding="UNMATCHED_POST",
+        )
+    end = np.zeros((program.ranks, program.streams))
+    for queue, (ranks, stream) in enumerate(code.queues):
+        end[ranks, stream] = state.clock[code.lane_first[queue] : code.lane_first[queue + 1]]
+    return Clocks(end, state.wire[:-1], together)
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    clock: Floats
+    cell: Floats
+    wire: Floats
+
+    def arrays(self) -> tuple[Floats, Floats, Floats]:
+        return self.clock, self.cell, self.wire
+
+
+def _checked(done: int, program: Program) -> int:
+    if done < 0:
+        raise OrchestrationError(
+            f"Notify overrun: cell {-done - 1} of {program.executor} is posted while still set.",
+            "Record it with fewer ranks and call program.linked.check(program).",
+            finding="NOTIFY_OVERRUN",
+        )
+    return done
