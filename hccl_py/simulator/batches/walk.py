@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hccl_py.cost import CostModel
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches.code import compiled
 from hccl_py.simulator.batches.kernels import in_lockstep, rank_by_rank
 from hccl_py.simulator.batches.uniform import walk_uniform
-from hccl_py.cost import CostModel
 from hccl_py.simulator.durations import Durations
 from hccl_py.stragglers import EVEN, Slow
 from hccl_py.topology.topology import Topology
