@@ -1,8 +1,8 @@
 """Plugins: executors and platforms of installed packages, found by entry point and validated when
 they are loaded.
 
-A package shows its wares in one tuple, `EXECUTORS` or `PLATFORMS`. A package that is broken does
-not stop the others: its error is kept and shown by `hccl-py list`.
+A package names what it exports in one tuple, `EXECUTORS` or `PLATFORMS`. A package that is broken
+does not stop the others: its error is kept and shown by `hccl-py list`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def installed_executors() -> Registry:
     registry = Registry()
     for point in _sorted_points(EXECUTOR_GROUP):
         try:
-            for candidate in _wares(point, "EXECUTORS"):
+            for candidate in _exported(point, "EXECUTORS"):
                 registry.add(candidate, point.value)
         except PluginError as error:
             registry.problems.append(error)
@@ -118,7 +118,7 @@ def installed_platforms() -> Platforms:
     found = Platforms()
     for point in _sorted_points(PLATFORM_GROUP):
         try:
-            for platform in _wares(point, "PLATFORMS"):
+            for platform in _exported(point, "PLATFORMS"):
                 _add_platform(found, platform, point.value)
         except PluginError as error:
             found.problems.append(error)
@@ -171,25 +171,27 @@ def _sorted_points(group: str) -> list[EntryPoint]:
     )
 
 
-def _wares(point: EntryPoint, name: str) -> Iterable[Any]:
+def _exported(point: EntryPoint, name: str) -> Iterable[Any]:
     """Load a plugin package and return its tuple."""
     try:
         with redirect_stdout(sys.stderr):  # what a plugin prints is none of our results
-            wares = getattr(point.load(), name, None)
+            exported = getattr(point.load(), name, None)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         raise PluginError(
             f"Plugin {point.value} cannot be imported: {type(error).__name__}: {error}",
-            "Mend or uninstall the package; "
+            "Fix or uninstall the package; "
             f"`python -c 'import {point.module}'` shows where it fails.",
         ) from error
-    if not isinstance(wares, tuple):
-        raise PluginError(
-            f"Plugin {point.value} has no tuple {name}.",
-            f"Add {name} = (MyClass, ...) to the package that the entry point names.",
-        )
-    return wares
+    if not isinstance(exported, tuple):
+        if exported is None:
+            message = f"Plugin {point.value} has no tuple {name}."
+        else:
+            message = f"Plugin {point.value}: {name} is no tuple, but a {type(exported).__name__}."
+        hint = f"Write {name} = (MyClass, ...) in the package that the entry point names."
+        raise PluginError(message, hint)
+    return exported
 
 
 def _validated(candidate: Any, package: str) -> Executor:

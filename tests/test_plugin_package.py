@@ -39,6 +39,7 @@ SAID = {
 BROKEN = {
     "raises_plugin": ("raise ValueError('broken on import')", "broken on import"),
     "empty_plugin": ("", "has no tuple EXECUTORS"),
+    "list_plugin": ("EXECUTORS = []", "EXECUTORS is no tuple, but a list."),
     "exits_plugin": ("print('hi'); import sys; sys.exit(4)", "SystemExit: 4"),
     "getattr_plugin": ("def __getattr__(name): raise RuntimeError(name)", "RuntimeError"),
     "odd_plugin": (

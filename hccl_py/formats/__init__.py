@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hccl_py.documents.disk import PathLike, read_file, spell_path, write_file
 from hccl_py.errors import ProgramFileError, did_you_mean
-from hccl_py.formats.checks import JSON_LIMIT, NPZ_LIMIT, PROGRAM
+from hccl_py.formats.checks import JSON_LIMIT, NPZ_LIMIT, NPZ_PROGRAM, PROGRAM
 from hccl_py.formats.json_read import from_json
 from hccl_py.formats.json_write import to_json
 from hccl_py.formats.npz import to_npz
@@ -67,7 +67,7 @@ def write_npz(program: Program, path: PathLike) -> None:
 
 def read_npz(path: PathLike, max_bytes: int = NPZ_LIMIT) -> Program:
     """Read a program from an npz file that unpacks to at most `max_bytes`."""
-    data = read_file(path, max_bytes, PROGRAM, begins=b"PK")
+    data = read_file(path, max_bytes, NPZ_PROGRAM, begins=b"PK")
     return from_npz(data, spell_path(path), max_bytes)
 
 

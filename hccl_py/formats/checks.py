@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -29,6 +30,7 @@ __all__ = [
     "MAX_RANKS",
     "MAX_SLOTS",
     "NPZ_LIMIT",
+    "NPZ_PROGRAM",
     "PROGRAM",
     "Where",
     "frozen",
@@ -121,4 +123,8 @@ PROGRAM = FileKind(
     digits="Offsets, lengths and counts are below 2**62.",
     allows_nan=True,
     mark=re.compile(rb"hccl-py\.program/|^PK\x03\x04.{26}header\.npy", re.DOTALL),
+)
+
+NPZ_PROGRAM = replace(
+    PROGRAM, larger="Allow more with --max-size (max_bytes).", text="Write it with hccl-py."
 )

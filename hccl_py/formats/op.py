@@ -312,6 +312,9 @@ def _call(value: object, number: int, path: str) -> Call:
     streams = [members.get("stream", 0)]
     stream = whole(streams, lambda _: at(path, "stream"), "a stream of the caller", 0, MAX_NUMBER)
     listed = a_list(at(path, "after"), members.get("after", []))
+    if listed and not number:
+        hint = "Calls are numbered from 0; a call waits for those before it in the list."
+        raise defect(at(path, "after"), "nothing at the first call", spell(listed), hint)
     after = whole(
         listed, lambda k: at(path, "after", k), "the number of an earlier call", 0, number - 1
     )

@@ -47,7 +47,7 @@ def test_a_call_is_on_the_first_stream_after_nothing_unless_it_says_so() -> None
     ("listed", "message"),
     [
         ([{}, {"after": [1]}], r"calls\[1\]\.after\[0\]: expected the number of an earlier call"),
-        ([{"after": [0]}], r"calls\[0\]\.after\[0\]"),
+        ([{"after": [0]}], r"calls\[0\]\.after: expected nothing at the first call, found a list"),
         ([{"stream": -1}], r"calls\[0\]\.stream: expected a stream of the caller"),
         ([{"stream": True}], r"calls\[0\]\.stream"),
         ([{"steam": 0}], r"calls\[0\]\.steam: expected a key of the format"),

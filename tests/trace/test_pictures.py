@@ -181,6 +181,17 @@ def test_picture_is_xml_that_also_says_the_steps_in_words() -> None:
     assert said.startswith("Step 1, all-gather 1/3: 0 to 1: 0; 1 to 2: 1; 2 to 3: 2; 3 to 0: 3.")
 
 
+def test_no_text_is_covered_by_its_own_edge() -> None:
+    picture = draw_steps(recorded("AllGatherComm", op_of("all_gather", 32), 4), "ring")
+    texts = re.findall(r'<text([^>]*) class="([\w ]+)">([^<]*)</text>', picture)
+    edges = [number for number, (_, style, _) in enumerate(texts) if style == "halo"]
+    assert edges
+    for number in edges:
+        (where, _, said), (place, style, again) = texts[number : number + 2]
+        assert (where, said, style) == (f' aria-hidden="true"{place}', again, "ink")
+    assert "paint-order" not in picture
+
+
 def test_one_rank_has_a_picture_without_steps() -> None:
     picture = draw_steps(recorded("AllGatherComm", op_of("all_gather", 32), 1), "alone")
     assert "rank 0" in picture

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from hccl_py.trace.pictures.flow import Flow
 from hccl_py.trace.pictures.stars import Star
-from hccl_py.trace.pictures.svg import text
+from hccl_py.trace.pictures.svg import text_on_lines
 from hccl_py.trace.pictures.words import label
 
 __all__ = ["arrows"]
@@ -40,4 +40,4 @@ def _labels(flow: Flow, columns: Sequence[int], y: int, star: Star) -> Iterator[
         for rank in [star.centre + way] if star.is_uniform else ranks:
             middle = (columns[rank] + columns[rank - way]) // 2
             move = star.moves[0] if star.is_uniform else carried[rank]
-            yield text(middle, y - 4, label(flow, move), "ink halo", "middle")
+            yield text_on_lines(middle, y - 4, label(flow, move), "ink")

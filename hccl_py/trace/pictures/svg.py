@@ -2,7 +2,7 @@
 
 from html import escape
 
-__all__ = ["STYLE", "text"]
+__all__ = ["STYLE", "text", "text_on_lines"]
 
 STYLE = """
 .paper{fill:#ffffff}.ink{fill:#1f2328}.faint{fill:#59636e}
@@ -13,7 +13,7 @@ STYLE = """
 .movehead{fill:#1f2328}.addhead{fill:#8250df}.rdma{stroke-dasharray:5 3}
 text{font-family:system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;font-size:11px}
 .big{font-size:13px;font-weight:600}.bold{font-weight:600}.small{font-size:8.5px}
-.halo{stroke:#ffffff;stroke-width:3px;paint-order:stroke}
+.halo{fill:none;stroke:#ffffff;stroke-width:3px}
 @media(prefers-color-scheme:dark){
 .paper{fill:#0d1117}.ink{fill:#e6edf3}.faint{fill:#9198a1}
 .line{stroke:#3d444d}.rule{stroke:#3d444d}
@@ -28,3 +28,12 @@ def text(x: int, y: int, said: str, style: str, anchor: str = "start") -> str:
     """Return text at a place, as an element."""
     where = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f'<text x="{x}" y="{y}"{where} class="{style}">{escape(said)}</text>'
+
+
+def text_on_lines(x: int, y: int, said: str, style: str) -> str:
+    """Return text in the middle of a place, with what lies behind it kept off.
+
+    The edge is an element of its own: not every program knows `paint-order`.
+    """
+    edge = text(x, y, said, "halo", "middle").replace("<text", '<text aria-hidden="true"', 1)
+    return edge + text(x, y, said, style, "middle")
