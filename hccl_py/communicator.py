@@ -58,6 +58,23 @@ class Result:
     program: Program
 
 
+@dataclass(frozen=True)
+class Domain:
+    """What a communicator is made of: where its ranks are and what serves them. `name` is what tags
+    carry, `ranks` has the numbers that the members of a group have in their `parent`.
+    """
+
+    topology: Topology
+    config: Config
+    registry: Registry
+    chooser: Chooser | None
+    platform: Platform
+    schedule: Schedule | None
+    name: str = GROUP_NAME
+    ranks: tuple[int, ...] = ()
+    parent: Communicator | None = None
+
+
 class Communicator:
     """A communication domain of N ranks.
 
@@ -67,6 +84,8 @@ class Communicator:
     HCCL would refuse a call or take an executor that is not offered. `schedule` asks the emulated
     platform for one interleaving of the asynchronous streams; without it the platform takes the
     fastest order. `executors` adds classes that no installed package brings.
+
+    `domain` says all of this at once, as groups have it from their parent.
 
     `selection` says who chooses executors: HCCL's `rules`; `cost`, which times every one that suits
     with a cost model, `cost` or else the product's, and takes the fastest; or a tuning table, or
@@ -97,7 +116,11 @@ class Communicator:
         executors: Sequence[Executor | type[Executor]] = (),
         selection: str | os.PathLike[str] | TuningTable = "rules",
         cost: CostModel | None = None,
+        domain: Domain | None = None,
     ) -> None:
+        if domain is not None:
+            self._enter(domain)
+            return
         config = Config.load(
             mode=mode,
             buffsize_mb=buffsize_mb,
@@ -133,27 +156,17 @@ class Communicator:
             registry.add(executor, "this communicator")
         chooser = _chooser(selection, cost, config)
         found = find_platform(platform)
-        self._set_up(topology, config, registry, chooser, found, schedule, GROUP_NAME)
+        self._enter(Domain(topology, config, registry, chooser, found, schedule))
 
-    def _set_up(
-        self,
-        topology: Topology,
-        config: Config,
-        registry: Registry,
-        chooser: Chooser | None,
-        platform: Platform,
-        schedule: Schedule | None,
-        name: str,
-        ranks: Sequence[int] | None = None,
-        parent: Communicator | None = None,
-    ) -> None:
-        self.topology, self.config = config.linked(topology), config
-        self.registry, self.name = registry, name
-        self.ranks = tuple(range(topology.size)) if ranks is None else tuple(ranks)
-        self.parent = parent
-        self._platform, self._schedule = platform, schedule
-        self._chooser = chooser
-        self._planner = Planner(self.topology, config, registry, name, chooser)
+    def _enter(self, domain: Domain) -> None:
+        self._domain = domain
+        self.topology, self.config = domain.config.linked(domain.topology), domain.config
+        self.registry, self.name, self.parent = domain.registry, domain.name, domain.parent
+        self.ranks = domain.ranks or tuple(range(domain.topology.size))
+        self._platform, self._schedule = domain.platform, domain.schedule
+        self._planner = Planner(
+            self.topology, self.config, self.registry, self.name, domain.chooser
+        )
         self._session: Session | None = None
         self._lock = threading.RLock()
         self._groups = 0
@@ -403,19 +416,16 @@ class Communicator:
         settings = {"buffsize_mb": buffsize_mb, "deterministic": deterministic}
         given = {key: value for key, value in settings.items() if value is not None}
         config = Config.load({}, **(self.config.model_dump() | given))
-        group = object.__new__(Communicator)
-        group._set_up(
-            self.topology.subset(members),
-            config,
-            self.registry,
-            self._chooser,
-            self._platform,
-            self._schedule and self._schedule.among(members),
-            name,
-            members,
-            self,
+        domain = replace(
+            self._domain,
+            topology=self.topology.subset(members),
+            config=config,
+            schedule=self._schedule and self._schedule.among(members),
+            name=name,
+            ranks=tuple(members),
+            parent=self,
         )
-        return group
+        return Communicator(domain=domain)
 
     def split(
         self, colors: Iterable[Hashable], keys: Iterable[int] | None = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -78,22 +78,13 @@ class Planner:
         self.registry, self.group = registry, group
         self._chooser, self._allowance = chooser, allowance
         self._choose = lru_cache(CACHED_PLANS)(self._ask)
-        self._plans: OrderedDict[tuple[object, ...], tuple[Plan, ExecutorChoice]] = OrderedDict()
+        self._plan = lru_cache(CACHED_PLANS)(self._planned)
 
     def plan(
         self, op: OpParam, executor: ExecutorChoice, levels: Mapping[str, str] | None = None
     ) -> Plan:
         """Return the plan of a call, from the cache or new; `levels` as in `select`."""
-        name = executor if isinstance(executor, str) or executor is None else id(executor)
-        key = (op, name, tuple(sorted((levels or {}).items())))
-        if key in self._plans:
-            self._plans.move_to_end(key)
-            return self._plans[key][0]
-        plan = self._planned(op, executor, levels)
-        self._plans[key] = (plan, executor)  # kept: the key is the executor's id
-        if len(self._plans) > CACHED_PLANS:
-            self._plans.popitem(last=False)
-        return plan
+        return self._plan(op, _Wanted(executor), tuple(sorted((levels or {}).items())))
 
     def select(
         self, op: OpParam, executor: ExecutorChoice, levels: Mapping[str, str] | None = None
@@ -128,17 +119,15 @@ class Planner:
 
     def clear(self) -> None:
         """Let go of all plans."""
-        self._plans.clear()
+        self._plan.cache_clear()
         self._choose.cache_clear()
 
     def _ask(self, op: OpParam) -> tuple[Selection, Registered]:
         assert self._chooser is not None
         return self._chooser.select(op, self.topology, self.config, self.registry, group=self.group)
 
-    def _planned(
-        self, op: OpParam, executor: ExecutorChoice, levels: Mapping[str, str] | None
-    ) -> Plan:
-        selection, chosen = self.select(op, executor, levels)
+    def _planned(self, op: OpParam, wanted: _Wanted, levels: tuple[tuple[str, str], ...]) -> Plan:
+        selection, chosen = self.select(op, wanted.executor, dict(levels))
         words = selection.levels
         op = replace(
             op,
@@ -148,7 +137,7 @@ class Planner:
         )
         program = self._recorded(chosen.executor, op)
         if program.batching_hint:
-            warnings.warn(program.batching_hint, BatchingWarning, stacklevel=6)
+            warnings.warn(program.batching_hint, BatchingWarning, stacklevel=_caller_level())
         return Plan(replace(program.op, name=op.name), selection, program)
 
     def _recorded(self, executor: Executor, op: OpParam) -> Program:
@@ -158,6 +147,35 @@ class Planner:
         return record(
             executor, served, self.topology, operator, ccl_bytes, allowance=self._allowance
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _Wanted:
+    """What a caller asks for, as a key: equal for one name, and for the very same executor."""
+
+    executor: ExecutorChoice
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Wanted) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> str | int | None:
+        if self.executor is None or isinstance(self.executor, str):
+            return self.executor
+        return id(self.executor)
+
+
+def _caller_level() -> int:
+    """Return the stack level, for a warning of the function that asks, of the first frame outside
+    of this package.
+    """
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("hccl_py."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def idle(op: OpParam) -> bool:

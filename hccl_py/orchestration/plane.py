@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,19 +17,30 @@ from hccl_py.values import OutOfBoundsError, PerRank, RankInt, values_of
 if TYPE_CHECKING:
     from hccl_py.orchestration.rank import Rank
 
-__all__ = ["Plane", "PlaneView"]
+__all__ = ["Membership", "Plane", "PlaneView"]
+
+
+class Membership(NamedTuple):
+    """Where ranks are in a plane: the number of their plane, their index in it, its size."""
+
+    number: RankInt
+    id: RankInt
+    size: RankInt
+
+    @staticmethod
+    def of(topology: Topology, name: str, ids: RankInt) -> Membership:
+        """Look it up for a plane of the topology."""
+        number, index, size = (column[values_of(ids)] for column in topology.plane(name))
+        own = ids if name == "flat" else PerRank.of(index)
+        return Membership(PerRank.of(number), own, PerRank.of(size))
 
 
 class PlaneView:
     """Index and size of a plane; `plane.size` differs by rank where servers are uneven."""
 
-    def __init__(self, topology: Topology, name: str, ids: RankInt) -> None:
-        number, index, size = topology.plane(name)
-        at = values_of(ids)
+    def __init__(self, topology: Topology, name: str, membership: Membership) -> None:
         self.name = name
-        self.number = PerRank.of(number[at])
-        self.id = ids if name == "flat" else PerRank.of(index[at])
-        self.size = PerRank.of(size[at])
+        self.number, self.id, self.size = membership
         self._topology = topology
 
     def index_of(self, rank: int) -> int:
@@ -58,8 +69,11 @@ class PlaneView:
 class Plane(PlaneView):
     """A plane with its links, looked up when first used: one rank needs no special case."""
 
-    def __init__(self, rank: Rank[Any, Any], name: str) -> None:
-        super().__init__(rank.fabric.topology, name, rank.id)
+    def __init__(
+        self, rank: Rank[Any, Any], name: str, membership: Membership | None = None
+    ) -> None:
+        topology = rank.fabric.topology
+        super().__init__(topology, name, membership or Membership.of(topology, name, rank.id))
         self._rank = rank
         self._links: dict[object, tuple[Link, RankInt]] = {}
 

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar, overload
 from hccl_py.enums import Buffer, Mode
 from hccl_py.op_param import OpParam
 from hccl_py.orchestration.fabric import Fabric
-from hccl_py.orchestration.plane import Plane, PlaneView
+from hccl_py.orchestration.plane import Membership, Plane, PlaneView
 from hccl_py.orchestration.recorder import Recorder, orchestration_error
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.orchestration.stream import Notify, Stream
@@ -104,7 +104,9 @@ class RankView:
     def plane(self, name: str) -> PlaneView:
         """Return a plane by name."""
         if name not in self._planes:
-            self._planes[name] = PlaneView(self.topology, name, self.id)
+            self._planes[name] = PlaneView(
+                self.topology, name, Membership.of(self.topology, name, self.id)
+            )
         return self._planes[name]
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hccl_py.errors import OrchestrationError
-from hccl_py.orchestration.plane import Plane
+from hccl_py.orchestration.plane import Membership, Plane
 from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.orchestration.transport import Link
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
@@ -40,16 +40,15 @@ class Subplane(Plane):
             chosen = grouped.home()[me]
         else:
             chosen = np.broadcast_to(np.asarray(values_of(which)), me.shape)
-        self.name = f"part of {parent.name}"
-        self.number = PerRank.of(chosen)
-        self.id = PerRank.of(grouped.position(chosen, me))
-        self.size = PerRank.of(np.append(grouped.sizes, 1)[chosen])  # the last: alone
-        self._topology = parent._topology
+        membership = Membership(
+            PerRank.of(chosen),
+            PerRank.of(grouped.position(chosen, me)),
+            PerRank.of(np.append(grouped.sizes, 1)[chosen]),  # the last: alone
+        )
+        super().__init__(parent._rank, f"part of {parent.name}", membership)
         self._parent = parent
         self._members = grouped.members
         self._first = PerRank.of(np.append(grouped.first, 0)[chosen])
-        self._rank = parent._rank
-        self._links = {}
 
     def _link(self, index: RankInt) -> Link:
         places = values_of(self._first) + values_of(self._inside(index))
