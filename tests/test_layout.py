@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
 
@@ -41,6 +41,28 @@ NEVER_AT_MODULE_LEVEL = {"mpi4py", "networkx", "numba", "torch", "torch_npu"}
 # Modules that exist for one heavy library and are themselves imported inside a function:
 # {"hccl_platform/npu/memory.py": {"torch"}}
 DEDICATED: dict[str, set[str]] = {}
+
+# From the ground up: a module imports from its own layer and from those below, wherever in the
+# module the import stands. The longest name that fits says in which layer a module is.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors", "lines", "printable"),
+    ("algo", "cost", "documents", "enums", "stragglers", "values"),
+    ("op_param", "resources"),
+    ("program",),
+    ("topology",),
+    ("config", "formats", "orchestration"),
+    ("executor", "operators", "platforms"),
+    ("arrays", "data", "discovery", "simulator"),
+    ("orchestration.author_errors", "orchestration.record"),
+    ("collectives", "scaffold", "selection", "verifier"),
+    ("planning", "testing", "trace"),
+    ("tuning",),
+    ("communicator", "groups", "jobs"),
+    ("", "simulate", "verify"),
+    ("__main__", "cli"),
+)
+# A program makes its own views, task by task and matched, when they are asked for.
+OWN_VIEWS = {"hccl_py.program"}
 
 NOT_OURS = {".coverage", ".git", "__pycache__", "build", "dist", "venv"}
 MACHINE_PATH = re.compile(r"(?<![\w.<])/(?:home|root|tmp|work)\b")
@@ -122,6 +144,72 @@ def offences(package: str, forbidden: set[str], *, at_import: bool) -> list[str]
 def test_dependencies_point_one_way(package: str) -> None:
     found = offences(package, FORBIDDEN[package], at_import=False)
     assert not found, "\n".join(found)
+
+
+def modules_of(package: str) -> dict[str, ast.Module]:
+    """Return the modules of a package by full name, parsed."""
+    found = {}
+    for path in sorted(PACKAGES[package].rglob("*.py")):
+        parts = path.relative_to(PACKAGES[package].parent).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(path.read_text("utf-8"))
+    return found
+
+
+def imports_of(tree: ast.AST, known: Iterable[str], *, typing: bool) -> Iterator[tuple[str, int]]:
+    """Yield the modules that a module imports, lazily too, and the lines; with `typing` also those
+    that only annotations need.
+    """
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not typing:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in known else node.module, node.lineno
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        yield from imports_of(node, known, typing=typing)
+
+
+def layer_of(module: str) -> int:
+    """Return the number of a module's layer, from the ground up; -1 for one that is in none."""
+    own = module.removeprefix("hccl_py").removeprefix(".")
+    fits = {
+        name: number
+        for number, names in enumerate(LAYERS)
+        for name in names
+        if own == name or (name and own.startswith(f"{name}."))
+    }
+    return fits[max(fits, key=len)] if fits else -1
+
+
+def test_every_module_is_in_a_layer() -> None:
+    assert [name for name in modules_of("hccl_py") if layer_of(name) < 0] == []
+
+
+def test_imports_go_down_the_layers() -> None:
+    modules = modules_of("hccl_py")
+    found = [
+        f"{name}:{line} imports {other} from a layer above"
+        for name, tree in modules.items()
+        for other, line in imports_of(tree, modules, typing=True)
+        if other in modules and layer_of(other) > layer_of(name)
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_import_goes_round_in_a_circle(package: str) -> None:
+    modules = modules_of(package)
+    ahead = {
+        name: {m for m, _ in imports_of(tree, modules, typing=False) if m in modules}
+        for name, tree in modules.items()
+        if name.rpartition(".")[0] not in OWN_VIEWS
+    }
+    while free := {name for name, needs in ahead.items() if not needs & ahead.keys() - {name}}:
+        ahead = {name: needs for name, needs in ahead.items() if name not in free}
+    assert not ahead, f"in a circle, or above one: {', '.join(sorted(ahead))}"
 
 
 def test_the_framework_names_no_executor() -> None:
