@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 
 from hccl_py.enums import DataType, Mode, ReduceOp
@@ -45,19 +45,23 @@ def fitting(
     amounts.
     """
     names = (what,) if isinstance(what, str) else ops_of(instance(what))
-    candidates = (op for name in names for op in _candidates(name, topology.size, count))
+    legal = [op for name in names for op in _legal(name, topology, count)]
     if isinstance(what, str):
-        return [op for op in candidates if is_legal(op, topology)]
-    return [op for op in candidates if suits(what, op, topology)]
+        return legal
+    ready = instance(what)
+    return [op for op in legal if ready.suits(with_levels(ready, op), topology)]
 
 
-def _candidates(name: str, ranks: int, count: int) -> Iterator[OpParam]:
+@lru_cache(maxsize=256)
+def _legal(name: str, topology: Topology, count: int) -> tuple[OpParam, ...]:
     operator = make_operator(name)
     reduces = list(ReduceOp) if operator.reduces else [None]
     fill = operator.variants()[0]
-    for in_place, mode, reduce, dtype in product((False, True), Mode, reduces, DataType):
-        op = OpParam(name, count, dtype, reduce, mode=mode, in_place=in_place)
-        yield fill(op, ranks)
+    candidates = (
+        fill(OpParam(name, count, dtype, reduce, mode=mode, in_place=in_place), topology.size)
+        for in_place, mode, reduce, dtype in product((False, True), Mode, reduces, DataType)
+    )
+    return tuple(op for op in candidates if is_legal(op, topology))
 
 
 def recorded(executor: Executor | type[Executor], case: Case, *, by_rank: bool = False) -> Program:

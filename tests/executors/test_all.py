@@ -4,8 +4,6 @@ A short run takes some calls of each executor's sweep, other ones for every exec
 (`pytest -m long`) takes whole sweeps, and holds every executor to all that the testing kit asks.
 """
 
-import random
-
 import pytest
 
 from hccl_executors import EXECUTORS
@@ -17,26 +15,20 @@ from hccl_py.topology import PRESETS, Topology
 from hccl_py.verifier import verify
 from hccl_py.verifier.classes import Severity
 from hccl_py.verifier.numeric import run_numeric
-from hccl_py.verifier.sweeps.cases import Case, Cases
-from hccl_py.verifier.sweeps.space import space_of
+from hccl_py.verifier.sweeps.cases import Case
+from tests.executors.calls import some_calls
 from tests.executors.kept import KEPT, kept_lines
 
 SHORT = 10
-"""Calls of a sweep that a short run takes."""
+"""Calls that a short run takes."""
 
 WITH_DATA = 4_000
 """Tasks up to which a short run also runs a program on data."""
 
 
-def some_calls(executor: type[Executor]) -> list[Case]:
-    cases = space_of(executor(), Cases()).cases
-    chosen = random.Random(executor.__name__).sample(cases, min(SHORT, len(cases)))
-    return sorted(chosen, key=lambda case: case.key)
-
-
 @pytest.mark.parametrize("executor", EXECUTORS, ids=lambda executor: executor.__name__)
 def test_some_calls_of_every_kind(executor: type[Executor]) -> None:
-    for case in some_calls(executor):
+    for case in some_calls(executor, SHORT):
         program = recorded(executor, case)
         report = verify(program, product=case.topology.product)
         found = [f for f in report.findings if f.severity is Severity.ERROR]

@@ -1,8 +1,6 @@
 """CCL buffers: any size will do, and they are free for other ops before and after every op."""
 
-import random
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -17,29 +15,22 @@ from hccl_py.testing.calls import recorded
 from hccl_py.topology import topology_of
 from hccl_py.verifier import verify
 from hccl_py.verifier.classes import Severity
-from hccl_py.verifier.sweeps.cases import Case, Cases
-from hccl_py.verifier.sweeps.space import space_of
+from hccl_py.verifier.sweeps.cases import Case
+from tests.executors.calls import some_calls
 from tests.recording import op_of
 
 BUFFERS = (Buffer.CCL_IN.spelling, Buffer.CCL_OUT.spelling)
 ODD_SIZES = (16384 + 1000, 50002)
 """No multiples of 128 bytes; larger than the 16 KiB that HCCL leaves free."""
 
-SOME = 2
+SEVERAL = [cls for cls in EXECUTORS if not cls.__name__.endswith("SingleExecutor")]
+"""All but the copies on one rank, which touch no peer's buffer."""
 
 RACES = ("RACE_RW", "RACE_WW", "RDMA_SOURCE_REUSE")
 
 
-@cache
-def small_calls(executor: type[Executor]) -> list[Case]:
-    """Return the calls of a sweep with data, of up to 8 ranks."""
-    cases = space_of(executor(), Cases()).cases
-    return [case for case in cases if not case.is_trivial and case.topology.size <= 8]
-
-
-def some_calls(executor: type[Executor], salt: str) -> list[Case]:
-    cases = small_calls(executor)
-    return random.Random(executor.__name__ + salt).sample(cases, min(SOME, len(cases)))
+def is_small(case: Case) -> bool:
+    return not case.is_trivial and case.topology.size <= 8
 
 
 def races(program: Program, case: Case) -> list[str]:
@@ -47,9 +38,9 @@ def races(program: Program, case: Case) -> list[str]:
     return [f.message for f in report.findings if f.name in RACES]
 
 
-@pytest.mark.parametrize("executor", EXECUTORS, ids=lambda executor: executor.__name__)
+@pytest.mark.parametrize("executor", SEVERAL, ids=lambda executor: executor.__name__)
 def test_any_size_of_buffers_will_do(executor: type[Executor]) -> None:
-    for case, size in zip(some_calls(executor, "size"), ODD_SIZES, strict=False):
+    for case, size in zip(some_calls(executor, 2, "size", accept=is_small), ODD_SIZES, strict=True):
         op = case.op
         if not (op.counts or op.matrix or op.pairs):
             op = replace(op, count=size // op.unit + 1)  # several rounds
@@ -59,12 +50,12 @@ def test_any_size_of_buffers_will_do(executor: type[Executor]) -> None:
         assert not found, (odd.text, found)
 
 
-@pytest.mark.parametrize("executor", EXECUTORS, ids=lambda executor: executor.__name__)
+@pytest.mark.parametrize("executor", SEVERAL, ids=lambda executor: executor.__name__)
 def test_other_ops_may_use_the_buffers_before_and_after(executor: type[Executor]) -> None:
     """Peers touch a rank's buffers between the beginning and the end of the op on its main stream
     only.
     """
-    for case in some_calls(executor, "between"):
+    for case in some_calls(executor, 2, "between", accept=is_small):
         program = between_others(recorded(executor, case), case.ccl_bytes)
         assert not races(program, case), case.text
 

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TypeAlias
 
+import numpy as np
+
 __all__ = ["Row", "covering", "pairs_of"]
 
 Row: TypeAlias = tuple[int, ...]
@@ -38,17 +40,15 @@ def covering(bases: Sequence[Row], free: Sequence[int]) -> list[Row]:
     with everything. The same arguments give the same rows.
     """
     search = _Search(bases, free)
-    rows = []
-    for pair in search.wanted:
-        if pair in search.missing:
-            row = search.best_row(pair)
-            search.missing.difference_update(pairs_of(row))
-            rows.append(row)
-    return rows
+    return [search.take_best_row(pair) for pair in search.wanted if search.is_missing(pair)]
 
 
 class _Search:
-    """The pairs that are still missing, and the bases by what they hold."""
+    """The pairs that are still missing, and the bases by what they hold.
+
+    Every value of every axis has a number; `_missing` says of two such numbers whether their pair
+    is still missing.
+    """
 
     def __init__(self, bases: Sequence[Row], free: Sequence[int]) -> None:
         self._bases = bases
@@ -62,12 +62,27 @@ class _Search:
             for choice in enumerate(base):
                 self._holding[choice].append(base)
         self.wanted = list(self._all_pairs()) if bases else []
-        self.missing = set(self.wanted)
+        sizes = [max(values) + 1 for values in zip(*bases, strict=True)] + list(free)
+        self._first = np.cumsum([0, *sizes])
+        self._missing = np.zeros((self._first[-1], self._first[-1]), np.bool_)
+        if self.wanted:
+            a, x, b, y = np.array(self.wanted).T
+            self._missing[self._first[a] + x, self._first[b] + y] = True
+        self._axes = np.triu_indices(len(sizes), 1)
 
-    def best_row(self, pair: Pair) -> Row:
-        """Return a row with this pair that holds many missing ones."""
+    def is_missing(self, pair: Pair) -> bool:
+        """Whether no row that was taken holds the pair."""
+        a, x, b, y = pair
+        return bool(self._missing[self._first[a] + x, self._first[b] + y])
+
+    def take_best_row(self, pair: Pair) -> Row:
+        """Return a row with this pair that holds many missing ones, which are missing no more."""
         completions = [self._complete(pair) for _ in range(COMPLETIONS)]
-        return max(completions, key=lambda row: sum(p in self.missing for p in pairs_of(row)))
+        numbers = np.array(completions) + self._first[:-1]
+        one, other = (numbers[:, axes] for axes in self._axes)
+        best = int(self._missing[one, other].sum(axis=1).argmax())
+        self._missing[one[best], other[best]] = False
+        return completions[best]
 
     def _complete(self, pair: Pair) -> Row:
         fixed = {pair[0]: pair[1], pair[2]: pair[3]}

@@ -9,11 +9,12 @@ executor suits it; `covering` then picks calls in which every two choices meet.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from math import prod
+from random import Random
 from typing import NamedTuple
 
 import numpy as np
@@ -37,10 +38,11 @@ from hccl_py.orchestration.rank import RankView
 from hccl_py.topology.factory import topology_of
 from hccl_py.topology.presets import PRESETS
 from hccl_py.topology.topology import Topology
+from hccl_py.values import Diverged, IntArray
 from hccl_py.verifier.sweeps.cases import LARGE_CCL, SMALL_CCL, Case, Cases
 from hccl_py.verifier.sweeps.covering import Row, covering
 
-__all__ = ["Space", "elements_per_round", "round_limit", "space_of"]
+__all__ = ["Space", "elements_per_round", "random_cases", "round_limit", "space_of"]
 
 ALIGN = 128
 """Bytes to which HCCL rounds slices."""
@@ -127,6 +129,18 @@ def space_of(executor: Executor, cases: Cases) -> Space:
     return Space(tuple(found), sum(space.kinds for space in spaces), refused)
 
 
+def random_cases(executor: Executor, cases: Cases, random: Random, tries: int) -> Iterator[Case]:
+    """Yield calls of the space at random, of so many drawn those that suit; some may come twice.
+
+    Takes a moment where the selection of `space_of` takes long, because it looks at all kinds.
+    """
+    selectors = [_Selector(executor, op, cases) for op in ops_of(executor)]
+    for _ in range(tries):
+        case = random.choice(selectors).draw(random)
+        if case is not None:
+            yield case
+
+
 class _Selector:
     """The axes for one executor, one of its ops and one narrowing."""
 
@@ -160,6 +174,29 @@ class _Selector:
         ordered = sorted(found.values(), key=lambda case: case.key)
         return Space(tuple(ordered), len(bases) + self._refused.total(), self._refused)
 
+    def draw(self, random: Random) -> Case | None:
+        """Draw a choice on every axis; return the call if it is legal and suits."""
+        axes: tuple[Sized, ...] = (
+            *(self._layouts, self._presets, self._dtypes, self._reduces, self._modes),
+            *(self._amounts, self._in_place, self._variants, self._levels),
+        )
+        row = tuple(random.randrange(len(axis)) for axis in axes)
+        topology = self._topology(row)
+        if topology is None or not self._is_common(row):
+            return None
+        op = self._op(row, topology, 1)
+        if self._refusal(op, topology) is not None or not self._suits(op, topology):
+            return None
+        return self._case(row)
+
+    def _refusal(self, op: OpParam, topology: Topology) -> HcclError | None:
+        """Return why the operator does not take the parameters."""
+        try:
+            self._operator.check(op, topology)
+        except HcclError as refusal:
+            return refusal
+        return None
+
     def _legal(self, bases: Iterator[Row]) -> list[Row]:
         """Return the choices that the operator takes and the executor suits; count the latter's
         refusals.
@@ -170,9 +207,8 @@ class _Selector:
             if topology is None:
                 continue
             op = self._op(base, topology, 1)
-            try:
-                self._operator.check(op, topology)
-            except HcclError as refusal:
+            refusal = self._refusal(op, topology)
+            if refusal is not None:
                 error = error or refusal
                 continue
             legal += 1
@@ -208,12 +244,9 @@ class _Selector:
         op = vary(replace(op, count=amount.elements(op.unit, ranks, most)), ranks)
         if amount.most_rounds is not None and op.extent > most * amount.most_rounds:
             return None
-        try:
-            self._operator.check(op, topology)
-        except HcclError:
+        if self._refusal(op, topology) is not None or not self._suits(op, topology):
             return None
-        spelling = self._presets[row[1]]
-        return Case(topology, op, amount.ccl_bytes, spelling) if self._suits(op, topology) else None
+        return Case(topology, op, amount.ccl_bytes, self._presets[row[1]])
 
     def _topology(self, row: Row) -> Topology | None:
         """Return the topology of a row; None where the product's servers are smaller."""
@@ -375,10 +408,18 @@ def elements_per_round(executor: Executor, op: OpParam, topology: Topology, ccl_
 
 def round_limit(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int | None:
     """Return the smallest max_count of all ranks, None where they state none or fail to."""
+    everybody = np.arange(topology.size)
     try:
         op = with_levels(executor, op)
-        views = (RankView(np.array([r]), op, topology, ccl_bytes) for r in range(topology.size))
-        limits = [executor.resources(op, view).max_count for view in views]
-        return min((int(n) for n in limits if n is not None), default=None)
+
+        def limits(batches: Iterable[IntArray]) -> list[int]:
+            views = (RankView(ids, op, topology, ccl_bytes) for ids in batches)
+            counts = [executor.resources(op, view).max_count for view in views]
+            return [int(count) for count in counts if count is not None]
+
+        try:
+            return min(limits([everybody]), default=None)
+        except Diverged:
+            return min(limits(everybody[:, None]), default=None)
     except (Exception, SystemExit):
         return None
