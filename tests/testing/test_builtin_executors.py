@@ -4,16 +4,21 @@ from functools import cache
 
 import pytest
 
+from hccl_py.enums import DataType
 from hccl_py.executor import Executor
 from hccl_py.testing import PROPERTIES, Property, Suite
 from hccl_py.testing.conformance import InapplicableError
 from hccl_py.testing.deletion import Deletions
+from hccl_py.verifier.sweeps.cases import Cases
 from tests.recording import CHOSEN
+
+FEW = Cases(ranks=(2, 3, 4), dtypes=(DataType.FP32, DataType.INT64))
+"""Whole sweeps of all executors are in executors/test_all.py, with -m long."""
 
 
 @cache
 def suite_of(executor: type[Executor]) -> Suite:
-    return Suite(executor)
+    return Suite(executor, cases=FEW)
 
 
 @pytest.mark.parametrize("chosen", PROPERTIES, ids=lambda chosen: chosen.name)
