@@ -197,7 +197,7 @@ def _unknown_beside(known: Sequence[Finding]) -> Callable[[Finding], Iterator[Fi
 
 def find_strangers(subject: Subject, ordering: Ordering, silent: IntArray) -> Iterator[Finding]:
     """Yield MISSING_CONTRIBUTION for ranks that leave a barrier before all have entered it."""
-    unknown = np.argwhere(ordering.met < 0)
+    unknown = ordering.ranks[np.argwhere(ordering.met < 0)]
     unknown = unknown[~np.isin(unknown, silent).any(axis=1)]
     for rank in np.unique(unknown[:, 0]).tolist()[:1]:
         others = unknown[unknown[:, 0] == rank][:, 1].tolist()

@@ -207,3 +207,21 @@ def test_large_data_costs_nothing() -> None:
     program = recorded("AllGatherComm", op, 4, 200 << 20)
     assert program.rounds > 10
     assert verify_program(program).ok
+
+
+@pytest.mark.parametrize("name", ["all_gather", "all_reduce", "all_to_all", "barrier", "send_recv"])
+def test_ranks_that_only_a_number_claims_cost_next_to_nothing(name: str) -> None:
+    """A small file with tasks of two ranks says what it says, however many ranks it claims."""
+    op = {"name": name, "dtype": "uint8", "count": 1}
+    op |= {"reduce": "sum"} if name == "all_reduce" else {}
+    sizes = {"IN": 8, "OUT": 8, "CCL": 8}
+    found = []
+    for ranks in (8, 1 << 16):
+        drawn = sketch(op, ranks, {})
+        drawn.document["buffers"] = {"0": sizes, "1": sizes}
+        drawn.put(0, ["copy", ["IN", 0, 8], ["CCL", 0, 8]], ["post", 1, 0], ["wait", 1, 1])
+        drawn.put(1, ["wait", 0, 0], ["read", 0, ["CCL", 0, 8], ["OUT", 0, 8]], ["post", 0, 1])
+        report = drawn.report()
+        assert report.of_class("SILENT_RANK")[0].ranks == tuple(range(2, ranks))
+        found.append({(f.name, f.tasks) for f in report if f.name != "OUTPUT_MISSING"})
+    assert found[0] == found[1]

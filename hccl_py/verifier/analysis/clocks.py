@@ -81,8 +81,9 @@ class Graph(NamedTuple):
 
     By node: kind, chain, place on it, cell, chain of the RDMA connection it issues on (-1: none)
     and the end of that connection. By end: the first chain of its connection. By such a chain: its
-    stream, and where its issues begin. By chain: its rank, whether it is a main stream, where its
-    records of folding begin. By queue: its chain (-1: empty) and how many nodes a copy has there.
+    stream, and where its issues begin. By chain: the number of its rank among the `mains` that
+    clocks know, whether it is a main stream, where its records of folding begin. By queue: its
+    chain (-1: none) and how many nodes a copy has there.
     """
 
     order: Int32s
@@ -107,6 +108,7 @@ class Graph(NamedTuple):
     copies: int
     ranks: int
     streams: int
+    mains: int
 
 
 class Touched(NamedTuple):
@@ -229,7 +231,7 @@ def _merge(g: Graph, s: State, into: int, other: int, rank: int) -> None:
     """Let a clock know what another knows; `rank` >= 0 says that it is that rank's main, which
     folds.
     """
-    for k in range(g.ranks):
+    for k in range(g.mains):
         if s.dense[other, k] > s.dense[into, k]:
             s.dense[into, k] = s.dense[other, k]
     if s.width[other] == 0:
@@ -496,8 +498,8 @@ def _call(g: Graph, t: Touched, s: State, node: int, holder: int) -> None:
             if chain >= 0 and not _knows(g, s, holder, chain, last):
                 _emit(s, NOT_JOINED, node, queue, -1)
     if number == 1 and len(s.met):
-        for k in range(g.ranks):
-            s.met[rank, k] = s.dense[holder, k]
+        for k in range(g.mains):
+            s.met[g.home[holder], k] = s.dense[holder, k]
     for atom in range(t.into[rank], t.into_stop[rank]):
         _write(g, s, atom, node, holder)
     for atom in range(t.out[rank], t.out_stop[rank]):
@@ -506,9 +508,9 @@ def _call(g: Graph, t: Touched, s: State, node: int, holder: int) -> None:
 
 def _check_started(g: Graph, s: State, node: int, holder: int) -> None:
     """A sub stream's node comes after the call that its copy follows."""
-    copy, rank = node // g.rows, g.home[holder]
-    call = copy * (g.length_of_queue[rank * g.streams] + 1)
-    if s.dense[holder, rank] < call and s.started[holder] < copy:
+    copy, main = node // g.rows, g.queue[node] // g.streams * g.streams
+    call = copy * (g.length_of_queue[main] + 1)
+    if s.dense[holder, g.home[holder]] < call and s.started[holder] < copy:
         s.started[holder] = copy
         _emit(s, NOT_STARTED, node, node, -1)
 

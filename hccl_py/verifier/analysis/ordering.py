@@ -36,12 +36,13 @@ class Ordering:
     """What the loop emitted: rows of (what, earlier node, later node, first atom, last atom + 1).
 
     `is_implied` marks waits whose post was known to be over anyway, in every copy, by row.
-    `met[r, x]` is how far rank r knew rank x's main stream at its end of the first copy (ops that
-    only synchronise).
+    `met[r, x]` is how far rank `ranks[r]` knew the main stream of `ranks[x]` at its end of the
+    first copy (ops that only synchronise).
     """
 
     emitted: Int32s
     is_implied: npt.NDArray[np.bool_]
+    ranks: IntArray
     met: Int32s
 
 
@@ -72,10 +73,11 @@ class _Room:
 
 def ordering_of(run: Unrolled, memory: Memory, *, meets: bool) -> Ordering:
     """Find everything that is in no order; `meets` keeps who knew of whom at the end."""
-    graph = _graph(run)
+    ranks = _ranks_that_matter(run)
+    graph = _graph(run, ranks)
     touched = _touched(run.program, memory)
     accesses = int((memory.atoms.src_stop - memory.atoms.src).sum())
-    wide = run.program.ranks + run.program.streams
+    wide = graph.mains + run.program.streams
     steps = len(run.order) * (2 + wide // 8) + 2 * accesses * run.copies
     room = _Room(
         8 + 2 * min(run.program.streams, 128),
@@ -90,19 +92,32 @@ def ordering_of(run: Unrolled, memory: Memory, *, meets: bool) -> Ordering:
             break
     rows, copies = run.rows, run.copies
     implied = np.all(state.is_implied[: rows * copies].reshape(copies, rows), axis=0)
-    return Ordering(state.emitted[: int(state.counts[clocks.EMISSIONS])], implied, state.met)
+    emitted = state.emitted[: int(state.counts[clocks.EMISSIONS])]
+    return Ordering(emitted, implied, ranks, state.met)
 
 
-def _graph(run: Unrolled) -> Graph:
+def _ranks_that_matter(run: Unrolled) -> IntArray:
+    """Return the ranks that have tasks, or that tasks of others reach: the callers of all others
+    are in order with everything.
+    """
+    tasks = run.program.tasks
+    matters = np.diff(tasks.first) > 0
+    matters[tasks.peer[tasks.peer >= 0]] = True
+    return np.flatnonzero(matters)
+
+
+def _graph(run: Unrolled, ranks: IntArray) -> Graph:
     program, transports = run.program, run.program.transports
     lengths = np.diff(run.first)
-    used = np.flatnonzero(lengths)
+    main_of_rank = np.full(program.ranks, -1)
+    main_of_rank[ranks] = np.arange(len(ranks))
+    used = np.flatnonzero((lengths > 0) & np.repeat(main_of_rank >= 0, program.streams))
     chain_of_queue = np.full(len(lengths), -1, np.int32)
     chain_of_queue[used] = np.arange(len(used))
     chain = chain_of_queue[run.queue]
     conn = np.full(len(run.kind), -1, np.int32)
     end = np.full(len(run.kind), -1, np.int32)
-    home, is_main = used // program.streams, used % program.streams == 0
+    home, is_main = main_of_rank[used // program.streams], used % program.streams == 0
     tasks, ends = run.rows * run.copies, max(len(transports), 1)
     streams, of_end = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if len(transports) and transports.is_rdma.any():
@@ -112,7 +127,7 @@ def _graph(run: Unrolled) -> Graph:
         distinct, which = np.unique(key, return_inverse=True)
         of_end, streams = np.divmod(distinct, len(used))
         conn[issued] = len(used) + which.reshape(-1)
-        home = np.concatenate([home, transports.rank[of_end]])
+        home = np.concatenate([home, main_of_rank[transports.rank[of_end]]])
         is_main = np.concatenate([is_main, np.zeros(len(distinct), bool)])
     events = np.where(conn >= 0, conn, chain)
     issues = np.bincount(conn[conn >= 0], minlength=len(home))
@@ -121,7 +136,7 @@ def _graph(run: Unrolled) -> Graph:
     records = np.maximum(records, np.bincount(events[told], minlength=len(home)))
     extra = (np.arange(len(lengths)) % program.streams == 0) * (run.copies + 1)
     return Graph(
-        order=run.order,
+        order=run.order[chain[run.order] >= 0],
         first=run.first,
         nodes=run.nodes,
         queue=run.queue,
@@ -145,6 +160,7 @@ def _graph(run: Unrolled) -> Graph:
         copies=run.copies,
         ranks=program.ranks,
         streams=program.streams,
+        mains=len(ranks),
     )
 
 
@@ -197,13 +213,13 @@ def _state(run: Unrolled, graph: Graph, memory: Memory, room: _Room, meets: bool
     holders, atoms = chains + slots, max(len(memory.atoms), 1)
     widths = np.full(holders, room.width)
     widths[:chains][graph.is_main] *= WIDER
-    _check_room(run, 4 * (holders * program.ranks + 2 * int(widths.sum())))
+    _check_room(run, 4 * (holders * graph.mains + 2 * int(widths.sum())))
     records = int(graph.record_first[-1])
     ends = max(len(program.transports), 1)
     following = np.arange(1, room.lists + 1, dtype=np.int32)
     following[-1] = -1
     return State(
-        dense=_full((holders, program.ranks)),
+        dense=_full((holders, graph.mains)),
         width=np.zeros(holders, np.int32),
         sparse_first=np.concatenate([[0], np.cumsum(widths)]),
         sparse_chain=np.empty(int(widths.sum()), np.int32),
@@ -230,7 +246,7 @@ def _state(run: Unrolled, graph: Graph, memory: Memory, room: _Room, meets: bool
         post_of_wait=_full(nodes),
         started=_full(chains),
         counts=np.zeros(3, np.int64),
-        met=_full((program.ranks, program.ranks)) if meets else _full((0, 0)),
+        met=_full((graph.mains, graph.mains)) if meets else _full((0, 0)),
     )
 
 

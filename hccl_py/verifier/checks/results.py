@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +68,10 @@ def silent_ranks(subject: Subject) -> IntArray:
     needed = np.full(program.ranks, program.op.name == "barrier")
     if program.ranks == 1 or not is_silent.any():  # alone, a rank may have its result in place
         return np.zeros(0, np.int64)
-    for expected in expected_blocks(program.op, program.ranks):
+    first, others = np.split(np.arange(program.ranks), [1])  # one rank may need all others
+    for expected in chain(
+        *(expected_blocks(program.op, program.ranks, at) for at in (first, others))
+    ):
         everyone = expected.source == EVERYONE
         needed[expected.rank] = True
         needed[expected.source[~everyone]] = True
