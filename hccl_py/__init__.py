@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hccl_py.communicator import Communicator, Result
     from hccl_py.enums import DataType, Mode, ReduceOp
     from hccl_py.errors import HcclError, HcclResult
+    from hccl_py.formats import load
     from hccl_py.groups import ParallelGroups, parallel_groups
     from hccl_py.jobs import Job
     from hccl_py.op_param import OpParam
@@ -46,6 +47,7 @@ _HOMES = {
     "Schedule": "hccl_py.platforms",
     "Selection": "hccl_py.selection",
     "Topology": "hccl_py.topology",
+    "load": "hccl_py.formats",
     "parallel_groups": "hccl_py.groups",
     "simulate": "hccl_py.simulator.entry",
     "topology_of": "hccl_py.topology",
@@ -69,6 +71,7 @@ __all__ = [
     "Schedule",
     "Selection",
     "Topology",
+    "load",
     "parallel_groups",
     "simulate",
     "topology_of",

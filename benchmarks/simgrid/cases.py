@@ -13,7 +13,7 @@ from hccl_py.executor import ops_of
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
-from hccl_py.program.link import queues_of
+from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, Slow
 from hccl_py.simulator.durations import Durations

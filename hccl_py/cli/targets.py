@@ -13,7 +13,7 @@ from hccl_py.cli.call import check_tasks
 from hccl_py.discovery import Registry, installed_executors
 from hccl_py.errors import HcclError, ParameterError, did_you_mean
 from hccl_py.executor import Executor
-from hccl_py.formats import load, read_npz, spell_path
+from hccl_py.formats import load, spell_path
 from hccl_py.operators import OPERATORS, make_operator
 from hccl_py.program.program import Program
 
@@ -84,12 +84,7 @@ def _executors_of(op: str, registry: Registry) -> Iterator[Target]:
 def _file(name: str, max_bytes: int | None) -> Target:
     if not os.path.exists(name):
         raise ParameterError(f"There is no file {name!r}.", _near(name, installed_executors()))
-    if max_bytes is None:
-        program = load(name)
-    elif name.lower().endswith(".npz"):
-        program = read_npz(name, max_bytes)
-    else:
-        program = load(name, max_bytes=max_bytes)
+    program = load(name, max_bytes=max_bytes)
     check_tasks(program)
     return Target(name, program)
 

@@ -1,6 +1,6 @@
 """Programs in files: JSON for small ones and for other tools, npz for large ones.
 
-    save(program, "ring.json")      program = load("ring.json")
+    program.save("ring.json")       program = hccl_py.load("ring.json")
 
 JSON is the format `hccl-py.program/1`; npz keeps the batches of a recording as they are. Everything
 that is not a program is a ProgramFileError, which names the file, the place in it, what was found
@@ -26,49 +26,38 @@ __all__ = [
     "from_json",
     "from_npz",
     "load",
-    "read_npz",
-    "read_program",
     "save",
     "spell_path",
     "to_json",
     "to_npz",
-    "write_json",
-    "write_npz",
 ]
 
 _SUFFIXES = (".json", ".npz")
 
 
 def save(program: Program, path: PathLike) -> None:
-    """Write a program to a `.json` or `.npz` file."""
-    write = write_json if _suffix(path) == ".json" else write_npz
-    write(program, path)
+    """Write a program to a `.json` or `.npz` file, as `Program.save` does."""
+    if _suffix(path) == ".npz":
+        data = to_npz(program)
+    else:
+        data = to_json(program).encode("utf-8", "backslashreplace")
+    write_file(path, data, PROGRAM)
 
 
-def load(path: PathLike, *, max_bytes: int = JSON_LIMIT) -> Program:
-    """Read a program from a `.json` or `.npz` file; JSON files above `max_bytes` are refused."""
-    return read_npz(path) if _suffix(path) == ".npz" else read_program(path, max_bytes)
+def load(path: PathLike, *, max_bytes: int | None = None) -> Program:
+    """Return the program of a `.json` or `.npz` file.
 
-
-def write_json(program: Program, path: PathLike) -> None:
-    """Write a program as JSON, in UTF-8."""
-    write_file(path, to_json(program).encode("utf-8", "backslashreplace"), PROGRAM)
-
-
-def read_program(path: PathLike, max_bytes: int = JSON_LIMIT) -> Program:
-    """Read a program from a JSON file; one above `max_bytes` is refused by its size, unread."""
-    return from_json(read_file(path, max_bytes, PROGRAM), spell_path(path))
-
-
-def write_npz(program: Program, path: PathLike) -> None:
-    """Write a program as npz."""
-    write_file(path, to_npz(program), PROGRAM)
-
-
-def read_npz(path: PathLike, max_bytes: int = NPZ_LIMIT) -> Program:
-    """Read a program from an npz file that unpacks to at most `max_bytes`."""
-    data = read_file(path, max_bytes, NPZ_PROGRAM, begins=b"PK")
-    return from_npz(data, spell_path(path), max_bytes)
+    Raises ProgramFileError for another suffix, a file that cannot be read, one that is larger than
+    `max_bytes` (JSON, refused unread) or unpacks to more (npz), one of another version, and one
+    that says anything that no program could: its message is one sentence with the place in the
+    file. What is well-formed but wrong loads, so that it can be verified.
+    """
+    name = spell_path(path)
+    if _suffix(path) == ".npz":
+        limit = NPZ_LIMIT if max_bytes is None else max_bytes
+        return from_npz(read_file(path, limit, NPZ_PROGRAM, begins=b"PK"), name, limit)
+    limit = JSON_LIMIT if max_bytes is None else max_bytes
+    return from_json(read_file(path, limit, PROGRAM), name)
 
 
 def _suffix(path: PathLike) -> str:

@@ -20,7 +20,7 @@ from hccl_py.errors import ProgramFileError
 from hccl_py.formats.models import FORMAT
 from hccl_py.formats.op import calls_document, op_object
 from hccl_py.program.describe import spell_place
-from hccl_py.program.link import Queues, queues_of
+from hccl_py.program.matching import Queues, queues_of
 from hccl_py.program.program import Program
 from hccl_py.program.transports import Transports
 from hccl_py.values import IntArray

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hccl_py.enums import TaskKind
-from hccl_py.program.program import Program
 from hccl_py.program.transports import OWN_NOTIFIES
+
+if TYPE_CHECKING:
+    from hccl_py.program.program import Program
 
 __all__ = [
     "BUFFER_WORDS",

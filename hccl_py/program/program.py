@@ -5,22 +5,20 @@ draw or run it.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from hccl_py.op_param import OpParam
 from hccl_py.program.instruction import Batch
+from hccl_py.program.matching import Linked, match, queues_of
+from hccl_py.program.tasks import Tasks, expand
 from hccl_py.program.transports import LocalNotifies, Transports
 from hccl_py.values import IntArray
-
-if TYPE_CHECKING:
-    from hccl_py.program.link import Linked
-    from hccl_py.program.tasks import Tasks
 
 __all__ = ["Call", "Declared", "Program"]
 
@@ -114,16 +112,24 @@ class Program:
     @cached_property
     def tasks(self) -> Tasks:
         """The task view: one row per task, expanded on first use."""
-        from hccl_py.program.tasks import expand
-
-        return expand(self)
+        return expand(self.ranks, self.batches)
 
     @cached_property
     def linked(self) -> Linked:
         """Posts linked to waits, and a topological order, found on first use."""
-        from hccl_py.program.link import link
+        return match(self)
 
-        return link(self)
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program to a `.json` or `.npz` file: as a whole, or not at all.
+
+        npz keeps what was recorded and suits programs of any size; JSON has a line per task and is
+        for small programs, people and other tools. The same program gives the same bytes, and
+        `hccl_py.load` reads them. Raises ProgramFileError for another suffix, for a place that
+        cannot be written, and for a file there that is not a program's.
+        """
+        from hccl_py.formats import save  # a leaf: files know programs, programs know no file
+
+        save(self, path)
 
     @cached_property
     def digest(self) -> str:
@@ -131,8 +137,6 @@ class Program:
 
         Labels, source lines, batching and the order of recording between streams do not count.
         """
-        from hccl_py.program.link import queues_of
-
         queues = queues_of(self)
         parts = [
             repr(

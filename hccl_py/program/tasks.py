@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from hccl_py.enums import moves_data
 from hccl_py.program.instruction import COLUMNS, Batch, Instruction
-from hccl_py.program.program import Program
 from hccl_py.values import IntArray, PerRank
 
 __all__ = ["Tasks", "expand"]
@@ -131,19 +130,19 @@ class InstructionTable:
         return self.dst_size >= 0
 
 
-def expand(program: Program) -> Tasks:
-    """Make the task view of a program."""
-    counts = np.zeros(program.ranks, np.int64)
-    for batch in program.batches:
+def expand(ranks: int, batches: Sequence[Batch]) -> Tasks:
+    """Make the task view of all ranks."""
+    counts = np.zeros(ranks, np.int64)
+    for batch in batches:
         counts[batch.ranks] = len(batch.instructions)
     first = np.concatenate([[0], np.cumsum(counts)])
     instruction = np.empty(first[-1], np.int32)
     columns = np.empty((len(COLUMNS), first[-1]), np.int64)
     done = 0
-    for batch in program.batches:
+    for batch in batches:
         _fill(batch, first[batch.ranks], instruction, columns, done)
         done += len(batch.instructions)
-    table = InstructionTable([i for batch in program.batches for i in batch.instructions])
+    table = InstructionTable([i for batch in batches for i in batch.instructions])
     for array in (first, instruction, columns):
         array.flags.writeable = False
     return Tasks(first, instruction, columns, table)

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from hccl_py.enums import TaskKind
 from hccl_py.program.describe import spell_line_of
-from hccl_py.program.link import Queues, queues_of
+from hccl_py.program.matching import Queues, queues_of
 from hccl_py.program.program import Program
 from hccl_py.testing.mutation import Mutant, sync_mutants, words_of_line
 from hccl_py.verifier.classes import Severity

@@ -16,7 +16,7 @@ from hccl_py.cost import COSTS
 from hccl_py.documents.disk import check_place, read_file, replacing, write_file
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError
-from hccl_py.formats import load, read_npz, save
+from hccl_py.formats import load, save
 from hccl_py.simulator.cost_files import read_cost, write_cost
 from hccl_py.simulator.hccl_test_log import read_log
 from hccl_py.topology.networks.files import read_network
@@ -29,7 +29,7 @@ NOTE = FileKind("note", "words", FileError, "Write less.", mark=re.compile(rb"^n
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "program": ("json", load),
-    "program.npz": ("npz", read_npz),
+    "program.npz": ("npz", load),
     "cost model": ("json", read_cost),
     "cost model in YAML": ("yaml", read_cost),
     "network": ("json", read_network),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import Mode
 from hccl_py.errors import ProgramFileError
-from hccl_py.formats import from_json, from_npz, read_npz, save, to_json, to_npz, write_npz
+from hccl_py.formats import from_json, from_npz, load, save, to_json, to_npz
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from hccl_py.values import PerRank
@@ -158,8 +158,8 @@ def test_a_ring_of_1024_ranks_is_small_and_fast(tmp_path: Path) -> None:
     )
     path = tmp_path / "ring.npz"
     started = time.process_time()
-    write_npz(program, path)
-    back = read_npz(path)
+    save(program, path)
+    back = load(path)
     taken = time.process_time() - started
     assert taken < 1
     assert path.stat().st_size < 100_000

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hccl_py.formats import from_npz, to_npz
 from hccl_py.program.edit import rearranged, swapped, without
-from hccl_py.program.link import queues_of
+from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate_batches
 from hccl_py.topology import topology_of

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.link import queues_of
+from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, Slow
 from hccl_py.simulator.durations import Durations

@@ -18,7 +18,7 @@ from hccl_py.simulator.tasks import _walk
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
-from tests.program.test_link import Notifies, without
+from tests.program.test_matching import Notifies, without
 from tests.recording import BY_NAME, filled, op_of, recorded
 
 COST = CostModel(

@@ -15,7 +15,7 @@ from hccl_py.simulator.batches import kernels, uniform
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
-from tests.program.test_link import Notifies
+from tests.program.test_matching import Notifies
 from tests.recording import BY_NAME, filled, op_of, recorded
 from tests.simulator.test_uncontended import COST
 

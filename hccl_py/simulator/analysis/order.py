@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.program.link import queues_of
+from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
 from hccl_py.values import Floats
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from hccl_py.cost import CostModel
 from hccl_py.enums import TaskKind
-from hccl_py.program.link import queues_of
+from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
 from hccl_py.simulator.contended.engine import Heap, State, Work, run_events
 from hccl_py.simulator.contended.paths import Paths

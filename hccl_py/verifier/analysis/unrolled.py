@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.program.link import queues_of, walk
+from hccl_py.program.matching import match_tasks, queues_of
 from hccl_py.program.program import Program
 
 __all__ = ["CALL", "Nodes", "Unrolled", "unrolled"]
@@ -95,7 +95,7 @@ def unrolled(program: Program, copies: int) -> Unrolled:
     place[nodes] = np.arange(total) - np.repeat(first[:-1], spans)
     kind = np.concatenate([np.tile(tasks.kind, copies), np.full(calls, CALL, np.int8)])
     cell = np.concatenate([np.tile(tasks.cell, copies), np.full(calls, -1, np.int64)])
-    order, done, post_of, late, early, overruns, counter, holder = walk.sized(total)(
+    order, done, post_of, late, early, overruns, counter, holder = match_tasks.sized(total)(
         first, nodes, np.arange(total, dtype=np.int32), kind, cell, program.cells, True
     )
     return Unrolled(

@@ -10,7 +10,7 @@ import numpy as np
 
 from hccl_py.enums import TaskKind
 from hccl_py.program.describe import spell_action, spell_line_of, spell_stream
-from hccl_py.program.link import Queues, queues_of
+from hccl_py.program.matching import Queues, queues_of
 from hccl_py.program.program import Program
 from hccl_py.verifier.finding import Failure
 

@@ -30,7 +30,7 @@ from hccl_py.enums import POST, RDMA_WRITES, WAIT, TaskKind
 from hccl_py.errors import ExecTimeoutError
 from hccl_py.platforms import Adversary, Chooser
 from hccl_py.program.describe import spell_cell, spell_place
-from hccl_py.program.link import Linked, queues_of
+from hccl_py.program.matching import Linked, queues_of
 from hccl_py.program.program import Program
 
 __all__ = ["Scheduler", "WaitLimit"]

@@ -1,4 +1,4 @@
-"""The meaning of a program: the untimed walk over one-bit notify cells.
+"""The meaning of a program: its waits matched to posts, by the untimed walk over one-bit notifies.
 
 Every (rank, stream) is a queue. A queue runs until a wait finds an empty cell; a post that fills
 the cell lets it go on. The walk ends when nothing moves. It links every wait to the post that it
@@ -9,7 +9,7 @@ that nobody consumed, and streams that are stuck.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,11 @@ from hccl_py.enums import POST, WAIT
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.program.describe import spell_cell, spell_place, spell_task
 from hccl_py.program.kernels import kernel
-from hccl_py.program.program import Program
 
-__all__ = ["Linked", "Queues", "link", "queues_of", "walk"]
+if TYPE_CHECKING:
+    from hccl_py.program.program import Program
+
+__all__ = ["Linked", "Queues", "match", "match_tasks", "queues_of"]
 
 Rows = npt.NDArray[np.int32]
 
@@ -106,10 +108,10 @@ def queues_of(program: Program) -> Queues:
     return Queues(first, rows)
 
 
-def link(program: Program) -> Linked:
-    """Walk the program without times."""
+def match(program: Program) -> Linked:
+    """Match the posts and waits of a program, without times."""
     tasks, queues = program.tasks, queues_of(program)
-    order, done, post_of, late, early, overruns, counter, holder = walk.sized(len(tasks))(
+    order, done, post_of, late, early, overruns, counter, holder = match_tasks.sized(len(tasks))(
         queues.first,
         queues.rows,
         tasks.instruction,
@@ -156,7 +158,7 @@ def _sort_queues(
 
 
 @kernel
-def walk(
+def match_tasks(
     queue_first: npt.NDArray[np.int64],
     rows: Rows,
     instruction: Rows,

@@ -12,7 +12,7 @@ from hccl_py.enums import TaskKind
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.program.instruction import Batch, Instruction
-from hccl_py.program.link import queues_of
+from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from tests.recording import BY_NAME, MESH_ONLY, SAMPLES, op_of, recorded
