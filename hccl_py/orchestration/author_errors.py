@@ -99,16 +99,26 @@ def _hint(error: BaseException, place: _Place) -> str:
     """Say what to do, where that can be known."""
     if isinstance(error, IndexError) and "only integers" in str(error):
         return "A per-rank value cannot index a numpy array: use Chunks, or int(value)."
-    if "_GeneratorContextManager" in str(error):
+    if "_GeneratorContextManager" in str(error) or "'Phase' object" in str(error):
         return "fork() and phase() are blocks: `with rank.flat.fork() as lanes:`, then the tasks."
     if isinstance(error, AttributeError) and error.name and not place.called:
-        return did_you_mean(error.name, [n for n in dir(error.obj) if not n.startswith("_")])
+        names = [n for n in dir(error.obj) if not n.startswith("_")]
+        return did_you_mean(error.name, names) + _by_index(type(error.obj))
     if isinstance(error, (AttributeError, TypeError)):
         expected = _expected(str(error), place)
         if expected:
             return expected
     line = linecache.getline(place.frame.f_code.co_filename, place.number).strip()
     return f"The line reads: {line}" if line else ""
+
+
+def _by_index(kind: type) -> str:
+    """Return what indexing gives, where a thing of the API can be indexed."""
+    said = inspect.getdoc(kind.__getitem__) if hasattr(kind, "__getitem__") else None
+    if not said or not kind.__module__.startswith("hccl_py."):
+        return ""
+    given = said.removeprefix("Return ").split(";")[0].split(".")[0]
+    return f" {kind.__name__.lower()}[...] is {given}."
 
 
 def _expected(message: str, place: _Place) -> str:

@@ -8,11 +8,21 @@ end records by its own link's kind, so a ring over servers works as it is.
 
 from __future__ import annotations
 
+import numpy as np
+
+from hccl_py.enums import Buffer
+from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.orchestration.region import Region, pieces
 from hccl_py.orchestration.stream import Memory, Stream
 from hccl_py.orchestration.transport import Link
+from hccl_py.values import values_of
 
 __all__ = ["exchange"]
+
+_PLACES = {
+    "source": "Name where the sender has it with source=..., or send and receive at one place.",
+    "land": "Name where it is to land with land=..., or send and receive at one place.",
+}
 
 
 def exchange(
@@ -36,17 +46,23 @@ def exchange(
     `reduce` adds what arrives to `recv`. State it at both ends: a push reduces at the sender. Where
     the hardware cannot reduce inline, data lands beside (`Rank.landing`) and is reduced from there.
 
-    Where `send` and `recv` are different places, or `recv` is not exported, name the places of the
-    way between, the same at every rank: `source`, where the sender has the data and a pull reads
-    it, and `land`, where a push writes it, to be copied to `recv` from there. Several pieces lie
-    one after the other in both. A pairwise all-to-all stages in CCL_In and lands in CCL_Out:
+    Where data leaves from one place and arrives at another one, or `recv` is not exported, name the
+    places of the way between, the same at every rank: `source`, where the sender has the data and a
+    pull reads it, and `land`, where a push writes it, to be copied to `recv`, or reduced into it,
+    from there. Several pieces lie one after the other in both. A pairwise all-to-all stages in
+    CCL_In and lands in CCL_Out:
 
         exchange(stream, links[to], links[frm], staged, rank.user_out[frm],
                  source=rank.ccl_in, land=rank.ccl_out)
+
+    Raises OrchestrationError where all ranks send from one place, receive at another one, and do
+    not name what is between.
     """
     send, recv = pieces(send), pieces(recv)
     pull = frm is not None and not frm.rdma
     push = to is not None and bool(to.rdma)
+    if to is not None and frm is not None and ((pull and not source) or (push and not land)):
+        _check_places(stream, to, send, recv, "source" if pull else "land")
     if to is not None and not push:
         to.tx_ack(stream)  # you may read mine
     if frm is not None and not pull:
@@ -69,6 +85,36 @@ def exchange(
             to.rx_data_signal(stream)
 
 
+def _check_places(
+    stream: Stream, to: Link, send: list[Region], recv: list[Region], missing: str
+) -> None:
+    """Refuse data that cannot keep its place: one of all ranks, from which it is sent, and another
+    one, at which a rank of the same batch receives it.
+    """
+    if not send or not recv or not _are_apart(send[0], recv[0]):
+        return
+    if np.isin(values_of(to.peer), values_of(to.rank.id)).any():
+        out, into = (_spelled(regions[0]) for regions in (send, recv))
+        raise orchestration_error(
+            f"Data keeps its place, but every rank sends {out} and receives into {into}",
+            _PLACES[missing],
+            stream=stream.index,
+        )
+
+
+def _are_apart(send: Region, recv: Region) -> bool:
+    """Return whether all ranks of a batch send from one place and receive at another one."""
+    if send.buffer != recv.buffer:
+        return True
+    is_common = isinstance(send.offset, int) and isinstance(recv.offset, int)
+    return is_common and send.offset != recv.offset
+
+
+def _spelled(region: Region) -> str:
+    name = Buffer(region.buffer).spelling
+    return f"{name} from byte {region.offset}" if isinstance(region.offset, int) else name
+
+
 def _pull(
     stream: Stream,
     frm: Link,
@@ -89,7 +135,7 @@ def _pull(
 
 
 def _push(stream: Stream, to: Link, send: list[Region], reduce: bool, land: Region | None) -> None:
-    if reduce and to.rank.inline_reduce:
+    if reduce and to.rank.inline_reduce and not land:
         stream.reduce([to.remote(r) for r in send], send)
     else:
         places = _landings(to, send, land) if reduce or land else send
@@ -99,11 +145,13 @@ def _push(stream: Stream, to: Link, send: list[Region], reduce: bool, land: Regi
 def _arrive(
     stream: Stream, frm: Link, recv: list[Region], reduce: bool, land: Region | None
 ) -> None:
-    """Move what a push has brought from where it landed."""
-    if reduce and not frm.rank.inline_reduce:
+    """Move what a push has brought from where it landed, unless that is where it belongs."""
+    if reduce and (land or not frm.rank.inline_reduce):
         stream.reduce(recv, _landings(frm, recv, land))
-    elif land and not reduce:
-        stream.copy(recv, _landings(frm, recv, land))
+    elif land:
+        for to, beside in zip(recv, _landings(frm, recv, land), strict=True):
+            if to.buffer != beside.buffer or to.offset != beside.offset:
+                stream.copy(to, beside)
 
 
 def _landings(link: Link, regions: list[Region], land: Region | None) -> list[Region]:

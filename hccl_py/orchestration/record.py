@@ -102,6 +102,11 @@ def record(
             returned: object = executor.orchestrate(op, rank)  # type: ignore[func-returns-value]
             if returned is not None:
                 _refuse_returned(returned)
+        if recorder.not_entered:
+            raise OrchestrationError(
+                f"phase({recorder.not_entered[0]!r}) is no block, so it labels nothing.",
+                "Write `with stream.phase(...):` and the tasks inside.",
+            )
         return recorder.instructions
 
     parts = (

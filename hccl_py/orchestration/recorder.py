@@ -40,6 +40,7 @@ class Recorder:
         self.labels = labels
         self.lines = lines
         self.label = -1
+        self.not_entered: list[str] = []  # phases
         self.round = 0
 
     def append(

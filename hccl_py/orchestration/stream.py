@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,6 +27,23 @@ class Notify(NamedTuple):
     """One bit between two streams of a rank; the stream that waits owns it."""
 
     cell: RankInt
+
+
+class Phase:
+    """A block whose tasks have a label; recording fails where one is made and never entered."""
+
+    def __init__(self, recorder: Recorder, name: str) -> None:
+        self._recorder, self._name = recorder, name
+        self._outer = -1
+        recorder.not_entered.append(name)
+
+    def __enter__(self) -> None:
+        self._recorder.not_entered.remove(self._name)
+        self._outer = self._recorder.label
+        self._recorder.label = self._recorder.labels.number(self._name)
+
+    def __exit__(self, *raised: object) -> None:
+        self._recorder.label = self._outer
 
 
 class Stream:
@@ -71,17 +87,11 @@ class Stream:
             )
         self.recorder.append(TaskKind.COMPUTE, self.index, duration_us=float(microseconds))
 
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Label what the rank records inside the block, on any stream."""
+    def phase(self, name: str) -> Phase:
+        """Label what the rank records inside of `with stream.phase(name):`, on any stream."""
         if not isinstance(name, str):
             raise TypeError(f"a label is a text, not {name!r}")
-        outer = self.recorder.label
-        self.recorder.label = self.recorder.labels.number(name)
-        try:
-            yield
-        finally:
-            self.recorder.label = outer
+        return Phase(self.recorder, name)
 
     def steps(self, name: str, count: RankInt) -> Iterator[int]:
         """Yield 0 .. count - 1; what the rank records in a step is labelled `name step/count`."""

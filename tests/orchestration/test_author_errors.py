@@ -90,6 +90,7 @@ def local(rank: Any) -> None:
         (lambda s, r: step(r.main), "It takes step(stream, *, chunks, size=4)."),  # type: ignore
         (lambda s, r: r.main.cpoy(1, 2), "Did you mean copy"),
         (lambda s, r: r.flat.rihgt, "Did you mean right?"),
+        (lambda s, r: r.flat.link(1), "plane[...] is the link to the member with this index."),
         (lambda s, r: r.ccl_inn, "Did you mean ccl_in"),
         (lambda s, r: list(r.flat.fork()), "`with rank.flat.fork() as lanes:`"),
         (lambda s, r: r.fork()[0], "are blocks: "),

@@ -1,0 +1,118 @@
+"""exchange: places that data keeps or is led between, and what never can be right."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hccl_py as hccl
+from hccl_py.enums import TaskKind
+from hccl_py.errors import OrchestrationError
+from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.orchestration import exchange
+from hccl_py.topology import topology_of
+from tests.recording import op_of, recorded
+
+Orchestrate = Callable[[Any], None]
+
+
+class Swap:
+    """Two ranks or more that exchange with their neighbours on a ring, as a test says."""
+
+    op = "all_gather"
+    algorithm = "level0:ring"
+
+    def __init__(self, body: Orchestrate) -> None:
+        self.body = body
+
+    def suits(self, op: Any, topology: Any) -> bool:
+        return True
+
+    def resources(self, op: Any, rank: Any) -> ResourceRequest:
+        return ResourceRequest((PlaneRequest("flat", "ring"),))
+
+    def orchestrate(self, op: Any, rank: Any) -> None:
+        self.body(rank)
+
+
+def other_buffer(rank: Any) -> None:
+    ring = rank.flat
+    exchange(
+        rank.main, ring.right, ring.left, send=rank.ccl_in.head(64), recv=rank.ccl_out.head(64)
+    )
+
+
+def other_offset(rank: Any) -> None:
+    ring, memory = rank.flat, rank.ccl_in
+    exchange(rank.main, ring.right, ring.left, send=memory[:64], recv=memory[64:128])
+
+
+@pytest.mark.parametrize(("servers", "missing"), [(1, "source"), (2, "land")], ids=["sdma", "rdma"])
+@pytest.mark.parametrize("body", [other_buffer, other_offset])
+def test_two_places_and_nothing_between_is_refused(
+    body: Orchestrate, servers: int, missing: str
+) -> None:
+    topology = topology_of(servers=servers, devices=2 // servers)
+    with pytest.raises(OrchestrationError, match="Data keeps its place") as caught:
+        recorded(Swap(body), op_of("all_gather"), topology)
+    assert "CCL_IN" in caught.value.message
+    assert f"{missing}=" in caught.value.hint
+    assert caught.value.line.startswith("orchestration/test_exchange.py:")
+
+
+def test_ranks_may_have_data_at_places_of_their_own() -> None:
+    """The even ranks send from CCL_In what the odd ones receive there, and the other way round."""
+
+    def body(rank: Any) -> None:
+        mate = rank.flat[rank.id ^ 1]
+        near, far = rank.ccl_in.head(64), rank.ccl_out.head(64)
+        if rank.id % 2:
+            near, far = far, near
+        exchange(rank.main, mate, mate, send=near, recv=far)
+
+    recorded(Swap(body), op_of("all_gather"), 2)
+
+
+def test_what_lands_where_it_belongs_is_not_copied_onto_itself() -> None:
+    def body(rank: Any) -> None:
+        ring, out = rank.flat, rank.ccl_out.head(64)
+        exchange(rank.main, ring.right, ring.left, rank.ccl_in.head(64), out, land=rank.ccl_out)
+
+    program = recorded(Swap(body), op_of("all_gather"), topology_of(servers=3, devices=1))
+    assert TaskKind.COPY not in program.tasks.kind
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+@pytest.mark.parametrize("servers", [1, 2])
+def test_a_reduction_between_two_places_goes_by_way_of_land(servers: int, dtype: Any) -> None:
+    """float32 is reduced inline, int64 is not."""
+
+    class Sum(Swap):
+        op = "all_reduce"
+
+    def body(rank: Any) -> None:
+        mate, size = rank.flat.right, rank.user_in.size
+        mine, total = rank.ccl_in.head(size), rank.ccl_out.head(size)
+        rank.main.copy(mine, rank.user_in)
+        rank.main.copy(total, rank.user_in)
+        beside = rank.ccl_out[4096 : 4096 + size]
+        exchange(rank.main, mate, mate, mine, total, reduce=True, source=mine, land=beside)
+        rank.main.copy(rank.user_out, total)
+
+    topology = topology_of(servers=servers, devices=2 // servers)
+    with hccl.Communicator(topology=topology) as comm:
+        inputs = [np.arange(7, dtype=dtype) + 10 * r for r in range(2)]
+        outputs = comm.all_reduce(inputs, executor=Sum(body)).outputs
+    assert all((out == sum(inputs)).all() for out in outputs)
+
+
+def test_a_phase_that_is_no_block_is_refused() -> None:
+    def body(rank: Any) -> None:
+        rank.main.phase("gather")
+        with rank.main.phase("scatter"):
+            rank.main.copy(rank.ccl_out.head(4), rank.ccl_in.head(4))
+
+    with pytest.raises(OrchestrationError, match=r"phase\('gather'\) is no block") as caught:
+        recorded(Swap(body), op_of("all_gather"), 2)
+    assert caught.value.line.startswith("orchestration/test_exchange.py:")
