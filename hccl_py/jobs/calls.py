@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hccl_py.communicator import Communicator
-from hccl_py.jobs.labels import Numbers
 from hccl_py.jobs.layout import Layout, Place
 from hccl_py.jobs.pieces import Mapping, Piece, Shift, joined, ordered
 from hccl_py.jobs.steps import Group, Run, Step
 from hccl_py.planning import Plan
-from hccl_py.program.instruction import Instruction
+from hccl_py.program.instruction import Instruction, Texts
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray, PerRank, RankInt
 
@@ -43,7 +42,7 @@ class Calls:
     """Lays out the communicators of a job when it is made; turns calls into pieces afterwards."""
 
     def __init__(self, layout: Layout, steps: Sequence[Step]) -> None:
-        self.phases, self.lines = Numbers(), Numbers()
+        self.phases, self.lines = Texts[str](), Texts[str]()
         self._pieces: dict[object, list[Piece]] = {}
         runs = [step for step in steps if isinstance(step, Run)]
         users: dict[Communicator, tuple[Group, int, dict[int, Plan]]] = {}

@@ -16,13 +16,14 @@ from hccl_py.jobs.calls import Calls, Cells
 from hccl_py.jobs.events import Crossing, Events
 from hccl_py.jobs.labels import Labels
 from hccl_py.jobs.layout import Layout
-from hccl_py.jobs.pieces import Narrower, Piece
+from hccl_py.jobs.pieces import Piece, narrowed
 from hccl_py.jobs.program import CallOn, JobProgram
 from hccl_py.jobs.start_end import begun, ended
 from hccl_py.jobs.steps import Compute, Record, Run, Step, Wait
 from hccl_py.op_param import OpParam
 from hccl_py.planning import Plan
 from hccl_py.program.instruction import Batch, Instruction
+from hccl_py.program.narrowing import Narrower
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
 
@@ -47,7 +48,7 @@ def composed(topology: Topology, streams: tuple[str, ...], steps: Sequence[Step]
         declared=layout.declared,
         batches=batches,
         labels=tuple(composer.labels.texts),
-        lines=tuple(composer.calls.lines),
+        lines=tuple(composer.calls.lines.numbers),
         rounds=max((plan.program.rounds for plan in plans), default=1),
         stream_names=streams,
         calls_run=tuple(composer.labels.calls),
@@ -130,12 +131,12 @@ def _batches(ranks: int, pieces: Sequence[tuple[IntArray, Piece]]) -> tuple[Batc
     for mask in masks:
         if not mask.all():
             number = np.unique(2 * number + mask, return_inverse=True)[1].reshape(-1)
-    narrowed = Narrower()
+    narrower = Narrower()
     found = []
     for batch in range(int(number.max(initial=0)) + 1):
         mine = np.flatnonzero(number == batch)
         parts = [
-            narrowed(piece, mine)
+            narrowed(narrower, piece, mine)
             for mask, (_, piece) in zip(masks, pieces, strict=True)
             if mask[mine[0]]
         ]

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from hccl_py.jobs.pieces import Piece
 from hccl_py.jobs.program import CallOn
+from hccl_py.program.instruction import Texts
 
-__all__ = ["Labels", "Numbers"]
-
-
-class Numbers:
-    """Texts, numbered in the order of their first use."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, int] = {}
-
-    def number(self, text: str) -> int:
-        """Return the number of a text."""
-        return self.texts.setdefault(text, len(self.texts))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.texts)
+__all__ = ["Labels"]
 
 
 class Labels:
@@ -39,10 +24,10 @@ class Labels:
             self._plain[text] = self._add(text, -1)
         return self._plain[text]
 
-    def of_call(self, call: CallOn, pieces: list[Piece], phases: Numbers) -> list[Piece]:
+    def of_call(self, call: CallOn, pieces: list[Piece], phases: Texts[str]) -> list[Piece]:
         """Return pieces, whose labels are numbers of phases, with labels of a new call."""
         self.calls.append(call)
-        names, known = list(phases), dict[int, int]()
+        names, known = list(phases.numbers), dict[int, int]()
         for piece in pieces:
             for phase in {instruction.label for instruction in piece.instructions} - known.keys():
                 text = f"{call.label}: {names[phase]}" if names[phase] else call.label

@@ -143,7 +143,7 @@ class _Wires:
     def transports(self) -> Transports:
         """Return all of them with the numbers of the job."""
         if not self._all:
-            return _no_transports()
+            return Transports.none(PLANES)
         firsts = np.cumsum([0, *(len(part) for part, _, _ in self._all)]).tolist()
         return Transports(
             planes=tuple(self._planes),
@@ -177,10 +177,3 @@ def _same(one: Transports, other: Transports) -> bool:
     return one.stride == other.stride and all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in names
     )
-
-
-def _no_transports() -> Transports:
-    nothing = np.zeros(0, np.int64)
-    kind, exports = nothing.astype(np.int8), np.zeros((0, 2), np.int8)
-    counts = nothing.astype(np.int16)
-    return Transports(PLANES, nothing, nothing, nothing, kind, nothing, exports, counts)

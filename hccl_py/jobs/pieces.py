@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from hccl_py.program.instruction import COLUMNS, Instruction
+from hccl_py.program.narrowing import Narrower
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
-__all__ = ["Mapping", "Narrower", "Piece", "Shift", "joined", "ordered"]
+__all__ = ["Mapping", "Piece", "Shift", "joined", "narrowed", "ordered"]
 
 SHARED = tuple(name for name in Instruction._fields if name not in COLUMNS)
 
@@ -72,44 +73,13 @@ class Shift(Mapping):
         return super()._mapped(value)
 
 
-class Narrower:
-    """Keeps some ranks of pieces, in another order; equal columns share their arrays."""
-
-    def __init__(self) -> None:
-        # The wider columns are kept, too: keys are made of the ids of their arrays.
-        self._bases: dict[tuple[int, bytes], tuple[IntArray, IntArray]] = {}
-        self._columns: dict[object, tuple[RankInt, PerRank]] = {}
-
-    def __call__(self, piece: Piece, ranks: IntArray) -> tuple[Instruction, ...]:
-        """Return the instructions of a piece for some of its ranks."""
-        if np.array_equal(piece.ranks, ranks):
-            return piece.instructions
-        order = np.argsort(piece.ranks)
-        lanes = order[np.searchsorted(piece.ranks, ranks, sorter=order)]
-        key = lanes.tobytes()
-        return tuple(self._narrowed(i, lanes, key) for i in piece.instructions)
-
-    def _narrowed(self, instruction: Instruction, lanes: IntArray, key: bytes) -> Instruction:
-        columns = ((name, getattr(instruction, name)) for name in COLUMNS)
-        varying: dict[str, Any] = {
-            name: self._kept(value, lanes, key)
-            for name, value in columns
-            if isinstance(value, PerRank)
-        }
-        return instruction._replace(**varying) if varying else instruction
-
-    def _kept(self, value: PerRank, lanes: IntArray, key: bytes) -> RankInt:
-        known = value.key(), key
-        if known not in self._columns:
-            kept = PerRank(self._base(value.base, lanes, key), value.add, value.mod, value.table)
-            self._columns[known] = int(kept) if len(lanes) == 1 else kept, value
-        return self._columns[known][0]
-
-    def _base(self, base: IntArray, lanes: IntArray, key: bytes) -> IntArray:
-        known = id(base), key
-        if known not in self._bases:
-            self._bases[known] = base[lanes], base
-        return self._bases[known][0]
+def narrowed(narrower: Narrower, piece: Piece, ranks: IntArray) -> tuple[Instruction, ...]:
+    """Return the instructions of a piece for some of its ranks, in their order."""
+    if np.array_equal(piece.ranks, ranks):
+        return piece.instructions
+    order = np.argsort(piece.ranks)
+    lanes = order[np.searchsorted(piece.ranks, ranks, sorter=order)]
+    return narrower(piece.instructions, lanes)
 
 
 def joined(pieces: Sequence[Piece]) -> list[Piece]:
@@ -123,9 +93,9 @@ def joined(pieces: Sequence[Piece]) -> list[Piece]:
 
 def ordered(pieces: Sequence[Piece]) -> list[Piece]:
     """Return pieces with their ranks in order."""
-    narrowed = Narrower()
+    narrower = Narrower()
     ranks = [np.sort(piece.ranks) for piece in pieces]
-    return [Piece(mine, narrowed(p, mine)) for p, mine in zip(pieces, ranks, strict=True)]
+    return [Piece(mine, narrowed(narrower, p, mine)) for p, mine in zip(pieces, ranks, strict=True)]
 
 
 class _Joiner:

@@ -99,7 +99,7 @@ def build_fabric(topology: Topology, mode: Mode, requests: Sequence[RankRequest]
                 memories.append(np.broadcast_to(np.array(pair, np.int8), (len(ranks), 2)))
                 notifies.append(np.full(len(ranks), OWN_NOTIFIES + plane.extra_notifies, np.int16))
     if not keys:
-        return Fabric(topology, _no_transports(), np.zeros(0, np.int64), requests)
+        return Fabric(topology, Transports.none(PLANES), np.zeros(0, np.int64), requests)
     unique, first, at = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
     wanted = np.column_stack([np.concatenate(memories), np.concatenate(notifies)])
     differ = (wanted != wanted[first][at.reshape(-1)]).any(1)
@@ -139,20 +139,6 @@ def _transports(
         )
     kind = topology.link_kinds(rank, peer)
     return Transports(PLANES, rank, peer, plane, kind, far, np.ascontiguousarray(exports), notifies)
-
-
-def _no_transports() -> Transports:
-    none = np.zeros(0, np.int64)
-    return Transports(
-        PLANES,
-        none,
-        none,
-        none,
-        none.astype(np.int8),
-        none,
-        np.zeros((0, 2), np.int8),
-        none.astype(np.int16),
-    )
 
 
 def _key(n: int, plane: npt.ArrayLike, ranks: npt.ArrayLike, peers: npt.ArrayLike) -> IntArray:

@@ -27,9 +27,9 @@ from hccl_py.orchestration.author_errors import (
 )
 from hccl_py.orchestration.fabric import Fabric, RankRequest, build_fabric
 from hccl_py.orchestration.rank import Rank, RankView
-from hccl_py.orchestration.recorder import Recorder, Texts
+from hccl_py.orchestration.recorder import Recorder
 from hccl_py.orchestration.requests import checked_request
-from hccl_py.program.instruction import Batch, Instruction
+from hccl_py.program.instruction import Batch, Instruction, Texts
 from hccl_py.program.program import Declared, Program
 from hccl_py.resources import ResourceRequest
 from hccl_py.topology.topology import Topology

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Generic, TypeVar
-
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import OrchestrationError
 from hccl_py.lines import Line, author_line, spell_line
 from hccl_py.program.describe import spell_stream
-from hccl_py.program.instruction import Instruction
+from hccl_py.program.instruction import Instruction, Texts
 from hccl_py.values import RankInt
 
-__all__ = ["Recorder", "Texts", "orchestration_error"]
-
-T = TypeVar("T", bound=Hashable)
-
-
-class Texts(Generic[T]):
-    """Labels or source lines, numbered in the order of their first use."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[T, int] = {}
-
-    def number(self, text: T) -> int:
-        """Return the number of a label or line."""
-        return self.numbers.setdefault(text, len(self.numbers))
+__all__ = ["Recorder", "orchestration_error"]
 
 
 class Recorder:

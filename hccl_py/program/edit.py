@@ -7,16 +7,15 @@ whose ranks do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.program.instruction import COLUMNS, Batch, Instruction
+from hccl_py.program.instruction import Batch
+from hccl_py.program.narrowing import Narrower
 from hccl_py.program.program import Program
-from hccl_py.values import IntArray, PerRank, RankInt
+from hccl_py.values import IntArray
 
 __all__ = ["rearranged", "swapped", "without"]
 
@@ -50,50 +49,29 @@ def rearranged(program: Program, rows: IntArray) -> Program:
     if (np.diff(rank) < 0).any():
         raise ValueError("rows are ordered by rank, and stay with their rank")
     bounds = np.searchsorted(rank, np.arange(program.ranks + 1))
-    batches = []
+    batches, narrower = [], Narrower()
     for batch in program.batches:
         ranks = batch.ranks.tolist()
-        batches += _parts(batch, [rows[bounds[r] : bounds[r + 1]] - first[r] for r in ranks])
+        batches += _parts(
+            narrower, batch, [rows[bounds[r] : bounds[r + 1]] - first[r] for r in ranks]
+        )
     batches.sort(key=lambda batch: int(batch.ranks[0]))
     return replace(program, batches=tuple(batches))
 
 
-def _parts(batch: Batch, picks: list[IntArray]) -> list[Batch]:
+def _parts(narrower: Narrower, batch: Batch, picks: list[IntArray]) -> list[Batch]:
     """Return the ranks of a batch by the instructions that they pick, in the order in which they
     do.
     """
     groups: dict[bytes, list[int]] = {}
     for lane, pick in enumerate(picks):
         groups.setdefault(pick.tobytes(), []).append(lane)
-    return [_part(batch, np.array(lanes), picks[lanes[0]]) for lanes in groups.values()]
+    return [_part(narrower, batch, np.array(lanes), picks[lanes[0]]) for lanes in groups.values()]
 
 
-def _part(batch: Batch, lanes: IntArray, pick: IntArray) -> Batch:
+def _part(narrower: Narrower, batch: Batch, lanes: IntArray, pick: IntArray) -> Batch:
     """Return some ranks of a batch with some of its instructions."""
     chosen = tuple(batch.instructions[k] for k in pick.tolist())
     if len(lanes) == len(batch.ranks):
         return Batch(batch.ranks, chosen)
-    only = _narrower(lanes)
-    return Batch(batch.ranks[lanes], tuple(map(only, chosen)))
-
-
-def _narrower(lanes: IntArray) -> Callable[[Instruction], Instruction]:
-    """Return a function that keeps some ranks of an instruction; formulas go on sharing their
-    arrays.
-    """
-    bases: dict[int, IntArray] = {}
-
-    def narrow(value: PerRank) -> RankInt:
-        if id(value.base) not in bases:
-            bases[id(value.base)] = value.base[lanes]
-        kept = PerRank(bases[id(value.base)], value.add, value.mod, value.table)
-        return int(kept) if len(lanes) == 1 else kept
-
-    def narrowed(instruction: Instruction) -> Instruction:
-        columns = ((name, getattr(instruction, name)) for name in COLUMNS)
-        varying: dict[str, Any] = {
-            name: narrow(value) for name, value in columns if isinstance(value, PerRank)
-        }
-        return instruction._replace(**varying) if varying else instruction
-
-    return narrowed
+    return Batch(batch.ranks[lanes], narrower(chosen, lanes))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Hashable
+from typing import Generic, NamedTuple, TypeVar
 
 from hccl_py.enums import TaskKind
 from hccl_py.values import IntArray, RankInt
 
-__all__ = ["Batch", "Instruction"]
+__all__ = ["COLUMNS", "Batch", "Instruction", "Texts"]
+
+T = TypeVar("T", bound=Hashable)
 
 
 class Instruction(NamedTuple):
@@ -39,6 +42,17 @@ class Instruction(NamedTuple):
     reduce: int = -1
     duration_us: float = 0.0
     dst_size: int = -1
+
+
+class Texts(Generic[T]):
+    """Labels or source lines, numbered in the order of their first use."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[T, int] = {}
+
+    def number(self, text: T) -> int:
+        """Return the number of a label or line."""
+        return self.numbers.setdefault(text, len(self.numbers))
 
 
 class Batch(NamedTuple):

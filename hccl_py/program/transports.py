@@ -41,6 +41,17 @@ class Transports:
     notifies: npt.NDArray[np.int16]
     slots: int = 0
 
+    @staticmethod
+    def none(planes: tuple[str, ...]) -> Transports:
+        """Return the transports of ranks that have none."""
+        ends = np.zeros(0, np.int64)
+        kind, exports, notifies = (
+            np.zeros(0, np.int8),
+            np.zeros((0, 2), np.int8),
+            np.zeros(0, np.int16),
+        )
+        return Transports(planes, ends, ends, ends, kind, ends, exports, notifies)
+
     def __len__(self) -> int:
         return len(self.rank)
 

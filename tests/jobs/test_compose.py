@@ -94,8 +94,8 @@ def test_groups_take_as_long_as_each_alone() -> None:
 
 
 def test_tensor_data_and_pipeline_parallelism_at_once() -> None:
-    """Two stages, two micro-batches. The second stage posts its Acks long before data is ready for
-    it, so that α is hidden; in the end all gradients are reduced at once.
+    """Two stages, two micro-batches; in the end all gradients are reduced at once. One message
+    between the stages is on the way, with its α: over RDMA it follows the data.
     """
     free, kernel_us, message, cut = COST.formula(), 100.0, 1 << 16, 1 << 18
     with Communicator(servers=4, devices=4) as world:
@@ -122,7 +122,8 @@ def test_tensor_data_and_pipeline_parallelism_at_once() -> None:
             simulate_tasks(g.plan(all_reduce(cut)).program, g.topology, free).total_us
             for g in (groups.tp[0], groups.dp[0])
         )
-        wanted = 3 * (kernel_us + layer_us) + 4 * message * free.roce.beta_us + last_us
+        message_us = free.roce.alpha_us + 4 * message * free.roce.beta_us
+        wanted = 3 * (kernel_us + layer_us) + message_us + last_us
         assert found.total_us == pytest.approx(wanted, rel=1e-12)
 
 

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.enums import TaskKind
-from hccl_py.jobs.pieces import Mapping, Narrower, Piece, Shift, joined
+from hccl_py.jobs.pieces import Mapping, Piece, Shift, joined, narrowed
 from hccl_py.program.instruction import COLUMNS, Instruction
+from hccl_py.program.narrowing import Narrower
 from hccl_py.values import PerRank, RankInt, values_of
 
 LANES = 4
@@ -94,6 +95,6 @@ def test_narrowed_pieces_do_what_they_did(
 ) -> None:
     piece = Piece(np.array(order) + 10, instructions)
     kept = np.sort(piece.ranks[:count])
-    narrowed = Piece(kept, Narrower()(piece, kept))
+    part = Piece(kept, narrowed(Narrower(), piece, kept))
     wanted = rows(piece)
-    assert rows(narrowed) == {rank: wanted[rank] for rank in kept.tolist()}
+    assert rows(part) == {rank: wanted[rank] for rank in kept.tolist()}

@@ -1,5 +1,7 @@
 """When a kernel runs compiled, and that helpers come along."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,13 @@ def fresh(*, allocates: bool = True) -> Kernel[..., int]:
 def test_the_compiled_form_means_the_same(allocates: bool) -> None:
     kernel, values = fresh(allocates=allocates), np.arange(100)
     assert kernel.compiled(values) == kernel.plain(values) == 9900
+
+
+def test_what_cannot_be_kept_on_disk_is_compiled_all_the_same() -> None:
+    scope: dict[str, Any] = {"__name__": "made"}
+    exec("def doubled(value):\n    return 2 * value", scope)  # from no file: nowhere to keep it
+    kernel: Kernel[..., int] = Kernel(scope["doubled"])
+    assert kernel.compiled(21) == 42
 
 
 def test_small_loops_run_plain_until_they_have_cost_as_much_as_compiling() -> None:

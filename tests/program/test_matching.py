@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_py.enums import TaskKind
+from hccl_py.enums import POST, WAIT, TaskKind
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.program.instruction import Batch, Instruction
-from hccl_py.program.matching import queues_of
+from hccl_py.program.matching import match_tasks, queues_of
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from tests.recording import BY_NAME, MESH_ONLY, SAMPLES, op_of, recorded
@@ -74,6 +74,29 @@ def test_a_large_deadlock_shows_the_first_streams() -> None:
     silent = without(ring, lambda i: i.kind == TaskKind.NOTIFY_POST)
     with pytest.raises(DeadlockError, match="and 12 more"):
         silent.linked.check(silent)
+
+
+def test_a_deadlock_of_eight_streams_shows_them_all() -> None:
+    ring = recorded("AllGatherComm", op_of("all_gather"), topology_of(8, preset="ring"))
+    silent = without(ring, lambda i: i.kind == TaskKind.NOTIFY_POST)
+    with pytest.raises(DeadlockError) as caught:
+        silent.linked.check(silent)
+    assert str(caught.value).count("waits for Ack") == 8
+    assert "more" not in str(caught.value)
+
+
+def test_patience_comes_back_after_an_overrun() -> None:
+    """Queue 0 posts notify 0 twice, which nobody waits for, then notify 1 twice, which queue 1
+    takes one after the other.
+    """
+    kinds = np.array([POST] * 4 + [WAIT] * 2, np.int8)
+    rows, cells = np.arange(6, dtype=np.int32), np.array([0, 0, 1, 1, 1, 1])
+    found = match_tasks.plain(np.array([0, 4, 6]), rows, rows, kinds, cells, 2, True)
+    order, done, post_of, late, early, overruns = found[:6]
+    assert done == 6
+    assert (late[:overruns].tolist(), early[:overruns].tolist()) == ([1], [0])
+    assert post_of.tolist() == [-1, -1, -1, -1, 2, 3]
+    assert order.tolist().index(4) < order.tolist().index(3)
 
 
 class Notifies:

@@ -1,13 +1,16 @@
 """What links must carry: the same bytes as task by task, and never more than contention needs."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.executor import ops_of
+from hccl_py.formats import from_json
 from hccl_py.simulator import CostModel, simulate_contended, simulate_tasks
-from hccl_py.simulator.load import busiest_us
+from hccl_py.simulator.load import busiest_us, carried
 from hccl_py.stragglers import Slow
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
@@ -48,6 +51,25 @@ def test_a_port_that_many_read_through_is_what_binds() -> None:
     assert once > COST.roce.alpha_us
     slow = busiest_us(program, servers, COST, Slow.parse([f"link={r}-roce:3x" for r in range(5)]))
     assert slow == pytest.approx(3 * once)  # α too
+
+
+def test_what_is_read_leaves_the_end_of_the_other_rank() -> None:
+    sizes = {"IN": 64, "OUT": 64}
+    document = {
+        "format": "hccl-py.program/1",
+        "op": {"name": "all_gather", "dtype": "uint8", "count": 32},
+        "ranks": 2,
+        "link": "sdma",
+        "exported": ["IN", "OUT"],
+        "buffers": {"0": sizes, "1": sizes},
+        "tasks": {"1": {"0": [["read", 0, ["IN", 0, 32], ["OUT", 0, 32]], _WRITE]}},
+    }
+    program = from_json(json.dumps(document))
+    sent = dict(zip(program.transports.rank.tolist(), carried(program).tolist(), strict=True))
+    assert sent == {0: 32, 1: 8}
+
+
+_WRITE = ["write", 0, ["IN", 0, 8], ["OUT", 0, 8]]
 
 
 def test_uneven_sizes_are_added_lane_by_lane() -> None:
