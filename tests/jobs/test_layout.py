@@ -3,11 +3,11 @@
 import numpy as np
 
 from hccl_py.communicator import Communicator
-from hccl_py.enums import Buffer, DataType, ReduceOp
+from hccl_py.enums import Buffer, DataType, Mode, ReduceOp
 from hccl_py.jobs import Job, JobProgram
 from hccl_py.op_param import OpParam
 
-BARRIER = OpParam("barrier", 0, DataType.UINT8)
+SCATTER = OpParam("scatter", 24, DataType.FP32, root=0, mode=Mode.GRAPH)  # needs scratch
 
 
 def all_reduce(count: int) -> OpParam:
@@ -35,10 +35,10 @@ def test_memory_begins_at_multiples_of_512_bytes() -> None:
     assert starts == {0: 0, 1: 512}
 
 
-def test_a_communicator_without_memory_takes_none_away() -> None:
+def test_a_communicator_without_scratch_takes_none_away() -> None:
     with Communicator(4, buffsize_mb=1) as world:
-        program = side_by_side(world, all_reduce(3), BARRIER)
-    assert program.buffer_sizes[:, Buffer.USER_IN].tolist() == [12] * 4
+        program = side_by_side(world, SCATTER, all_reduce(3))
+    assert program.buffer_sizes[:, Buffer.SCRATCH].tolist() == [4 * 96] * 4
 
 
 def test_calls_of_other_sizes_with_one_tag_share_transports() -> None:
