@@ -25,6 +25,7 @@ __all__ = [
     "LIMIT",
     "MAX_BUFFERS",
     "MAX_CELLS",
+    "MAX_NAMES",
     "MAX_NUMBER",
     "MAX_QUEUES",
     "MAX_RANKS",
@@ -51,6 +52,9 @@ MAX_QUEUES = 1 << 22
 
 MAX_CELLS = 1 << 24
 """Notify cells of one JSON file: every transport end has as many as the end that has most."""
+
+MAX_NAMES = 64
+"""Names of notifies in one JSON file."""
 
 MAX_SLOTS = 1 << 17
 """Local notifies of one rank of a JSON file."""

@@ -8,18 +8,19 @@ that do nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.documents.checks import a_text, an_object, defect, spell
+from hccl_py.documents.checks import a_text, an_object, at, defect, spell
 from hccl_py.documents.guard import named
 from hccl_py.documents.models import checked
 from hccl_py.documents.parse import parse_document
 from hccl_py.enums import LinkKind, TaskKind
 from hccl_py.formats.checks import (
     MAX_CELLS,
+    MAX_NAMES,
     MAX_QUEUES,
     MAX_RANKS,
     MAX_SLOTS,
@@ -35,7 +36,7 @@ from hccl_py.formats.op import calls_from, op_from
 from hccl_py.formats.requests import Requests, requests_from
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Declared, Program
-from hccl_py.program.transports import OWN_NOTIFIES, LocalNotifies, Transports
+from hccl_py.program.transports import NOTIFY_NAMES, OWN_NOTIFIES, LocalNotifies, Transports
 from hccl_py.values import IntArray
 
 __all__ = ["from_json"]
@@ -65,6 +66,7 @@ def _program(document: str | bytes) -> Program:
     columns = columns_from(rows, ends, memory, op)
     notes = notes_from(rows, columns)
     layout = layout_of(rows, columns, ends, requests, memory)
+    transports = replace(layout.transports, notify_names=_notify_names(file))
     _choose_kinds(rows, columns, layout)
     return Program(
         op=op,
@@ -72,7 +74,7 @@ def _program(document: str | bytes) -> Program:
         ranks=file.ranks,
         buffers=memory.names,
         buffer_sizes=frozen(memory.sizes),
-        transports=layout.transports,
+        transports=transports,
         local_notifies=layout.local_notifies,
         declared=layout.declared,
         batches=_batches(file.ranks, rows, _instructions(rows, columns, notes, layout)),
@@ -93,6 +95,18 @@ def _envelope(document: object) -> FileModel:
     whole([file.ranks], lambda _: "ranks", "a number of ranks", 1, MAX_RANKS)
     a_text("executor", file.executor)
     return file
+
+
+def _notify_names(file: FileModel) -> tuple[str, ...]:
+    """Return what the file calls the first notifies of every link; HCCL's names by default."""
+    if file.notify_names is None:
+        return NOTIFY_NAMES
+    if len(file.notify_names) > MAX_NAMES:
+        hint = "Notifies that have no name are called by their index."
+        raise defect(
+            "notify_names", f"at most {MAX_NAMES} names", str(len(file.notify_names)), hint
+        )
+    return tuple(a_text(at("notify_names", k), name) for k, name in enumerate(file.notify_names))
 
 
 def _choose_kinds(rows: Rows, columns: Columns, layout: Layout) -> None:

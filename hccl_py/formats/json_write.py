@@ -22,7 +22,7 @@ from hccl_py.formats.op import calls_document, op_object
 from hccl_py.program.describe import spell_place
 from hccl_py.program.matching import Queues, queues_of
 from hccl_py.program.program import Program
-from hccl_py.program.transports import Transports
+from hccl_py.program.transports import NOTIFY_NAMES, Transports
 from hccl_py.values import IntArray
 
 __all__ = ["to_json"]
@@ -46,6 +46,8 @@ def to_json(program: Program) -> str:
         head["rounds"] = program.rounds
     if program.calls:
         head["calls"] = calls_document(program.calls)
+    if transports.notify_names != NOTIFY_NAMES:
+        head["notify_names"] = list(transports.notify_names)
     if is_short:
         head |= _short_form(program)
     parts = [f'"{key}": {_compact(value)}' for key, value in head.items()]

@@ -27,6 +27,7 @@ class FileModel(Strict):
     calls: list[Any] | None = None
     link: LinkName | None = None
     plane: str | None = None
+    notify_names: list[Any] | None = None
     exported: list[Any] | None = None
     links: list[Any] | None = None
     buffers: Any
@@ -42,7 +43,7 @@ class OpModel(Strict):
     count: int | None = None
     reduce: str | None = None
     root: int | None = None
-    in_place: bool | Literal["start", "slot"] = False
+    in_place: Any = False
     mode: Literal["op_base", "graph"] = "op_base"
     counts: Any = None
     displs: Any = None

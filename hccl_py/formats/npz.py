@@ -92,6 +92,7 @@ def _header(program: Program) -> str:
         "buffers": program.buffers,
         "planes": transports.planes,
         "slots": transports.slots,
+        "notify_names": transports.notify_names,
         "labels": program.labels,
         "lines": program.lines,
         "splits": program.splits,

@@ -33,7 +33,7 @@ from hccl_py.formats.npz import ENDS, NPZ_FORMAT, SHARED, Array, unpack
 from hccl_py.formats.op import calls_from, op_from
 from hccl_py.program.instruction import COLUMNS, Batch, Instruction
 from hccl_py.program.program import Declared, Program
-from hccl_py.program.transports import LocalNotifies, Transports
+from hccl_py.program.transports import NOTIFY_NAMES, LocalNotifies, Transports
 from hccl_py.values import IntArray, PerRank
 
 __all__ = ["from_npz"]
@@ -72,6 +72,7 @@ class _Header(Strict):
     buffers: list[str]
     planes: list[str]
     slots: int
+    notify_names: list[str] | None = None
     labels: list[str]
     lines: list[str]
     splits: list[str]
@@ -173,6 +174,7 @@ def _transports(header: _Header, arrays: Mapping[str, Array]) -> Transports:
         exports=exports.astype(np.int8),
         notifies=notifies.astype(np.int16),
         slots=header.slots,
+        notify_names=NOTIFY_NAMES if header.notify_names is None else tuple(header.notify_names),
     )
 
 

@@ -136,10 +136,12 @@ def _data_type(model: OpModel, path: str) -> DataType:
 def _in_place(model: OpModel, path: str) -> bool | InPlace:
     if isinstance(model.in_place, bool):
         return model.in_place
-    if model.in_place == InPlace.SLOT.value and model.name not in _SLOTTED:
-        hint = f"In {model.name} a rank has no slot of its own: say start, or true."
-        raise defect(at(path, "in_place"), "true, false or start", '"slot"', hint)
-    return InPlace(model.in_place)
+    for way in InPlace:
+        if model.in_place == way.value and (way is InPlace.START or model.name in _SLOTTED):
+            return way
+    slot = ', "start" or "slot"' if model.name in _SLOTTED else ' or "start"'
+    hint = "start: IN and OUT begin at one address; slot: one is the rank's own slot of the other."
+    raise defect(at(path, "in_place"), f"true, false{slot}", spell(model.in_place), hint)
 
 
 def _count(model: OpModel, path: str) -> int:

@@ -1,26 +1,30 @@
-"""Tasks, notifies and memory in words, for errors and traces."""
+"""Tasks, notifies and memory in words: one form for errors, findings and traces.
+
+Ranks, streams of a rank and tasks of a stream count from 0 in every output.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.transports import OWN_NOTIFIES
 
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
 
 __all__ = [
     "BUFFER_WORDS",
-    "NOTIFY_NAMES",
+    "Range",
+    "notify_name",
+    "ranges_of",
+    "spell_action",
     "spell_cell",
-    "spell_memory",
+    "spell_line_of",
+    "spell_number",
     "spell_place",
     "spell_stream",
     "spell_task",
 ]
-
-NOTIFY_NAMES = ("Ack", "DataSignal", "DataAck")
 
 BUFFER_WORDS = {
     "IN": "user_in",
@@ -30,22 +34,56 @@ BUFFER_WORDS = {
     "SCRATCH": "scratch",
 }
 
+_VERBS = {
+    TaskKind.COPY: ("copies", "to"),
+    TaskKind.READ: ("reads", "to"),
+    TaskKind.WRITE: ("writes", "to"),
+    TaskKind.RDMA_WRITE: ("writes", "to"),
+}
+
+
+class Range(NamedTuple):
+    """Bytes start .. stop of a buffer of a rank; `buffer` is its number in `Program.buffers`."""
+
+    rank: int
+    buffer: int
+    start: int
+    stop: int
+
+
+def ranges_of(program: Program, row: int) -> tuple[Range, Range]:
+    """Return source and destination of a task that moves data."""
+    tasks, table, at = program.tasks, program.tasks.table, int(program.tasks.instruction[row])
+    kind, rank, peer = TaskKind(int(table.kind[at])), int(tasks.rank[row]), int(tasks.peer[row])
+    size = int(tasks.size[row])
+    stated = int(table.dst_size[at])
+    src, dst = int(tasks.src_offset[row]), int(tasks.dst_offset[row])
+    return (
+        Range(peer if kind.reads_remote else rank, int(table.src_buffer[at]), src, src + size),
+        Range(
+            peer if kind.writes_remote else rank,
+            int(table.dst_buffer[at]),
+            dst,
+            dst + (size if stated < 0 else stated),
+        ),
+    )
+
 
 def spell_stream(stream: int) -> str:
     """Return `main` or `sub k`, subs counted from 0."""
     return "main" if stream == 0 else f"sub {stream - 1}"
 
 
-def spell_place(program: Program, row: int) -> str:
-    """Return `rank r stream, task k/n (file:line)` of a task row."""
+def spell_number(index: int, copy: int = 0) -> str:
+    """Return `task k`, counted from 0 in every copy of the op, and which copy that is."""
+    return f"task {index} of op {copy + 1}" if copy else f"task {index}"
+
+
+def spell_place(program: Program, row: int, copy: int = 0) -> str:
+    """Return `rank r main task k` of a task row, with the copy of the op if it is not the first."""
     tasks = program.tasks
-    rank, stream = int(tasks.rank[row]), int(tasks.stream[row])
-    mine = (tasks.rank == rank) & (tasks.stream == stream)
-    line = spell_line_of(program, row)
-    return (
-        f"rank {rank} {spell_stream(stream)} task {int(tasks.index[row]) + 1}/{int(mine.sum())}"
-        + (f" ({line})" if line else "")
-    )
+    stream = spell_stream(int(tasks.table.stream[tasks.instruction[row]]))
+    return f"rank {int(tasks.rank[row])} {stream} {spell_number(int(tasks.index[row]), copy)}"
 
 
 def spell_line_of(program: Program, row: int) -> str:
@@ -54,52 +92,61 @@ def spell_line_of(program: Program, row: int) -> str:
     return program.lines[number] if number >= 0 else ""
 
 
-def spell_cell(program: Program, row: int) -> str:
-    """Return the notify that a post sets or a wait clears."""
-    transports, cell = program.transports, int(program.tasks.cell[row])
-    is_post = int(program.tasks.kind[row]) == TaskKind.NOTIFY_POST
-    if cell >= transports.cells:
-        stream, index = program.local_notifies.slots[
-            (cell - transports.cells) % len(program.local_notifies.slots)
-        ]
-        return f"notify {index} of {spell_stream(stream)}"
-    end, index = divmod(cell, transports.stride)
-    name = NOTIFY_NAMES[index] if index < OWN_NOTIFIES else f"notify {index - OWN_NOTIFIES}"
-    owner, peer = int(transports.rank[end]), int(transports.peer[end])
-    return f"{name} of rank {owner}" if is_post else f"{name} from rank {peer}"
-
-
-def spell_memory(program: Program, buffer: int, offset: int, size: int) -> str:
-    """Return `buffer[start:stop]` in bytes."""
-    name = program.buffers[buffer]
-    return f"{BUFFER_WORDS.get(name, name)}[{offset}:{offset + size}]"
-
-
 def spell_task(program: Program, row: int) -> str:
-    """Return one line: where the task is and what it does."""
+    """Return one line: where the task is, what it does, and the author's line."""
     tasks = program.tasks
-    kind = TaskKind(int(tasks.kind[row]))
-    rank, stream = int(tasks.rank[row]), int(tasks.stream[row])
-    mine = int(((tasks.rank == rank) & (tasks.stream == stream)).sum())
-    place = f"rank {rank} {spell_stream(stream):6} task {int(tasks.index[row]) + 1}/{mine}"
-    return f"{place}  {spell_action(program, row, kind)}   {spell_line_of(program, row)}".rstrip()
+    stream = spell_stream(int(tasks.table.stream[tasks.instruction[row]]))
+    place = f"rank {int(tasks.rank[row])} {stream:6} {spell_number(int(tasks.index[row]))}"
+    return f"{place}  {spell_action(program, row)}   {spell_line_of(program, row)}".rstrip()
 
 
-def spell_action(program: Program, row: int, kind: TaskKind) -> str:
-    """Return what a task does, in words."""
+def notify_name(program: Program, cell: int) -> str:
+    """Return the name of a notify: `Ack` and the like, what a file calls it, or `notify k` where it
+    has no name; `notify k of sub j` for a local one.
+    """
+    transports = program.transports
+    if cell >= transports.cells:
+        slots = program.local_notifies.slots
+        stream, index = slots[(cell - transports.cells) % len(slots)]
+        return f"notify {index} of {spell_stream(stream)}"
+    return transports.name_of(cell % transports.stride)
+
+
+def spell_cell(program: Program, row: int) -> str:
+    """Return the notify that a post sets or a wait clears: `Ack of rank 1`, `Ack from rank 1`."""
+    transports, cell = program.transports, int(program.tasks.cell[row])
+    name = notify_name(program, cell)
+    if cell >= transports.cells:
+        return name
+    end = cell // transports.stride
+    if int(program.tasks.kind[row]) == TaskKind.NOTIFY_POST:
+        return f"{name} of rank {int(transports.rank[end])}"
+    return f"{name} from rank {int(transports.peer[end])}"
+
+
+def spell_action(program: Program, row: int, *, in_sentence: bool = False) -> str:
+    """Return what a task does: `posts Ack of rank 1`, `read rank 1 CCL_In[0:64] to user_out[0:64]`;
+    in a sentence, `reads rank 1's CCL_In[0:64] to rank 0's user_out[0:64]`.
+    """
     tasks = program.tasks
+    at = int(tasks.instruction[row])
+    kind = TaskKind(int(tasks.table.kind[at]))
     if kind is TaskKind.NOTIFY_WAIT:
         return f"waits for {spell_cell(program, row)}"
     if kind is TaskKind.NOTIFY_POST:
         return f"posts {spell_cell(program, row)}"
     if kind is TaskKind.COMPUTE:
-        return f"computes {tasks.table.duration_us[tasks.instruction[row]]:g} us"
-    table, at, size = tasks.table, int(tasks.instruction[row]), int(tasks.size[row])
-    into = int(table.dst_size[at]) if table.has_dst_size[at] else size
-    src = spell_memory(program, int(table.src_buffer[at]), int(tasks.src_offset[row]), size)
-    dst = spell_memory(program, int(table.dst_buffer[at]), int(tasks.dst_offset[row]), into)
-    if kind.reads_remote:
-        src = f"rank {int(tasks.peer[row])} {src}"
-    if kind.writes_remote:
-        dst = f"rank {int(tasks.peer[row])} {dst}"
-    return f"{kind.spelling} {src} to {dst}"
+        return f"computes {tasks.table.duration_us[at]:g} us"
+    src, dst = ranges_of(program, row)
+    if in_sentence:
+        verb, to = _VERBS.get(kind, ("reduces", "into"))
+        whose = (f"rank {memory.rank}'s " for memory in (src, dst))
+    else:
+        verb, to, rank = kind.spelling, "to", int(tasks.rank[row])
+        whose = ("" if m.rank == rank else f"rank {m.rank} " for m in (src, dst))
+    return f"{verb} {next(whose)}{_memory(program, src)} {to} {next(whose)}{_memory(program, dst)}"
+
+
+def _memory(program: Program, memory: Range) -> str:
+    name = program.buffers[memory.buffer]
+    return f"{BUFFER_WORDS.get(name, name)}[{memory.start}:{memory.stop}]"

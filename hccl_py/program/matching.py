@@ -16,17 +16,20 @@ import numpy.typing as npt
 
 from hccl_py.enums import POST, WAIT
 from hccl_py.errors import DeadlockError, OrchestrationError
-from hccl_py.program.describe import spell_cell, spell_place, spell_task
+from hccl_py.program.describe import notify_name, spell_cell, spell_place, spell_task
 from hccl_py.program.kernels import kernel
 
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
+from hccl_py.program.transports import NOTIFY_NAMES
 
 __all__ = ["Linked", "Queues", "match", "match_tasks", "queues_of"]
 
 Rows = npt.NDArray[np.int32]
 
 _SHOWN = 8
+_RX = dict(zip(NOTIFY_NAMES, ("rx_ack", "rx_data_signal", "rx_data_ack"), strict=True))
+_TX = {name: rx.replace("rx", "tx") for name, rx in _RX.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +95,26 @@ class Linked:
         lines += [f"  {spell_task(program, row)}" for row in self.stuck[:_SHOWN].tolist()]
         if len(self.stuck) > _SHOWN:
             lines.append(f"  ... and {len(self.stuck) - _SHOWN} more")
-        return "\n".join(
-            lines
-        ), "Each rx_ack needs a tx_ack at the other end of the same transport."
+        return "\n".join(lines), self._remedy(program)
+
+    def _remedy(self, program: Program) -> str:
+        """Return what would set the stuck streams free, as far as the numbers of posts tell."""
+        tasks, transports = program.tasks, program.transports
+        kind, cell = tasks.kind, tasks.cell[self.stuck]
+        posts, waits = (
+            np.bincount(tasks.cell[kind == what], minlength=program.cells) for what in (POST, WAIT)
+        )
+        lacking = self.stuck[posts[cell] < waits[cell]]
+        if not len(lacking):
+            return "Post before you wait: the posts that are missing stand behind other waits."
+        notify = int(tasks.cell[lacking[0]])
+        name, rank = notify_name(program, notify), int(tasks.rank[lacking[0]])
+        counts = f"{posts[notify]} of {waits[notify]}"
+        if notify >= transports.cells:
+            return f"Rank {rank}'s {name} has {counts} posts: post it once for each wait."
+        peer = int(transports.peer[notify // transports.stride])
+        both = f"; each {_RX[name]} needs a {_TX[name]} at the other end" if name in _RX else ""
+        return f"Rank {peer} must post {name} to rank {rank} once for each wait ({counts}){both}."
 
 
 def queues_of(program: Program) -> Queues:

@@ -10,11 +10,22 @@ import numpy.typing as npt
 from hccl_py.enums import LinkKind
 from hccl_py.values import IntArray
 
-__all__ = ["ACK", "DATA_ACK", "DATA_SIGNAL", "OWN_NOTIFIES", "LocalNotifies", "Transports"]
+__all__ = [
+    "ACK",
+    "DATA_ACK",
+    "DATA_SIGNAL",
+    "NOTIFY_NAMES",
+    "OWN_NOTIFIES",
+    "LocalNotifies",
+    "Transports",
+]
 
 ACK, DATA_SIGNAL, DATA_ACK = 0, 1, 2
 OWN_NOTIFIES = 3
 """Cells that every transport end has; an SDMA end never uses DataAck."""
+
+NOTIFY_NAMES = ("Ack", "DataSignal", "DataAck")
+"""HCCL's names of the first notifies of a transport."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +39,8 @@ class Transports:
 
     `notifies` is what the rank of each end requested; 0 says that it never did. In a file the two
     ends of a transport may differ, and tasks may use notifies that nobody requested: then `slots`
-    says how many cells every end needs for that.
+    says how many cells every end needs for that. `notify_names` are the names of the first
+    notifies of every end: HCCL's, unless a file says that its transports are numbered otherwise.
     """
 
     planes: tuple[str, ...]
@@ -40,6 +52,7 @@ class Transports:
     exports: npt.NDArray[np.int8]
     notifies: npt.NDArray[np.int16]
     slots: int = 0
+    notify_names: tuple[str, ...] = NOTIFY_NAMES
 
     @staticmethod
     def none(planes: tuple[str, ...]) -> Transports:
@@ -59,6 +72,14 @@ class Transports:
     def stride(self) -> int:
         """Cells reserved for each end."""
         return max(int(self.notifies.max()), self.slots) if len(self) else OWN_NOTIFIES
+
+    def name_of(self, index: int) -> str:
+        """Return the name of a notify; what HCCL's transports have beyond their own is extra."""
+        if index < len(self.notify_names):
+            return self.notify_names[index]
+        if self.notify_names == NOTIFY_NAMES:
+            return f"extra notify {index - OWN_NOTIFIES}"
+        return f"notify {index}"
 
     @property
     def cells(self) -> int:

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.describe import NOTIFY_NAMES
 from hccl_py.program.edit import without
 from hccl_py.program.program import Program
+from hccl_py.program.transports import NOTIFY_NAMES
 from hccl_py.values import IntArray
 
 __all__ = ["Mutant", "sync_mutants", "words_of_line"]
@@ -135,4 +135,4 @@ def _spell_notify(number: int) -> str:
         return NOTIFY_NAMES[number]
     if number >= _LOCAL_MAIN:
         return "notify of a sub stream" if number == _LOCAL_SUB else "notify of main"
-    return f"notify {number - len(NOTIFY_NAMES)} of the transport"
+    return f"extra notify {number - len(NOTIFY_NAMES)} of the transport"

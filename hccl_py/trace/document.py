@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import READS, WRITES, TaskKind, moves_data
+from hccl_py.program.describe import notify_name
 from hccl_py.program.program import Program
-from hccl_py.trace.steps import Trace, notify_name
+from hccl_py.trace.steps import Trace
 
 __all__ = ["resources", "task_documents"]
 

@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.describe import NOTIFY_NAMES, spell_stream
+from hccl_py.program.describe import Range, notify_name, ranges_of
 from hccl_py.program.program import Program
-from hccl_py.program.transports import OWN_NOTIFIES
 from hccl_py.simulator import CostModel, Slow, Timeline, simulate
 from hccl_py.stragglers import EVEN
 from hccl_py.topology import Topology
 
-__all__ = ["Place", "Range", "Step", "Trace", "notify_name"]
+__all__ = ["Place", "Range", "Step", "Trace"]
 
 
 class Place(NamedTuple):
@@ -27,15 +26,6 @@ class Place(NamedTuple):
     rank: int
     stream: int
     number: int
-
-
-class Range(NamedTuple):
-    """Bytes start .. stop of a buffer of a rank; `buffer` is its number in `Program.buffers`."""
-
-    rank: int
-    buffer: int
-    start: int
-    stop: int
 
 
 class Step(NamedTuple):
@@ -126,6 +116,7 @@ class Trace:
         kind, peer = TaskKind(int(table.kind[at])), int(tasks.peer[row])
         is_sync = kind in (TaskKind.NOTIFY_POST, TaskKind.NOTIFY_WAIT)
         label, line, partner = int(table.label[at]), int(table.line[at]), int(self.partner[row])
+        src, dst = ranges_of(program, row) if kind.moves_data else (None, None)
         return Step(
             place=self._place(row),
             kind=kind,
@@ -138,27 +129,8 @@ class Trace:
             round=int(table.round[at]),
             label=program.labels[label] if label >= 0 else "",
             source=program.lines[line] if line >= 0 else "",
-            src=self._range(row, "src", kind.reads_remote) if kind.moves_data else None,
-            dst=self._range(row, "dst", kind.writes_remote) if kind.moves_data else None,
+            src=src,
+            dst=dst,
             notify=notify_name(program, int(tasks.cell[row])) if is_sync else "",
             partner=self._place(partner) if partner >= 0 else None,
         )
-
-    def _range(self, row: int, side: str, away: bool) -> Range:
-        tasks, at = self.program.tasks, int(self.program.tasks.instruction[row])
-        rank = int(tasks.peer[row] if away else tasks.rank[row])
-        buffer = int(getattr(tasks.table, f"{side}_buffer")[at])
-        start = int(getattr(tasks, f"{side}_offset")[row])
-        size = tasks.dst_size if side == "dst" else tasks.size
-        return Range(rank, buffer, start, start + int(size[row]))
-
-
-def notify_name(program: Program, cell: int) -> str:
-    """Return `Ack` and the like for a transport's notify, `notify k of sub j` for a local one."""
-    transports = program.transports
-    if cell >= transports.cells:
-        slots = program.local_notifies.slots
-        stream, index = slots[(cell - transports.cells) % len(slots)]
-        return f"notify {index} of {spell_stream(stream)}"
-    index = cell % transports.stride
-    return NOTIFY_NAMES[index] if index < OWN_NOTIFIES else f"notify {index - OWN_NOTIFIES}"

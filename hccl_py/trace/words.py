@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.describe import BUFFER_WORDS, NOTIFY_NAMES, spell_stream
+from hccl_py.program.describe import BUFFER_WORDS, Range, spell_stream
 from hccl_py.program.program import Program
-from hccl_py.trace.steps import Range, Step
+from hccl_py.program.transports import NOTIFY_NAMES
+from hccl_py.trace.steps import Step
 from hccl_py.trace.units import spell_size, spell_time
 
 __all__ = ["MARKS", "Words", "mark_of", "style_of"]

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hccl_py.enums import TaskKind
-from hccl_py.program.describe import spell_action, spell_line_of, spell_stream
+from hccl_py.program.describe import spell_action, spell_line_of, spell_number, spell_place
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 from hccl_py.verifier.finding import Finding, TaskAt
@@ -61,13 +60,9 @@ def excerpts(program: Program, finding: Finding) -> Iterator[Excerpt]:
 
 def spell_at(program: Program, task: TaskAt) -> str:
     """Return `rank r main task k of op 2`."""
-    length = max(len(_queue(program, task.rank, task.stream)), 1)
-    copy, position = divmod(task.index, length)
-    return f"rank {task.rank} {spell_stream(task.stream)} {_name(position, copy)}"
-
-
-def _name(position: int, copy: int) -> str:
-    return f"task {position} of op {copy + 1}" if copy else f"task {position}"
+    rows = _queue(program, task.rank, task.stream)
+    copy, position = divmod(task.index, len(rows))
+    return spell_place(program, int(rows[position]), copy)
 
 
 def _queue(program: Program, rank: int, stream: int) -> IntArray:
@@ -94,12 +89,11 @@ def _around(
 
 def _line(program: Program, rows: IntArray, on: TaskAt, index: int, is_culprit: bool) -> TaskLine:
     copy, position = divmod(index, len(rows))
-    row, table = int(rows[position]), program.tasks.table
-    kind = TaskKind(int(table.kind[program.tasks.instruction[row]]))
+    row = int(rows[position])
     return TaskLine(
         at=TaskAt(on.rank, on.stream, index),
-        name=_name(position, copy),
-        action=spell_action(program, row, kind),
+        name=spell_number(position, copy),
+        action=spell_action(program, row),
         source=spell_line_of(program, row),
         is_culprit=is_culprit,
     )

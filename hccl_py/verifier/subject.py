@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from hccl_py.enums import InPlace, TaskKind
-from hccl_py.program.describe import BUFFER_WORDS, spell_action, spell_line_of, spell_stream
+from hccl_py.program.describe import BUFFER_WORDS, spell_action, spell_line_of, spell_place
 from hccl_py.program.program import Call, Program
 from hccl_py.topology.presets import Product
 from hccl_py.values import IntArray
@@ -129,13 +129,11 @@ class Subject:
 
     def place(self, row: int, copy: int = 0) -> str:
         """Return `rank r main task k`, with the copy of the op where it is not the first."""
-        at = self.at(row)
-        again = f" of op {copy + 1}" if copy else ""
-        return f"rank {at.rank} {spell_stream(at.stream)} task {at.index}{again}"
+        return spell_place(self.program, row, copy)
 
     def action(self, row: int) -> str:
         """Return what a task does, in words."""
-        return spell_action(self.program, row, self.kind(row))
+        return spell_action(self.program, row, in_sentence=True)
 
     def words(self, memory: MemoryRange) -> str:
         """Return memory in the field's words."""

@@ -65,8 +65,11 @@ def test_a_deadlock_says_who_waits_for_what_where() -> None:
         silent.linked.check(silent)
     lines = str(caught.value).splitlines()
     assert lines[0] == "Deadlock: 3 of 3 streams can never go on (3 of 36 tasks done)."
-    assert lines[1].startswith("  rank 0 main   task 2/12  waits for Ack from rank 2   templates/")
-    assert lines[-1] == "Each rx_ack needs a tx_ack at the other end of the same transport."
+    assert lines[1].startswith("  rank 0 main   task 1  waits for Ack from rank 2   templates/")
+    assert lines[-1] == (
+        "Rank 2 must post Ack to rank 0 once for each wait (1 of 2); each rx_ack needs a tx_ack at "
+        "the other end."
+    )
 
 
 def test_a_large_deadlock_shows_the_first_streams() -> None:
@@ -130,7 +133,7 @@ class Notifies:
         (("tx_ack", "tx_ack", "rx_ack", "rx_ack"), "NOTIFY_OVERRUN", "posts Ack of rank 1"),
         (("tx_ack",), "UNMATCHED_POST", "nobody waits for Ack of rank 1"),
         (("post",), "UNMATCHED_POST", "notify 0 of sub 0"),
-        (("post", "post", "wait", "wait"), "NOTIFY_OVERRUN", "rank 0 main task 2/2"),
+        (("post", "post", "wait", "wait"), "NOTIFY_OVERRUN", "rank 0 main task 1"),
     ],
 )
 def test_lost_and_left_over_posts(steps: tuple[str, ...], finding: str, words: str) -> None:
@@ -166,3 +169,18 @@ def test_the_digest_sees_every_column_that_matters() -> None:
         if number > 6:
             break
     assert replace(program, labels=("x",) * 9).digest == program.digest
+
+
+def test_what_a_deadlock_needs_is_said_of_the_wait_that_lacks_a_post() -> None:
+    def stuck(*steps: str) -> str:
+        program = recorded(Notifies(*steps), op_of("all_gather"), 2)
+        return program.linked.report(program)[1]
+
+    assert (
+        stuck("wait") == "Rank 0's notify 0 of sub 0 has 0 of 1 posts: post it once for each wait."
+    )
+    assert stuck("rx_data_signal") == (
+        "Rank 1 must post DataSignal to rank 0 once for each wait (0 of 1); each rx_data_signal "
+        "needs a tx_data_signal at the other end."
+    )
+    assert stuck("rx_ack", "tx_ack").startswith("Post before you wait")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
+from hccl_py.program.describe import ranges_of
 from hccl_py.values import IntArray
 from hccl_py.verifier.finding import MemoryRange
 from hccl_py.verifier.subject import Subject
@@ -21,18 +22,11 @@ __all__ = [
     "memory_at",
     "moves_of",
     "rows_where",
-    "spell_move",
 ]
 
 Mask = npt.NDArray[np.bool_]
 
 _BLOCK = 1 << 16
-_VERBS = {
-    TaskKind.COPY: "copies",
-    TaskKind.READ: "reads",
-    TaskKind.WRITE: "writes",
-    TaskKind.RDMA_WRITE: "writes",
-}
 
 
 class Side(NamedTuple):
@@ -114,24 +108,12 @@ def rows_where(subject: Subject, is_wrong: Callable[[Moves], Mask]) -> IntArray:
 
 def memory_at(subject: Subject, row: int) -> tuple[MemoryRange, MemoryRange]:
     """Return source and destination of one data task."""
-    moves = Moves(subject, np.array([row]))
     names = subject.program.buffers
     source, target = (
-        MemoryRange(int(owner), names[int(buffer)], int(start), int(start + size))
-        for owner, buffer, start, size in (
-            (column[0] for column in side) for side in (moves.src, moves.dst)
-        )
+        MemoryRange(memory.rank, names[memory.buffer], memory.start, memory.stop)
+        for memory in ranges_of(subject.program, row)
     )
     return source, target
-
-
-def spell_move(subject: Subject, row: int) -> str:
-    """Return what a data task does: `reads rank 0's CCL_Out[0:64] to rank 1's user_out[64:128]`."""
-    source, target = map(subject.words, memory_at(subject, row))
-    kind = subject.kind(row)
-    if kind.reduces:
-        return f"reduces {source} into {target}"
-    return f"{_VERBS[kind]} {source} to {target}"
 
 
 def _kinds(member: str) -> Mask:

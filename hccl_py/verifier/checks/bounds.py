@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from hccl_py.program.describe import BUFFER_WORDS
-from hccl_py.verifier.analysis.moves import Mask, Moves, memory_at, rows_where, spell_move
+from hccl_py.verifier.analysis.moves import Mask, Moves, memory_at, rows_where
 from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding, MemoryRange
 from hccl_py.verifier.subject import Subject
@@ -111,7 +111,7 @@ def _unexported(subject: Subject, row: int) -> Finding:
     words = " and ".join(BUFFER_WORDS.get(name, name) for name in exported) or "nothing"
     return subject.finding(
         "REMOTE_NOT_EXPORTED",
-        f"{subject.place(row)} {spell_move(subject, row)}, "
+        f"{subject.place(row)} {subject.action(row)}, "
         f"but rank {memory.rank} exports {words} on this transport.",
         f"Let rank {memory.rank} export the memory (PlaneRequest's input_mem and output_mem, "
         "exports in a program file), or stage the data in memory that is exported.",

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.describe import spell_cell, spell_stream
+from hccl_py.program.describe import spell_cell
 from hccl_py.verifier.analysis.unrolled import Unrolled
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject, limited
@@ -151,10 +151,10 @@ class _Blocked:
         """Return one line of a cycle: the wait, and the post that would end it."""
         subject = self.subject
         row, copy = self.run.task(node)
-        post = subject.at(*self.run.task(self.posts[self._cell(node)][0]))
+        post = self.run.task(self.posts[self._cell(node)][0])
         return (
-            f"{subject.place(row, copy)} waits for {spell_cell(subject.program, row)}, which "
-            f"rank {post.rank} {spell_stream(post.stream)} task {post.index} would post"
+            f"{subject.place(row, copy)} {subject.action(row)}, which {subject.place(*post)} would "
+            "post"
         )
 
     def _next(self, node: int) -> int | None:

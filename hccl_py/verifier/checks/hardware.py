@@ -15,7 +15,7 @@ from hccl_py.enums import RDMA_WRITES, DataType, LinkKind, ReduceOp, TaskKind
 from hccl_py.program.transports import DATA_ACK
 from hccl_py.topology.presets import Product
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis.moves import Mask, Moves, memory_at, rows_where, spell_move
+from hccl_py.verifier.analysis.moves import Mask, Moves, memory_at, rows_where
 from hccl_py.verifier.checks.culprits import findings_at, spell_ranks
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject
@@ -91,7 +91,7 @@ def _large(subject: Subject, product: Product, row: int) -> Finding:
     limit = product.rdma_bytes if rdma else product.sdma_bytes
     return subject.finding(
         "TRANSFER_TOO_LARGE",
-        f"{subject.place(row)} {spell_move(subject, row)}: {int(subject.tasks.size[row])} bytes, "
+        f"{subject.place(row)} {subject.action(row)}: {int(subject.tasks.size[row])} bytes, "
         f"but one {'RDMA' if rdma else 'SDMA'} task of {product.title} moves at most {limit}.",
         "Cut the slice into several tasks, or let a round take less: "
         "ResourceRequest(max_count=...).",
@@ -111,7 +111,7 @@ def _inline(subject: Subject, product: Product, row: int) -> Finding:
     only = f"only {types} with {ops}" if known else "nor anything else"
     return subject.finding(
         "UNSUPPORTED_INLINE_REDUCE",
-        f"{subject.place(row)} {spell_move(subject, row)}: {product.title} cannot reduce "
+        f"{subject.place(row)} {subject.action(row)}: {product.title} cannot reduce "
         f"{dtype.value} with {reduce.spelling} {how}, {only}.",
         "Where rank.inline_reduce is false, copy beside (rank.landing) and reduce there; "
         "exchange() does.",
@@ -126,7 +126,7 @@ def _unaligned(subject: Subject, product: Product, row: int) -> Finding:
     off = [f"the {side} begins at byte {m.start}" for side, m in sides if m.start % align]
     return subject.finding(
         "UNALIGNED",
-        f"{subject.place(row)} {spell_move(subject, row)}: {' and '.join(off)}, "
+        f"{subject.place(row)} {subject.action(row)}: {' and '.join(off)}, "
         f"no multiple{'s' * (len(off) > 1)} of {align}.",
         f"DMA of {product.title} is fastest from and to multiples of {align} bytes: pad what is "
         "staged in CCL memory, and cut slices there.",

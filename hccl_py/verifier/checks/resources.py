@@ -16,7 +16,7 @@ from hccl_py.enums import LinkKind
 from hccl_py.program.describe import spell_stream
 from hccl_py.program.transports import Transports
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis.moves import Mask, spell_move
+from hccl_py.verifier.analysis.moves import Mask
 from hccl_py.verifier.checks.culprits import findings_at, first_of_each
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject, shortened
@@ -148,12 +148,11 @@ def _undeclared_channels(subject: Subject) -> Iterator[Finding]:
     def make(row: int) -> Finding:
         end = int(tasks.end[row])
         peer = int(transports.peer[end])
-        move = subject.kind(row).moves_data
-        does = spell_move(subject, row) if move else subject.action(row)
         return subject.finding(
             "UNDECLARED_CHANNEL",
-            f"{subject.place(row)} {does}, but rank {int(transports.rank[end])} never requested "
-            f"the transport to rank {peer} on plane {_plane(transports, end)}.",
+            f"{subject.place(row)} {subject.action(row)}, "
+            f"but rank {int(transports.rank[end])} never requested the transport to rank {peer} "
+            f"on plane {_plane(transports, end)}.",
             "Request it at both ends: a PlaneRequest whose pattern reaches the peer, "
             "links or channel_notifies in a program file.",
             rows=[(row, 0)],

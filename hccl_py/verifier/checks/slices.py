@@ -14,7 +14,6 @@ from hccl_py.verifier.analysis.moves import (
     Moves,
     memory_at,
     rows_where,
-    spell_move,
 )
 from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding
@@ -106,7 +105,7 @@ def _overlap(subject: Subject, row: int) -> Finding:
         shared = "bytes, as in place IN and OUT are one memory"
     return subject.finding(
         "SELF_OVERLAP",
-        f"{subject.place(row)} {spell_move(subject, row)}: both sides share {shared}.",
+        f"{subject.place(row)} {subject.action(row)}: both sides share {shared}.",
         "What a task reads while it writes is undefined: use slices apart, or stage the data.",
         rows=[(row, 0)],
         memory=[source, target],
@@ -117,7 +116,7 @@ def _length(subject: Subject, row: int) -> Finding:
     source, target = memory_at(subject, row)
     return subject.finding(
         "SLICE_LEN_MISMATCH",
-        f"{subject.place(row)} {spell_move(subject, row)}: "
+        f"{subject.place(row)} {subject.action(row)}: "
         f"{source.stop - source.start} bytes into {target.stop - target.start}.",
         "Both sides of a task have the same length.",
         rows=[(row, 0)],
@@ -130,7 +129,7 @@ def _dtype_of(subject: Subject, row: int) -> Finding:
     wanted = subject.program.op.dtype.value
     return subject.finding(
         "DTYPE_MISMATCH",
-        f"{subject.place(row)} {spell_move(subject, row)} as {DataType.from_number(number).value}, "
+        f"{subject.place(row)} {subject.action(row)} as {DataType.from_number(number).value}, "
         f"but the op reduces {wanted}.",
         f"Reduce in the op's data type, {wanted}.",
         rows=[(row, 0)],
@@ -142,7 +141,7 @@ def _parts(subject: Subject, row: int) -> Finding:
     op = subject.program.op
     return subject.finding(
         "DTYPE_MISMATCH",
-        f"{subject.place(row)} {spell_move(subject, row)}, "
+        f"{subject.place(row)} {subject.action(row)}, "
         f"but an element of {op.dtype.value} has {op.unit} bytes: {_cut(subject, row)}.",
         f"Let offsets and sizes of what is reduced be multiples of {op.unit}.",
         rows=[(row, 0)],

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from hccl_py.enums import TaskKind
 from hccl_py.program.describe import spell_action, spell_line_of, spell_stream
 from hccl_py.program.matching import Queues, queues_of
 from hccl_py.program.program import Program
@@ -70,5 +69,4 @@ def _task(program: Program, queues: Queues, queue: int, index: int) -> tuple[str
     if at >= queues.first[queue + 1]:
         return "not there", ""
     row = int(queues.rows[at])
-    kind = TaskKind(int(program.tasks.kind[row]))
-    return f"`{spell_action(program, row, kind)}`", spell_line_of(program, row)
+    return f"`{spell_action(program, row)}`", spell_line_of(program, row)
