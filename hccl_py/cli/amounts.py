@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from hccl_py.documents.checks import a_list, at, defect, spell
 from hccl_py.documents.disk import read_file, spell_path
-from hccl_py.documents.guard import named
-from hccl_py.documents.kind import FileKind
+from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.parse import parse_document
-from hccl_py.errors import FileError, ParameterError
+from hccl_py.errors import ParameterError
 from hccl_py.op_param import Numbers, OpParam, Table
 
 __all__ = ["Amounts", "read_amounts", "with_amounts"]
@@ -21,9 +20,7 @@ MOST_BYTES = 100_000_000
 _KIND = FileKind(
     noun="list of counts",
     parts="counts",
-    error=FileError,
     larger="A file of counts has at most 100 MB.",
-    text="Save the file as UTF-8.",
     depth="Counts are a list, or a list of lists.",
     digits="Counts go to 34359738367.",
 )

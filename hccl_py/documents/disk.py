@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hccl_py.documents.guard import named
-from hccl_py.documents.kind import FileKind
+from hccl_py.documents.kind import FileKind, named
 from hccl_py.errors import FileError
 from hccl_py.printable import one_line
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.documents.checks import a_text, an_object, at, defect, spell
-from hccl_py.documents.guard import named
+from hccl_py.documents.kind import named
 from hccl_py.documents.models import checked
 from hccl_py.documents.parse import parse_document
 from hccl_py.enums import LinkKind, TaskKind

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.documents.checks import an_object, defect, spell
-from hccl_py.documents.guard import named
+from hccl_py.documents.kind import named
 from hccl_py.documents.models import Strict, checked
 from hccl_py.documents.parse import parse_document
 from hccl_py.enums import DataType, LinkKind, ReduceOp, TaskKind

@@ -19,8 +19,7 @@ from pydantic import ConfigDict
 from hccl_py.cost import COSTS, CostModel, LinkCost
 from hccl_py.documents.checks import an_object, defect, only_keys, spell
 from hccl_py.documents.disk import PathLike, read_file, spell_path, write_file
-from hccl_py.documents.guard import named
-from hccl_py.documents.kind import FileKind
+from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.models import checked
 from hccl_py.documents.parse import parse_document
 from hccl_py.documents.yaml_text import YAML, parse_yaml, pyyaml
@@ -39,11 +38,8 @@ _BASE = "base"
 _KIND = FileKind(
     noun="cost model",
     parts="keys and numbers",
-    error=FileError,
     larger="A cost model is a page of numbers.",
-    text="Save the file as UTF-8.",
     depth="A cost model has two levels.",
-    digits="Write numbers with at most 19 digits.",
     mark=re.compile(rb"\b(hccs|sio|pcie|roce|alpha_us)\b"),
 )
 

@@ -46,7 +46,6 @@ LEAST_US, MOST_US = 1e-3, 1e12
 _KIND = FileKind(
     noun="log",
     parts="lines",
-    error=FileError,
     larger="Give the part of the log that holds the tables.",
     text="Give what hccl_test prints.",
 )

@@ -19,8 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from hccl_py.cost import CostModel
 from hccl_py.documents.disk import PathLike, read_file, spell_path, write_file
-from hccl_py.documents.guard import named
-from hccl_py.documents.kind import FileKind
+from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.models import Strict, checked
 from hccl_py.documents.parse import parse_document
 from hccl_py.enums import DataType, ReduceOp
@@ -35,9 +34,7 @@ MAX_BYTES = 64 << 20
 TABLE = FileKind(
     noun="tuning table",
     parts="entries",
-    error=FileError,
     larger="A tuning table has at most 64 MB.",
-    text="Save the file as UTF-8.",
     depth="A tuning table has entries with ranges with samples.",
     digits="Sizes are below 2**63.",
     mark=re.compile(rb"hccl-py\.tuning/"),

@@ -12,13 +12,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from hccl_py.documents.disk import PathLike, read_file, spell_path
-from hccl_py.documents.guard import named
-from hccl_py.documents.kind import FileKind
+from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.models import checked
 from hccl_py.documents.parse import parse_document
 from hccl_py.documents.yaml_text import MOST_BYTES as MOST_YAML_BYTES
 from hccl_py.documents.yaml_text import YAML, parse_yaml
-from hccl_py.errors import FileError
 from hccl_py.topology.networks.build import topology_from
 from hccl_py.topology.networks.models import NetworkModel
 from hccl_py.topology.topology import Topology
@@ -32,9 +30,7 @@ MOST_BYTES = 100_000_000
 _KIND = FileKind(
     noun="network",
     parts="ranks, switches and links",
-    error=FileError,
     larger="A network has at most 100 MB as JSON and 4 MB as YAML.",
-    text="Save the file as UTF-8.",
     depth="A network has lists of ranks, switches, links and routes.",
     digits="Rates and latencies have a few digits.",
 )

@@ -19,7 +19,6 @@ RANK_TABLE = FileKind(
     parts="servers and devices",
     error=RankTableError,
     larger="A rank table v1.x has at most 40 MB, one of v2.0 at most 1 GB.",
-    text="Save the file as UTF-8.",
     depth="A rank table has a list of servers with a list of devices each.",
     digits="Ids, counts and ports are small.",
     syntax="Check the file with any JSON tool: was it cut off, or does it have comments?",

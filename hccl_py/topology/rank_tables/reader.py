@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hccl_py.documents.checks import an_object, defect, spell
 from hccl_py.documents.disk import PathLike, read_file, spell_path
-from hccl_py.documents.guard import named
+from hccl_py.documents.kind import named
 from hccl_py.documents.parse import parse_document
 from hccl_py.errors import did_you_mean
 from hccl_py.topology.rank_tables.groups import from_groups

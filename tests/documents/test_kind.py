@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from hccl_py.documents.guard import named
+from hccl_py.documents.kind import named
 from hccl_py.errors import FileError, ProgramFileError, RankTableError
 from hccl_py.formats.checks import PROGRAM
 from hccl_py.topology.rank_tables.kind import RANK_TABLE
