@@ -27,6 +27,8 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
 
@@ -169,12 +171,12 @@ def run_command(command: Command, page: Path) -> None:
 
 
 def run_line(parts: list[str]) -> tuple[int, str]:
-    """Run a line; where it is one call of hccl-py, in a copy of this process, which has imported
-    everything already.
-    """
+    """Run a line; where it is one call of hccl-py, in a process that has imported everything."""
     words = shlex.split(parts[0], comments=True) if len(parts) == 1 else []
-    if words[:1] == ["hccl-py"] and not re.search(r"[|<>;&$`*~]", parts[0]):
-        return run_copy(words[1:])
+    if COMMANDS and words[:1] == ["hccl-py"] and not re.search(r"[|<>;&$`*~]", parts[0]):
+        COMMANDS[0].send((words[1:], os.getcwd(), dict(os.environ)))
+        status, output = COMMANDS[0].recv()
+        return status, output
     return run_shell(" && ".join(parts))
 
 
@@ -191,13 +193,32 @@ def run_shell(line: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def run_copy(arguments: list[str]) -> tuple[int, str]:
-    """Run hccl-py in a child that this process forks; return exit status and output."""
-    main = import_module("hccl_py.cli").main
-    for module in WARM:
-        import_module(module)
+COMMANDS: list[Connection] = []
+"""The process that runs the page's calls of hccl-py."""
+
+
+def start_commands() -> None:
+    """Fork a process that imports what nearly every command does, and forks once per command. It is
+    forked before anything of the page runs.
+    """
+    ours, theirs = Pipe()
+    if os.fork():
+        theirs.close()
+        COMMANDS.append(ours)
+        return
+    ours.close()
+    try:
+        for module in WARM:
+            import_module(module)
+        while True:
+            theirs.send(run_copy(*theirs.recv()))
+    except EOFError:
+        os._exit(0)
+
+
+def run_copy(arguments: list[str], folder: str, environment: dict[str, str]) -> tuple[int, str]:
+    """Run hccl-py in a child of this process; return exit status and output."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
-        sys.stdout.flush()
         child = os.fork()
         if child == 0:
             status = 70
@@ -205,10 +226,13 @@ def run_copy(arguments: list[str]) -> tuple[int, str]:
                 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
                 os.dup2(file.fileno(), 1)
                 os.dup2(file.fileno(), 2)
-                sys.argv = ["hccl-py", *arguments]
-                outside = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+                os.chdir(folder)
+                os.environ.clear()
+                os.environ.update(environment)
+                outside = environment.get("PYTHONPATH", "").split(os.pathsep)
                 sys.path[:] = [path for path in (*outside, *sys.path) if path]
-                status = main()
+                sys.argv = ["hccl-py", *arguments]
+                status = import_module("hccl_py.cli").main()
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()
@@ -444,6 +468,7 @@ def test_bad_page(text: str, message: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 if __name__ == "__main__":  # run_apart lands here
+    start_commands()
     sys.path[0] = ""
     program = sys.modules["__main__"]  # keeps this module's globals alive
     sys.modules["__main__"] = ModuleType("__main__")
