@@ -61,8 +61,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("", "simulate", "verify"),
     ("__main__", "cli"),
 )
-# A program makes its own views, task by task and matched, when they are asked for.
-OWN_VIEWS = {"hccl_py.program"}
+# The one import upwards, and late: `Program.save` asks the leaf that knows files.
+DOORS = {("hccl_py.program.program", "hccl_py.formats")}
 
 NOT_OURS = {".coverage", ".git", "__pycache__", "build", "dist", "venv"}
 MACHINE_PATH = re.compile(r"(?<![\w.<])/(?:home|root|tmp|work)\b")
@@ -194,7 +194,7 @@ def test_imports_go_down_the_layers() -> None:
         f"{name}:{line} imports {other} from a layer above"
         for name, tree in modules.items()
         for other, line in imports_of(tree, modules, typing=True)
-        if other in modules and layer_of(other) > layer_of(name)
+        if other in modules and layer_of(other) > layer_of(name) and (name, other) not in DOORS
     ]
     assert not found, "\n".join(found)
 
@@ -203,9 +203,8 @@ def test_imports_go_down_the_layers() -> None:
 def test_no_import_goes_round_in_a_circle(package: str) -> None:
     modules = modules_of(package)
     ahead = {
-        name: {m for m, _ in imports_of(tree, modules, typing=False) if m in modules}
+        name: {m for m, _ in imports_of(tree, modules, typing=False) if (name, m) not in DOORS}
         for name, tree in modules.items()
-        if name.rpartition(".")[0] not in OWN_VIEWS
     }
     while free := {name for name, needs in ahead.items() if not needs & ahead.keys() - {name}}:
         ahead = {name: needs for name, needs in ahead.items() if name not in free}
