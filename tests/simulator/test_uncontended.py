@@ -131,14 +131,17 @@ def test_programs_that_cannot_end_are_refused() -> None:
         with pytest.raises(DeadlockError, match="3 of 30 tasks done"):
             simulate_batches(stuck, None, COST, lockstep=lockstep)
         late = recorded(Notifies("tx_ack", "tx_ack"), op_of("all_gather"), 2)
-        with pytest.raises(OrchestrationError, match="overrun"):
+        with pytest.raises(OrchestrationError, match=r"overrun: Ack of rank \d from rank \d is"):
             simulate_batches(late, None, COST, lockstep=lockstep)
         left = without(ring, lambda i: i.kind == 9)
         with pytest.raises(OrchestrationError, match=r"Unmatched post|overrun"):
             simulate_batches(left, None, COST, lockstep=lockstep)
         once = recorded(Notifies("tx_ack"), op_of("all_gather"), 2)
-        with pytest.raises(OrchestrationError, match="Unmatched post"):
+        with pytest.raises(OrchestrationError, match="waits for Ack of rank 0 from rank 1"):
             simulate_batches(once, None, COST, lockstep=lockstep)
+        local = recorded(Notifies("post"), op_of("all_gather"), 2)
+        with pytest.raises(OrchestrationError, match="waits for notify 0 of sub 0 of rank 0"):
+            simulate_batches(local, None, COST, lockstep=lockstep)
 
 
 def test_programs_without_tasks_take_no_time() -> None:

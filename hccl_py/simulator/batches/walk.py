@@ -17,6 +17,7 @@ import numpy as np
 
 from hccl_py.cost import CostModel
 from hccl_py.errors import DeadlockError, OrchestrationError
+from hccl_py.program.describe import notify_name
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches.code import compiled
 from hccl_py.simulator.batches.kernels import in_lockstep, rank_by_rank
@@ -89,10 +90,9 @@ def simulate_batches(
             f"Deadlock: {done} of {steps} tasks done, no stream can go on.",
             "Record it with fewer ranks and look at program.linked.report(program).",
         )
-    if (state.cell >= 0).any():
+    for cell in np.flatnonzero(state.cell >= 0)[:1].tolist():
         raise OrchestrationError(
-            f"Unmatched post: nobody waits for cell {int(np.argmax(state.cell >= 0))} of "
-            f"{program.executor}.",
+            f"Unmatched post: nobody waits for {_notify(program, cell)}.",
             "Record it with fewer ranks and call program.linked.check(program).",
             finding="UNMATCHED_POST",
         )
@@ -115,8 +115,18 @@ class _State:
 def _checked(done: int, program: Program) -> int:
     if done < 0:
         raise OrchestrationError(
-            f"Notify overrun: cell {-done - 1} of {program.executor} is posted while still set.",
+            f"Notify overrun: {_notify(program, -done - 1)} is posted while it is still set.",
             "Record it with fewer ranks and call program.linked.check(program).",
             finding="NOTIFY_OVERRUN",
         )
     return done
+
+
+def _notify(program: Program, cell: int) -> str:
+    """Return the notify of a cell and whose it is: `Ack of rank 1 from rank 0`."""
+    transports, name = program.transports, notify_name(program, cell)
+    if cell >= transports.cells:
+        rank = (cell - transports.cells) // len(program.local_notifies.slots)
+        return f"{name} of rank {rank}"
+    end = cell // transports.stride
+    return f"{name} of rank {transports.rank[end]} from rank {transports.peer[end]}"
