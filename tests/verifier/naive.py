@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 from hccl_py.enums import LinkKind, TaskKind
 from hccl_py.program.program import Program
-from hccl_py.verifier.analysis.unrolled import CALL, Unrolled
+from hccl_py.verifier.analysis.unrolled import Unrolled
 
 __all__ = ["Access", "Naive", "contents"]
 
@@ -48,7 +49,7 @@ class Naive:
                 known |= self.arrived[post] | 1 << (2 * post + 1)
             self.issued[node] = known
             arrived = known | 1 << (2 * node)
-            if self._is_issue(node):
+            if node in self.issues:
                 end = int(self.program.tasks.end[node % run.rows])
                 for other in conns[end]:
                     if known >> (2 * other) & 1:
@@ -59,23 +60,42 @@ class Naive:
             self.arrived[node] = arrived
             last[queue] = node
 
-    def _is_issue(self, node: int) -> bool:
-        if self.run.kind[node] == CALL:
-            return False
-        kind, end = self.run.kind[node], int(self.program.tasks.end[node % self.run.rows])
-        goes = kind in (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE, TaskKind.NOTIFY_POST)
-        return bool(goes and end >= 0 and self.program.transports.kind[end] == LinkKind.RDMA)
+    @cached_property
+    def issues(self) -> frozenset[int]:
+        """The nodes that go through an RDMA connection: writes, and posts to the other end."""
+        goes = (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE, TaskKind.NOTIFY_POST)
+        tasks, kinds = self.program.tasks, self.program.transports.kind.tolist()
+        rdma = [
+            kind in goes and end >= 0 and kinds[end] == LinkKind.RDMA
+            for kind, end in zip(tasks.kind.tolist(), tasks.end.tolist(), strict=True)
+        ]
+        count = self.run.rows * self.run.copies
+        return frozenset(node for node in range(count) if rdma[node % self.run.rows])
 
     def is_before(self, one: int, other: int) -> bool:
         """Whether the effect of a node is in memory before another node's effect begins."""
-        bit = 2 * one + 1 if self._is_issue(one) else 2 * one
-        known = self.arrived[other] if self._is_issue(other) else self.issued[other]
+        bit = 2 * one + 1 if one in self.issues else 2 * one
+        known = self.arrived[other] if other in self.issues else self.issued[other]
         return bool(known >> bit & 1)
+
+    def is_issued_before(self, one: int, other: int) -> bool:
+        """Whether a node goes through an RDMA connection and another knows that it was issued."""
+        known = self.arrived[other] if other in self.issues else self.issued[other]
+        return one in self.issues and bool(known >> (2 * one) & 1)
+
+    @cached_property
+    def written(self) -> dict[int, frozenset[Byte]]:
+        """The bytes that data tasks and callers write."""
+        found: dict[int, frozenset[Byte]] = {}
+        for access in self.accesses:
+            if access.how == "write":
+                found[access.node] = found.get(access.node, frozenset()) | access.bytes
+        return found
 
     def is_implied(self, wait: int) -> bool:
         """Whether the waits around one, in a row with it, bring what it brings, without it."""
         post = int(self.run.post_of[wait])
-        bit = 2 * post + 1 if self._is_issue(post) else 2 * post
+        bit = 2 * post + 1 if post in self.issues else 2 * post
         if self.before_wait[wait] >> bit & 1:
             return True
         first, stop = self.run.first[self.run.queue[wait]], self.run.first[self.run.queue[wait] + 1]
@@ -89,6 +109,7 @@ class Naive:
                 return True
         return False
 
+    @cached_property
     def accesses(self) -> list[Access]:
         found = []
         for node in self.run.order.tolist():
@@ -112,14 +133,16 @@ class Naive:
     def races(self) -> dict[Byte, set[tuple[int, int]]]:
         """Return, by byte, the pairs of nodes (smaller first) that touch it in no order."""
         found: dict[Byte, set[tuple[int, int]]] = defaultdict(set)
-        for one, other in combinations(self.accesses(), 2):
+        for one, other in combinations(self.accesses, 2):
             ways = {one.how, other.how}
             if ways in ({"read"}, {"add"}) or one.node == other.node:
                 continue
-            if self.is_before(one.node, other.node) or self.is_before(other.node, one.node):
+            shared = one.bytes & other.bytes
+            if not shared or self.is_before(one.node, other.node):
                 continue
-            for byte in one.bytes & other.bytes:
-                found[byte].add((min(one.node, other.node), max(one.node, other.node)))
+            if not self.is_before(other.node, one.node):
+                for byte in shared:
+                    found[byte].add((min(one.node, other.node), max(one.node, other.node)))
         return found
 
 
