@@ -235,5 +235,11 @@ class Report:
         """Return the report under another target's name."""
         return replace(self, target=target)
 
+    def _repr_html_(self) -> str:
+        """Return a table of the findings, for notebooks."""
+        from hccl_py.verifier.page import report_html
+
+        return report_html(self)
+
     def __bool__(self) -> bool:
         raise TypeError("a report is neither true nor false: look at report.ok or report.findings")

@@ -28,8 +28,9 @@ from hccl_py.program.program import Program
 from hccl_py.verifier.classes import CLASSES, Severity
 from hccl_py.verifier.excerpt import MOST_CULPRITS, Excerpt, TaskLine, excerpts, spell_at
 from hccl_py.verifier.finding import Failure, Finding, Report
+from hccl_py.verifier.verdict import counted, spell_verdict, total
 
-__all__ = ["Line", "Pen", "draw_report", "spell_report", "spell_verdict"]
+__all__ = ["Line", "Pen", "draw_report", "spell_report"]
 
 IN_FULL = 3
 """Lines of the author's code, per class, of which one finding is shown with the tasks around it."""
@@ -87,23 +88,9 @@ def draw_report(report: Report, pen: Pen) -> Iterator[Line]:
     yield from _failures(report, pen)
     for (severity, name), group in groupby(report, key=lambda f: (f.severity, f.name)):
         findings = list(group)
-        yield from _head(name, _total(findings), severity, CLASSES[name].meaning, pen)
+        yield from _head(name, total(findings), severity, CLASSES[name].meaning, pen)
         yield from _class(report, findings, severity, pen)
     yield from _numeric(report, pen)
-
-
-def spell_verdict(report: Report) -> str:
-    """Return `ok`, or how many errors, warnings and hints there are."""
-    if not report.cases:
-        return "nothing was verified"
-    parts = ["ok"] if report.ok else []
-    unclassed = len(report.failures) + (report.numeric is not None and not report.numeric.ok)
-    for severity in reversed(Severity):
-        count = _total([f for f in report if f.severity is severity])
-        count += unclassed if severity is Severity.ERROR else 0
-        if count:
-            parts.append(_counted(count, severity.spelling))
-    return ", ".join(parts)
 
 
 def _what_was_done(report: Report) -> Iterator[str]:
@@ -112,10 +99,10 @@ def _what_was_done(report: Report) -> Iterator[str]:
     if program is not None:
         yield _spell_program(program, report.target)
     elif report.cases:
-        yield f"{_counted(report.cases, 'case')} checked"
+        yield f"{counted(report.cases, 'case')} checked"
     if report.numeric is not None and report.numeric.ok:
-        programs = _counted(report.numeric.programs, "program")
-        yield f"{_counted(report.numeric.runs, 'run')} of {programs} with data, all results right"
+        programs = counted(report.numeric.programs, "program")
+        yield f"{counted(report.numeric.runs, 'run')} of {programs} with data, all results right"
     for note in report.notes:
         yield f"note: {note}"
 
@@ -124,15 +111,15 @@ def _spell_program(program: Program, target: str) -> str:
     op = program.op
     name = f"{op.name} {op.reduce.spelling}" if op.reduce is not None else op.name
     by = f" by {program.executor}" if program.executor not in ("", target) else ""
-    ranks, tasks = _counted(program.ranks, "rank"), _counted(program.task_count, "task")
+    ranks, tasks = counted(program.ranks, "rank"), counted(program.task_count, "task")
     return f"{name} {op.dtype.value}{by}, {ranks}, {tasks}"
 
 
 def _head(name: str, count: int, severity: Severity, meaning: str, pen: Pen) -> Iterator[Line]:
     """Yield the heading of a class."""
     yield Line()
-    counted = _counted(count, severity.spelling)
-    yield from pen.wrapped(f"{name} ({counted}): {meaning}", 0, _STYLES[severity])
+    how_many = counted(count, severity.spelling)
+    yield from pen.wrapped(f"{name} ({how_many}): {meaning}", 0, _STYLES[severity])
 
 
 def _failures(report: Report, pen: Pen) -> Iterator[Line]:
@@ -193,7 +180,7 @@ def _class(
         yield from _finding(first, report.programs.get(first.case), in_full, pen)
         yield from _likewise(report, others, pen)
     if rest := [finding for group in groups[LISTED:] for finding in group]:
-        yield from pen.wrapped(f"and {_total(rest)} more{_at(rest)}; -v shows them", 2)
+        yield from pen.wrapped(f"and {total(rest)} more{_at(rest)}; -v shows them", 2)
 
 
 def _by_line(report: Report, findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -211,7 +198,7 @@ def _likewise(report: Report, others: Sequence[Finding], pen: Pen) -> Iterator[L
     if not others:
         return
     places = [spell_at(report.programs[f.case], f.tasks[0]) for f in others]
-    rest = _total(others) - len(places)
+    rest = total(others) - len(places)
     more = f" and {rest} more" if rest else ""
     yield from pen.wrapped(f"likewise: {', '.join(places)}{more}", 4)
 
@@ -219,7 +206,7 @@ def _likewise(report: Report, others: Sequence[Finding], pen: Pen) -> Iterator[L
 def _summary(findings: Sequence[Finding], pen: Pen) -> Iterator[Line]:
     first = findings[0].message.split("\n", 1)[0]
     yield from pen.wrapped(f"for example: {first}", 2)
-    rest = _total(findings) - 1
+    rest = total(findings) - 1
     yield from pen.wrapped(f"and {rest} more{_at(findings)}; -v shows them", 2)
 
 
@@ -245,7 +232,7 @@ def _finding(finding: Finding, program: Program | None, in_full: bool, pen: Pen)
             yield from _excerpt(excerpt, pen)
         left_out = len(finding.tasks) - MOST_CULPRITS
         if left_out > 0:
-            yield Line(f"    and {_counted(left_out, 'task')} more", "dim")
+            yield Line(f"    and {counted(left_out, 'task')} more", "dim")
     if finding.more:
         yield Line(f"    and {finding.more} more like this")
 
@@ -287,12 +274,3 @@ def _columns(lines: Sequence[TaskLine], left: int, pen: Pen) -> tuple[list[str],
 def _shortened(source: str) -> str:
     name = source.rpartition("/")[2]
     return name if len(name) <= _SOURCE_WIDTH else f"...{name[3 - _SOURCE_WIDTH :]}"
-
-
-def _total(findings: Sequence[Finding]) -> int:
-    """Return how many findings there are, those included that are only counted."""
-    return sum(1 + finding.more for finding in findings)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -296,3 +296,12 @@ def test_inputs_from_several_wrong_places_are_told_apart() -> None:
         "rank 0's user_out[0:16] adds the inputs of ranks 1 and 2",
         "rank 0's user_out[0:16] adds rank 3's input",
     ]
+
+
+def test_of_two_ranks_one_may_be_silent_and_of_one_it_may_be_alone() -> None:
+    op = {"name": "all_gather", "dtype": "uint8", "count": 8}
+    for ranks, silent in ((2, [(1,)]), (1, [])):
+        drawn = sketch(op, ranks, {"IN": 8, "OUT": 8 * ranks})
+        if ranks == 2:
+            drawn.put(0, ["copy", ["IN", 0, 8], ["OUT", 0, 8]])
+        assert [f.ranks for f in drawn.report().of_class("SILENT_RANK")] == silent

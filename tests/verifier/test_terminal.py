@@ -12,7 +12,8 @@ from hccl_py.program.program import Program
 from hccl_py.verifier.classes import CLASSES, Severity
 from hccl_py.verifier.finding import Failure, Finding, Report, TaskAt
 from hccl_py.verifier.numeric import NumericResult, WrongResult
-from hccl_py.verifier.terminal import Pen, draw_report, spell_report, spell_verdict
+from hccl_py.verifier.terminal import Pen, draw_report, spell_report
+from hccl_py.verifier.verdict import spell_verdict
 
 HINT, WARNING = Severity.HINT, Severity.WARNING
 
