@@ -111,6 +111,8 @@ class Contents:
         """
         is_right = right_moves[self._sums.move]
         run = _are_sums.sized(len(roots) * (2 * self.ranks + 1))
+        # Columns of one kind of memory: for others, numba compiles the loop once more.
+        roots, shift, base = map(np.ascontiguousarray, (roots, shift, base))
         return run(roots, shift, base, self._sums, is_right, again)
 
     def made_of(self, content: int, delta: int) -> Made:
@@ -161,8 +163,20 @@ class Steps(NamedTuple):
     ranks: int
 
 
+class Side(NamedTuple):
+    """What one side of a move holds, piece by piece: where each begins in the side, its content and
+    the delta that it has at the destination. One more offset is where the side ends.
+    """
+
+    offset: IntArray
+    content: IntArray
+    delta: IntArray
+
+
 class Heap(NamedTuple):
-    """Pieces in lists by atom, two scratch lists, sums, notes, and counters."""
+    """Pieces in lists by atom; what the move under way reads, what is at its destination, and what
+    adding makes of both; sums, notes, and counters.
+    """
 
     head: Int32s
     start: IntArray
@@ -170,7 +184,9 @@ class Heap(NamedTuple):
     delta: IntArray
     writer: Int32s
     following: Int32s
-    scratch: IntArray
+    read: Side
+    there: Side
+    added: Side
     sums: Sums
     notes: IntArray
     is_used: Bools
@@ -257,7 +273,9 @@ def _heap(memory: Memory, steps: Steps, room: int, copied: IntArray | None) -> H
         delta=np.empty(room, np.int64),
         writer=np.empty(room, np.int32),
         following=following,
-        scratch=np.empty((8, room + atoms + 2), np.int64),
+        read=_side(room + atoms + 2),
+        there=_side(room + atoms + 2),
+        added=_side(room + atoms + 2),
         sums=Sums(empty[0], deltas[0], empty[1], deltas[1], empty[2]),
         notes=np.empty((room, 5), np.int64),
         is_used=np.zeros(len(memory.transfers), bool),
@@ -272,6 +290,10 @@ def _heap(memory: Memory, steps: Steps, room: int, copied: IntArray | None) -> H
         first, stop = map(memory.atoms.at, ends)
         _hold_inputs(memory, heap, first, stop, into + copied - out)
     return heap
+
+
+def _side(room: int) -> Side:
+    return Side(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64))
 
 
 def _hold_inputs(
@@ -342,27 +364,21 @@ def _note(h: Heap, what: int, move: int, start: int, stop: int, other: int) -> N
 
 
 def _gather(s: Steps, h: Heap, move: int, into: bool) -> int:
-    """Put the pieces of one side of a move into a scratch list: offset, content, delta; return how
-    many. The delta is that of the destination.
-    """
-    base = 4 if into else 0
+    """List the pieces of one side of a move, the destination if `into`; return how many."""
+    side = h.there if into else h.read
     begin, end = (s.dst[move], s.dst_stop[move]) if into else (s.src[move], s.src_stop[move])
-    low, high = (
-        (s.dst_atom[move], s.dst_last[move])
-        if into
-        else (
-            s.src_atom[move],
-            s.src_last[move],
-        )
-    )
+    low, high = s.src_atom[move], s.src_last[move]
+    if into:
+        low, high = s.dst_atom[move], s.dst_last[move]
+    what = REDUCED_INTO if into else READ
     shift = 0 if into else s.src[move] - s.dst[move]
     n = 0
     for atom in range(low, high):
         entry = h.head[atom]
         if entry < 0:
-            _note(h, REDUCED_INTO if into else READ, move, s.bounds[atom], s.bounds[atom + 1], -1)
-            h.scratch[base, n], h.scratch[base + 1, n] = s.bounds[atom] - begin, -2
-            h.scratch[base + 2, n] = 0
+            _note(h, what, move, s.bounds[atom], s.bounds[atom + 1], -1)
+            side.offset[n], side.content[n] = s.bounds[atom] - begin, GARBAGE
+            side.delta[n] = 0
             n += 1
         while entry >= 0:
             behind = h.following[entry]
@@ -370,60 +386,58 @@ def _gather(s: Steps, h: Heap, move: int, into: bool) -> int:
             content = h.content[entry]
             if h.writer[entry] >= 0:
                 h.is_used[h.writer[entry]] = True
-            if content == -1:
-                _note(h, REDUCED_INTO if into else READ, move, h.start[entry], stop, -1)
-                content = -2
+            if content == UNDEFINED:
+                _note(h, what, move, h.start[entry], stop, -1)
+                content = GARBAGE
             elif (
                 not into
                 and s.clobberable[move] >= 0
                 and (content != s.clobberable[move] or h.delta[entry] != 0)
             ):
                 _note(h, CLOBBERED, move, h.start[entry], stop, -1)
-            h.scratch[base, n], h.scratch[base + 1, n] = h.start[entry] - begin, content
-            h.scratch[base + 2, n] = h.delta[entry] + shift
+            side.offset[n], side.content[n] = h.start[entry] - begin, content
+            side.delta[n] = h.delta[entry] + shift
             n += 1
             entry = behind
-    if n + 1 < h.scratch.shape[1]:
-        h.scratch[base, n] = end - begin
+    if n + 1 < len(side.offset):
+        side.offset[n] = end - begin
     else:
         h.counters[FULL] = 1
     return n
 
 
-def _add(s: Steps, h: Heap, move: int, n: int) -> int:
-    """Replace the scratch list of the source by sums with that of the destination."""
+def _add(s: Steps, h: Heap, move: int) -> int:
+    """List the sums of what is read and what is at the destination; return how many."""
     _gather(s, h, move, True)
-    i, j, k, at = 0, 0, 0, 0
+    i, j, n, at = 0, 0, 0, 0
     end = s.dst_stop[move] - s.dst[move]
     while at < end:
-        stop = min(h.scratch[0, i + 1], h.scratch[4, j + 1])
-        left, right = h.scratch[5, j], h.scratch[1, i]
-        content = -2
+        stop = min(h.read.offset[i + 1], h.there.offset[j + 1])
+        left, right = h.there.content[j], h.read.content[i]
+        content = GARBAGE
         if left >= 0 and right >= 0:
             made = h.counters[SUMS]
-            if made == len(h.sums.left) or k + 1 >= h.scratch.shape[1]:
+            if made == len(h.sums.left) or n + 1 >= len(h.added.offset):
                 h.counters[FULL] = 1
                 return 0
-            h.sums.left[made], h.sums.left_delta[made] = left, h.scratch[6, j]
-            h.sums.right[made], h.sums.right_delta[made] = right, h.scratch[2, i]
+            h.sums.left[made], h.sums.left_delta[made] = left, h.there.delta[j]
+            h.sums.right[made], h.sums.right_delta[made] = right, h.read.delta[i]
             h.sums.move[made] = move
             h.counters[SUMS] = made + 1
             content = s.ranks + made
-        h.scratch[3, k], h.scratch[7, k] = at, content
-        k += 1
+        h.added.offset[n], h.added.content[n], h.added.delta[n] = at, content, 0
+        n += 1
         at = stop
-        if at == h.scratch[0, i + 1]:
+        if at == h.read.offset[i + 1]:
             i += 1
-        if at == h.scratch[4, j + 1]:
+        if at == h.there.offset[j + 1]:
             j += 1
-    for x in range(k):
-        h.scratch[0, x], h.scratch[1, x], h.scratch[2, x] = h.scratch[3, x], h.scratch[7, x], 0
-    h.scratch[0, k] = end
-    return k
+    h.added.offset[n] = end
+    return n
 
 
-def _store(s: Steps, h: Heap, move: int, n: int) -> None:
-    """Write the scratch list over the destination, cut at the bounds of atoms."""
+def _store(s: Steps, h: Heap, move: int, new: Side, n: int) -> None:
+    """Write a list of pieces over the destination, cut at the bounds of atoms."""
     begin, i = s.dst[move], 0
     for atom in range(s.dst_atom[move], s.dst_last[move]):
         entry = h.head[atom]
@@ -437,18 +451,18 @@ def _store(s: Steps, h: Heap, move: int, n: int) -> None:
             entry = behind
         h.head[atom] = -1
         low, high, last = s.bounds[atom] - begin, s.bounds[atom + 1] - begin, -1
-        while i + 1 < n and h.scratch[0, i + 1] <= low:
+        while i + 1 < n and new.offset[i + 1] <= low:
             i += 1
         k = i
-        while k < n and h.scratch[0, k] < high:
-            content, delta = h.scratch[1, k], h.scratch[2, k]
+        while k < n and new.offset[k] < high:
+            content, delta = new.content[k], new.delta[k]
             if last < 0 or h.content[last] != content or h.delta[last] != delta:
                 entry = h.counters[FREE]
                 if entry < 0:
                     h.counters[FULL] = 1
                     return
                 h.counters[FREE] = h.following[entry]
-                h.start[entry] = begin + max(h.scratch[0, k], low)
+                h.start[entry] = begin + max(new.offset[k], low)
                 h.content[entry], h.delta[entry] = content, delta
                 h.writer[entry], h.following[entry] = move, -1
                 if last < 0:
@@ -464,14 +478,16 @@ def _follow(s: Steps, h: Heap) -> None:
     """Run the moves on pieces, until the end or until the room is full."""
     for move in s.sequence:
         n = _gather(s, h, move, False)
+        new = h.read
         if s.garbage[move]:
-            h.scratch[0, 0], h.scratch[1, 0], h.scratch[2, 0] = 0, -2, 0
-            h.scratch[0, 1] = s.dst_stop[move] - s.dst[move]
+            new.offset[0], new.content[0], new.delta[0] = 0, GARBAGE, 0
+            new.offset[1] = s.dst_stop[move] - s.dst[move]
             n = 1
         elif s.reduces[move] and h.counters[FULL] == 0:
-            n = _add(s, h, move, n)
+            n = _add(s, h, move)
+            new = h.added
         if h.counters[FULL] == 0:
-            _store(s, h, move, n)
+            _store(s, h, move, new, n)
         if h.counters[FULL] != 0:
             break
 
@@ -480,13 +496,17 @@ def _follow(s: Steps, h: Heap) -> None:
 def _are_sums(
     roots: IntArray, shift: IntArray, base: IntArray, sums: Sums, is_right: Bools, again: bool
 ) -> Bools:
-    """Whether each root adds up the inputs at base + shift in right steps, each once, or also more
-    than once.
+    """Whether each root adds up every rank's input, each once (with `again`, at least once), at
+    base + shift and in right steps only.
 
-    A sum of `ranks` inputs has at most as many sums below it, so larger ones need not be opened.
-    One that stands at two places has some input from two places, of which one is wrong. Sides are
-    older than their sum: going down by number counts a side only when all sums above it are
-    counted.
+    Each root is taken apart twice. First from the root down, breadth first: a sum hands its own
+    delta plus that of the side to both of its sides. Whatever is met a second time with another
+    delta, and every input with another delta than it should have, makes the root wrong; so whatever
+    is below a right root has one delta. Then it is counted how often each part stands in the root:
+    in descending order of numbers, because a sum has a higher number than both of its sides, so
+    that all sums above a part hand on their counts before its turn comes.
+
+    A root whose sides add up to another number of inputs than there are ranks needs no looking at.
     """
     ranks = len(base)
     total = ranks + len(sums.left)
