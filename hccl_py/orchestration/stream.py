@@ -147,7 +147,11 @@ class Stream:
 
     def _check_sizes(self, dst: Region, src: Region) -> None:
         a, b = dst.size, src.size
-        if isinstance(a, PerRank) and isinstance(b, PerRank) and a.key() == b.key():
+        if isinstance(a, PerRank) and isinstance(b, PerRank):
+            same = a.key() == b.key()
+        else:
+            same = isinstance(a, int) and isinstance(b, int) and a == b
+        if same:
             return
         differ = values_of(a) != values_of(b)
         if np.any(differ):

@@ -38,9 +38,9 @@ class Link:
         self.end = PerRank.of(ends)
         is_rdma = transports.kind[ends] == LinkKind.RDMA
         self.rdma = PerBool.of(is_rdma)
-        self._near_cell = PerRank.of(ends * transports.stride)
-        self._far_cell = PerRank.of(far * transports.stride)
         self._exports = _common(transports.exports[far])
+        self._near = _Notifies(PerRank.of(ends * transports.stride))
+        self._far = _Notifies(PerRank.of(far * transports.stride))
         self._extra = int(np.min(transports.notifies[ends])) - OWN_NOTIFIES
         self._has_sdma = not bool(np.all(is_rdma))
 
@@ -111,13 +111,13 @@ class Link:
     def _post(self, stream: Stream, notify: int) -> None:
         self._check_stream(stream)
         self.rank.recorder.append(
-            TaskKind.NOTIFY_POST, stream.index, self._far_cell + notify, self.end, self.peer
+            TaskKind.NOTIFY_POST, stream.index, self._far[notify], self.end, self.peer
         )
 
     def _wait(self, stream: Stream, notify: int) -> None:
         self._check_stream(stream)
         self.rank.recorder.append(
-            TaskKind.NOTIFY_WAIT, stream.index, self._near_cell + notify, self.end, self.peer
+            TaskKind.NOTIFY_WAIT, stream.index, self._near[notify], self.end, self.peer
         )
 
     def _extra_index(self, stream: Stream, index: int) -> int:
@@ -146,6 +146,19 @@ class Link:
         if not isinstance(stream, Stream):
             raise TypeError(f"a stream is rank.main or one of rank.subs, not {stream!r}")
         stream.check_recorder(self.rank.recorder)
+
+
+class _Notifies(dict[int, RankInt]):
+    """The notifies of an end by index, each made when it is first used."""
+
+    def __init__(self, first: RankInt) -> None:
+        super().__init__()
+        self._first = first
+
+    def __missing__(self, index: int) -> RankInt:
+        found: RankInt = self._first + index
+        self[index] = found
+        return found
 
 
 def _common(exports: np.ndarray[tuple[int, ...], np.dtype[np.int8]]) -> frozenset[int]:
