@@ -99,5 +99,5 @@ def test_overruns_are_found() -> None:
     late = recorded(Notifies("tx_ack", "tx_ack"), op_of("all_gather"), 2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uniform, "_USES", 0)
-        with pytest.raises(OrchestrationError, match=r"overrun: cell \d+"):
+        with pytest.raises(OrchestrationError, match=r"overrun: Ack of rank \d from rank \d"):
             simulate_batches(late, None, COST)
