@@ -1,12 +1,29 @@
-"""What all tests share: the hypothesis profiles, and no traces of what a test imports."""
+"""What all tests share: the same surroundings everywhere, the hypothesis profiles, the smoke tests,
+and no traces of what a test imports.
+"""
 
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.smoke import SMOKE
+
+# The same surroundings wherever the tests run; processes that they start inherit them.
+OUTSIDE = ("HCCL_", "COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "CLICOLOR", "PY_COLORS", "LC_")
+for variable in [name for name in os.environ if name.startswith((*OUTSIDE, "GITHUB_ACTIONS"))]:
+    del os.environ[variable]
+os.environ["LC_ALL"] = "C.UTF-8"
+os.umask(0o022)
+ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as in a shell's background job
+if ignored and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Which test is first to compile a kernel depends on the machine's cache; no test here looks at it.
 logging.getLogger("hccl_py.program.kernels").setLevel(logging.WARNING)
@@ -25,6 +42,33 @@ settings.register_profile("long", settings.get_profile("ci"), derandomize=False,
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 collect_ignore = ["authors_package"]  # an author's project: test_plugin_package.py runs its tests
+
+HERE = Path(__file__).parent
+
+
+def asks_for_smoke(config: pytest.Config) -> bool:
+    return str(config.option.markexpr) == "smoke"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Run the smoke tests in plain Python."""
+    if asks_for_smoke(config):
+        os.environ["NUMBA_DISABLE_JIT"] = "1"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import what has no smoke test."""
+    if not asks_for_smoke(config) or collection_path.suffix != ".py":
+        return None
+    return True if collection_path.relative_to(HERE).as_posix() not in SMOKE else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the smoke tests."""
+    for item in items:
+        file = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
+        if file in SMOKE and item.get_closest_marker("long") is None:
+            item.add_marker("smoke")
 
 
 @pytest.fixture(autouse=True)

@@ -3,10 +3,12 @@
 import ast
 import importlib
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 
 from hccl_executors import EXECUTORS
 from hccl_py.operators import OPERATORS, make_operator
+from tests.smoke import SMOKE
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -64,7 +67,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 # The one import upwards, and late: `Program.save` asks the leaf that knows files.
 DOORS = {("hccl_py.program.program", "hccl_py.formats")}
 
-NOT_OURS = {".coverage", ".git", "__pycache__", "build", "dist", "venv"}
 MACHINE_PATH = re.compile(r"(?<![\w.<])/(?:home|root|tmp|work)\b")
 REGISTRY = re.compile(r"pypi\.(?:org|\w+\.edu)|pythonhosted\.|registry\.npm|index[-_]url")
 
@@ -270,13 +272,46 @@ def test_layout_page_lists_what_exists() -> None:
 
 
 def project_files(folder: Path) -> Iterator[Path]:
+    """Yield the project's own files: what git lists, or without git what is nobody else's."""
+    command = ["git", "-C", str(folder), "ls-files", "-z", "-co", "--exclude-standard"]
+    if (folder / ".git").exists() and shutil.which("git"):
+        listed = subprocess.run(command, capture_output=True, text=True, check=False)
+        if listed.returncode == 0:
+            paths = (folder / name for name in listed.stdout.split("\0") if name)
+            yield from (path for path in paths if path.is_file() and not is_installed(path, folder))
+            return
+    yield from walked(folder)
+
+
+def is_installed(path: Path, root: Path) -> bool:
+    """Whether a file lies in an environment inside the checkout, whatever its name."""
+    folders = path.relative_to(root).parents
+    return any((root / folder / "pyvenv.cfg").exists() for folder in folders)
+
+
+def walked(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
-        if path.name in NOT_OURS:
-            continue
         if path.is_file():
             yield path
-        elif path.name == ".ci" or not path.name.startswith("."):
-            yield from project_files(path)
+        elif path.name == ".ci" or not (path.name[0] in "._" or path.name in NOT_OURS):
+            yield from () if (path / "pyvenv.cfg").exists() else walked(path)
+
+
+NOT_OURS = {"build", "dist"}
+
+
+@pytest.mark.parametrize("has_git", [True, False])
+def test_an_environment_inside_the_checkout_is_not_ours(tmp_path: Path, has_git: bool) -> None:
+    (tmp_path / "ours.py").touch()
+    environment = tmp_path / "some-name"
+    (environment / "lib").mkdir(parents=True)
+    (environment / "pyvenv.cfg").touch()
+    (environment / "lib" / "theirs.py").touch()
+    if has_git:
+        subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    found = [path.name for path in project_files(tmp_path)]
+    assert "ours.py" in found
+    assert "theirs.py" not in found
 
 
 def test_no_file_names_a_machine() -> None:
@@ -300,3 +335,74 @@ def test_old_package_names_say_what_to_write_now(old: str, new: str) -> None:
     with pytest.raises(ImportError, match=f"from hccl_py.{new} import"):
         importlib.import_module(f"hccl_py.{old}")
     assert callable(getattr(importlib.import_module("hccl_py"), old))
+
+
+# ---- tests ----
+
+TESTS = ROOT / "tests"
+TEST_FOLDERS = {"executors": "hccl_executors", "platform": "hccl_platform"}
+
+
+def parts() -> set[str]:
+    """Return the packages of `hccl_py`, and the other two packages by their folder's name."""
+    own = {init.parent.name for init in PACKAGES["hccl_py"].glob("*/__init__.py")}
+    return own | set(TEST_FOLDERS)
+
+
+def test_every_part_has_its_folder_of_tests() -> None:
+    folders = {path.parent.name for path in TESTS.glob("*/test_*.py")}
+    assert folders | {"executors"} == parts(), "tests/<part>/ holds the tests of a package"
+
+
+def test_every_module_is_reached_by_the_tests_of_its_part() -> None:
+    """A module is imported by a test of its part, or by what that imports of the same part."""
+    missed = []
+    for package, root in PACKAGES.items():
+        for module in sorted(root.rglob("*.py")):
+            part = module.relative_to(root).parts[0].removesuffix(".py")
+            if package != "hccl_py":
+                part = next(folder for folder, name in TEST_FOLDERS.items() if name == package)
+            if part not in parts() or module.name.startswith("__"):
+                continue
+            if isinstance(ast.parse(module.read_text("utf-8")).body[-1], ast.Raise):
+                continue  # an old name, which says the new one
+            name = ".".join(module.relative_to(root.parent).with_suffix("").parts)
+            if name not in reached(part):
+                missed.append(name)
+    assert not missed, "no test of its part leads to " + ", ".join(missed)
+
+
+@cache
+def reached(part: str) -> frozenset[str]:
+    """Return the modules that the tests in tests/<part>/ import, directly or not."""
+    found: set[str] = set()
+    waiting = [name for path in (TESTS / part).rglob("*.py") for name in names_in(path)]
+    while waiting:
+        name = waiting.pop()
+        if name in found or not name.startswith("hccl_"):
+            continue
+        found.add(name)
+        for package, root in PACKAGES.items():
+            path = root.parent / name.replace(".", "/")
+            if name.split(".")[0] == package:
+                files = (path.with_suffix(".py"), path / "__init__.py")
+                waiting += [found for file in files if file.exists() for found in names_in(file)]
+    return frozenset(found)
+
+
+@cache
+def names_in(path: Path) -> frozenset[str]:
+    """Return what a file imports, and dotted names of ours in its texts: a lazy import's."""
+    found = set(re.findall(r"[\"'](hccl_\w+(?:\.\w+)+)", path.read_text("utf-8")))
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(found)
+
+
+def test_smoke_tests_exist_and_look_at_every_part() -> None:
+    gone = [name for name in SMOKE if not (TESTS / name).is_file()]
+    assert not gone, f"tests/smoke.py lists {gone}"
+    assert {name.split("/")[0] for name in SMOKE if "/" in name} == parts()

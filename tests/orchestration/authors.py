@@ -1,0 +1,34 @@
+"""An executor that does what a test says."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hccl_py.executor import PlaneRequest, ResourceRequest
+
+__all__ = ["Author"]
+
+MESH = ResourceRequest((PlaneRequest("flat", "mesh"),))
+
+
+class Author:
+    """Records what `body` does and asks for `request`, which may be a function of the rank."""
+
+    op = "all_gather"
+    algorithm = "level0:NA"
+
+    def __init__(
+        self,
+        body: Callable[[Any], object],
+        request: ResourceRequest | Callable[[Any], ResourceRequest] = MESH,
+    ) -> None:
+        self.body = body
+        self.request = request
+
+    def suits(self, op: Any, topology: Any) -> bool:
+        return True
+
+    def resources(self, op: Any, rank: Any) -> ResourceRequest:
+        return self.request(rank) if callable(self.request) else self.request
+
+    def orchestrate(self, op: Any, rank: Any) -> None:
+        self.body(rank)

@@ -1,0 +1,64 @@
+"""Links of a batch: what holds for all of its ranks is what holds for each."""
+
+from typing import Any
+
+import pytest
+
+from hccl_py.enums import Buffer, TaskKind
+from hccl_py.errors import OrchestrationError
+from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.topology import topology_of
+from tests.orchestration.authors import Author
+from tests.recording import op_of, recorded
+
+RING = ResourceRequest((PlaneRequest("flat", "ring"),))
+
+
+@pytest.mark.parametrize("post", [True, False])
+@pytest.mark.parametrize("servers", [1, 2])
+def test_some_links_without_a_data_ack_are_enough_to_refuse_it(servers: int, post: bool) -> None:
+    def body(rank: Any) -> None:
+        right = rank.flat.right
+        right.tx_data_ack(rank.main) if post else right.rx_data_ack(rank.main)
+
+    topology = topology_of(servers=servers, devices=4 // servers)
+    with pytest.raises(OrchestrationError, match="SDMA transports have no DataAck"):
+        recorded(Author(body, RING), op_of("all_gather"), topology)
+
+
+def test_links_that_all_have_a_data_ack_post_it() -> None:
+    def body(rank: Any) -> None:
+        rank.flat.right.tx_data_ack(rank.main)
+        rank.flat.left.rx_data_ack(rank.main)
+
+    program = recorded(Author(body, RING), op_of("all_gather"), topology_of(servers=4, devices=1))
+    assert set(program.tasks.kind.tolist()) == {TaskKind.NOTIFY_POST, TaskKind.NOTIFY_WAIT}
+
+
+def differing(rank: Any) -> ResourceRequest:
+    """Every second rank exports scratch instead of CCL_In."""
+    memory = Buffer.CCL_IN if rank.id % 2 == 0 else Buffer.SCRATCH
+    planes = (PlaneRequest("flat", "ring", memory, Buffer.CCL_OUT),)
+    return ResourceRequest(planes, scratch_bytes=1 << 10)
+
+
+def test_only_what_every_peer_exports_can_be_reached() -> None:
+    """Rank 0's left peer exports scratch, rank 1's exports CCL_In: no peer exports both."""
+    for name in ("ccl_in", "scratch"):
+
+        def body(rank: Any, name: str = name) -> None:
+            rank.main.copy(
+                rank.ccl_out.head(64), rank.flat.left.remote(getattr(rank, name).head(64))
+            )
+
+        with pytest.raises(OrchestrationError, match="cannot be reached") as error:
+            recorded(Author(body, differing), op_of("all_gather"), 4)
+        assert error.value.finding == "REMOTE_NOT_EXPORTED"
+
+
+def test_what_every_peer_exports_can_be_reached() -> None:
+    def body(rank: Any) -> None:
+        rank.main.copy(rank.ccl_in.head(64), rank.flat.left.remote(rank.ccl_out.head(64)))
+
+    program = recorded(Author(body, differing), op_of("all_gather"), 4)
+    assert program.tasks.kind.tolist() == [TaskKind.READ] * 4

@@ -1,0 +1,23 @@
+"""The smoke tests: `pytest -m smoke`."""
+
+__all__ = ["SMOKE"]
+
+SMOKE = (
+    *("test_algo.py", "test_arrays.py", "test_communicator.py", "test_config.py", "test_data.py"),
+    *("cli/test_errors.py", "cli/test_listing.py", "cli/test_sizes.py", "cli/test_trace.py"),
+    *("collectives/test_equal.py", "collectives/test_messages.py", "documents/test_kind.py"),
+    *("executors/all_reduce/test_mesh_loops.py", "executors/send_recv/test_send.py"),
+    *("executors/templates/test_mesh_push.py", "executors/templates/test_tree.py"),
+    *("formats/test_calls.py", "formats/test_load_save.py", "jobs/test_pieces.py"),
+    *("jobs/test_events.py", "operators/test_operators.py", "operators/test_parts.py"),
+    *("orchestration/test_author_errors.py", "orchestration/test_record.py"),
+    *("orchestration/test_region.py", "orchestration/test_stream.py"),
+    *("orchestration/test_values.py", "platform/test_session.py", "program/test_edit.py"),
+    *("program/test_matching.py", "scaffold/test_project.py", "selection/test_select.py"),
+    *("simulator/test_entry.py", "simulator/test_demands.py", "testing/test_mutation.py"),
+    *("topology/test_networks_cuts.py", "topology/test_topology.py", "trace/test_lanes.py"),
+    *("trace/test_terminal.py", "tuning/test_candidates.py", "tuning/test_table.py"),
+    *("verifier/test_deadlocks.py", "verifier/test_memory.py", "verifier/test_notifies.py"),
+    *("verifier/test_races.py", "verifier/test_undefined.py"),
+)
+"""Files with quick tests of every part; they need no compiled code."""
