@@ -54,8 +54,8 @@ class Package(pytest.Collector):
         """Yield one test per executor and property."""
         from hccl_py.testing.conformance import PROPERTIES, Suite
 
-        for executor in _executors(self.name):
-            suite = _suite(executor, self.name, Suite)
+        for executor in executors_of(self.name):
+            suite = suite_of(executor, self.name, Suite)
             for chosen in PROPERTIES:
                 name = f"{suite.name}[{chosen.name}]"
                 yield Conformance.from_parent(self, name=name, suite=suite, chosen=chosen)
@@ -91,8 +91,11 @@ class Conformance(pytest.Item):
         return self.parent.name if self.parent else "", None, self.name
 
 
-def _executors(package: str) -> tuple[Any, ...]:
-    """Import a package, from the current folder too, and return its executors."""
+def executors_of(package: str) -> tuple[Any, ...]:
+    """Import a package, from the current folder too, and return its executors.
+
+    Raises UsageError.
+    """
     here = os.getcwd()
     if here not in sys.path:
         sys.path.append(here)
@@ -111,7 +114,8 @@ def _executors(package: str) -> tuple[Any, ...]:
     return wares
 
 
-def _suite(executor: Any, package: str, make: type[Suite]) -> Suite:
+def suite_of(executor: Any, package: str, make: type[Suite]) -> Suite:
+    """Return the suite for an executor of a package. Raises UsageError where it is none."""
     from hccl_py.errors import HcclError
 
     try:

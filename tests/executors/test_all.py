@@ -69,7 +69,7 @@ def test_unusual_places(name: str) -> None:
     """What suits where ranks lie oddly, as in sub-communicators, is right there."""
     topology, suiting = UNUSUAL[name], 0
     for executor in EXECUTORS:
-        for op in sparse(fitting(executor, topology, 77), 3):
+        for op in sparse(fitting(executor, topology, 77), 2):
             suiting += 1
             program = recorded(executor, Case(topology, op, 1 << 20))
             report = verify(program, product=topology.product)

@@ -236,9 +236,7 @@ def test_scratch_belongs_to_its_tag(way: Way) -> None:
 def test_out_of_bounds_is_refused(way: Way, field: str, offset: int) -> None:
     program = recorded("AllGatherComm", op_of("all_gather", 10), 2, by_rank=True)
     broken = changed(program, 1, 0, lambda i: moved(i, field, offset))
-    with pytest.raises(
-        OrchestrationError, match=r"Out of bounds: rank 1 main .*task 1/\d+"
-    ) as error:
+    with pytest.raises(OrchestrationError, match=r"Out of bounds: rank 1 main .*task 0 ") as error:
         run(broken, whole_numbers(program.op, 2), way)
     assert error.value.finding == "OUT_OF_BOUNDS"
 

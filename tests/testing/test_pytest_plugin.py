@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from hccl_py.testing import PROPERTIES
+from hccl_py.testing import PROPERTIES, Suite
+from hccl_py.testing.pytest_plugin import executors_of, suite_of
 from tests.testing import authors
 
-AUTHORS = Path(authors.__file__).read_text("utf-8")
+NARROW = """
+Turns.suits = lambda self, op, topology: require(
+    (topology.is_single_server and topology.size in (2, 3), "2 or 3 ranks"),
+    (op.mode is Mode.OP_BASE and op.dtype.name == "FP32", "op-base mode and fp32"),
+)
+"""
+"""So few calls that a sweep takes a moment."""
+
+AUTHORS = Path(authors.__file__).read_text("utf-8") + NARROW
 """A package's code: its EXECUTORS are Turns, which is right, and NoAcks, which is not."""
 
 OUR_SETTINGS = """
@@ -118,21 +127,31 @@ class Graphs(Turns):
 """
 
 
-@pytest.mark.parametrize(
-    ("package", "message"),
-    [
-        ("nowhere", "nowhere: cannot be imported: ModuleNotFoundError: No module named 'nowhere'"),
-        ("broken", "broken: cannot be imported: ValueError: on import"),
-        ("empty", "empty has no executors: it needs EXECUTORS = (MyClass, ...), a tuple."),
-        ("listing", "listing has no executors: it needs EXECUTORS"),
-        ("odd", "op 'all_gathr' is unknown.\nDid you mean all_gather"),
-    ],
-)
-def test_a_bad_package_is_a_usage_error(folder: Path, package: str, message: str) -> None:
-    done = run_pytest(folder, "--hccl-executors", package)
+BAD_PACKAGES = {
+    "nowhere": "nowhere: cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
+    "broken": "broken: cannot be imported: ValueError: on import",
+    "empty": "empty has no executors: it needs EXECUTORS = (MyClass, ...), a tuple.",
+    "listing": "listing has no executors: it needs EXECUTORS",
+    "odd": "op 'all_gathr' is unknown.\nDid you mean all_gather",
+}
+
+
+@pytest.mark.parametrize(("package", "message"), BAD_PACKAGES.items())
+def test_a_bad_package_is_a_usage_error(
+    folder: Path, package: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    with pytest.raises(pytest.UsageError) as error:
+        [suite_of(executor, package, Suite) for executor in executors_of(package)]
+    assert str(error.value).startswith("--hccl-executors ")
+    assert message in str(error.value)
+
+
+def test_a_usage_error_is_a_sentence(folder: Path) -> None:
+    done = run_pytest(folder, "--hccl-executors", "odd")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout
     assert done.stderr.startswith("ERROR: --hccl-executors ")
-    assert message in done.stderr
+    assert BAD_PACKAGES["odd"] in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert len(done.stderr.strip().splitlines()) <= 2
 
