@@ -89,11 +89,14 @@ def _check_places(
     stream: Stream, to: Link, send: list[Region], recv: list[Region], missing: str
 ) -> None:
     """Refuse data that cannot keep its place: one of all ranks, from which it is sent, and another
-    one, at which a rank of the same batch receives it.
+    one, at which they receive it.
+
+    Only where all of them send to each other is what one sends what another receives in this call;
+    in a pipeline it may be what was received in an earlier one.
     """
     if not send or not recv or not _are_apart(send[0], recv[0]):
         return
-    if np.isin(values_of(to.peer), values_of(to.rank.id)).any():
+    if np.isin(values_of(to.peer), values_of(to.rank.id)).all():
         out, into = (_spelled(regions[0]) for regions in (send, recv))
         raise orchestration_error(
             f"Data keeps its place, but every rank sends {out} and receives into {into}",

@@ -61,6 +61,25 @@ def test_two_places_and_nothing_between_is_refused(
     assert caught.value.line.startswith("orchestration/test_exchange.py:")
 
 
+@pytest.mark.parametrize("servers", [1, 6])
+def test_a_pipeline_sends_what_came_in_the_call_before(servers: int) -> None:
+    def body(rank: Any) -> None:
+        ring, cuts = rank.flat, [rank.ccl_in[64 * k : 64 * (k + 1)] for k in range(3)]
+        first, last = rank.id == 0, rank.id == 5
+        if not first:
+            exchange(rank.main, None, ring.left, recv=cuts[0])
+        for k in range(2):
+            to, frm = None if last else ring.right, None if first else ring.left
+            exchange(rank.main, to, frm, send=cuts[k], recv=cuts[k + 1])
+        if not last:
+            exchange(rank.main, ring.right, None, send=cuts[2])
+
+    program = recorded(
+        Swap(body), op_of("all_gather"), topology_of(servers=servers, devices=6 // servers)
+    )
+    assert not len(program.linked.stuck)
+
+
 def test_ranks_may_have_data_at_places_of_their_own() -> None:
     """The even ranks send from CCL_In what the odd ones receive there, and the other way round."""
 
