@@ -1,10 +1,15 @@
-"""Recording a call in one line, for tests."""
+"""Recording a call in one line, and changing what was recorded, for tests."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from hccl_executors import EXECUTORS
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
+from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology, topology_of
 
@@ -70,3 +75,11 @@ def recorded(
         ccl_bytes,
         by_rank=by_rank,
     )
+
+
+def without(program: Program, drop: Callable[[Instruction], Any]) -> Program:
+    """Return the program less the instructions that `drop` picks."""
+    batches = tuple(
+        Batch(b.ranks, tuple(i for i in b.instructions if not drop(i))) for b in program.batches
+    )
+    return replace(program, batches=batches)

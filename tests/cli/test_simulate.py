@@ -11,7 +11,7 @@ from hccl_py.cli import main
 from hccl_py.simulator import COSTS, CostModel, Slow, simulate, write_cost
 from hccl_py.simulator.bounds import lower_bound
 from hccl_py.topology import topology_of
-from tests.cli.test_run import AUTHOR
+from tests.cli.authors import AUTHOR
 from tests.recording import op_of, recorded
 
 RING = ("all_reduce", "--topology", "ring", "--executor", "AllReduceComm")

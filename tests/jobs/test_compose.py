@@ -18,7 +18,7 @@ from hccl_py.simulator import Slow, simulate_batches, simulate_tasks
 from hccl_py.topology import Topology
 from hccl_py.trace.steps import Trace
 from tests.recording import filled, op_of
-from tests.simulator.test_uncontended import COST
+from tests.simulator.costs import COST
 
 Floats = npt.NDArray[np.float64]
 

@@ -124,11 +124,3 @@ def changed(program: Program, batch: int, index: int, change: Change) -> Program
 def moved(instruction: Instruction, field: str, offset: int) -> Instruction:
     """Return the instruction with `src_offset` or `dst_offset` set."""
     return Instruction(**(instruction._asdict() | {field: offset}))
-
-
-def without(program: Program, drop: Callable[[Instruction], Any]) -> Program:
-    """Return the program less the instructions that `drop` picks."""
-    batches = tuple(
-        Batch(b.ranks, tuple(i for i in b.instructions if not drop(i))) for b in program.batches
-    )
-    return replace(program, batches=batches)

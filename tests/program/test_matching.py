@@ -1,7 +1,6 @@
 """The untimed walk: order, links, deadlocks, overruns and left-over posts."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,20 +9,11 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import POST, WAIT, TaskKind
 from hccl_py.errors import DeadlockError, OrchestrationError
-from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.matching import match_tasks, queues_of
-from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
-from tests.recording import BY_NAME, MESH_ONLY, SAMPLES, op_of, recorded
-
-
-def without(program: Program, drop: Any) -> Program:
-    """Return the program less the instructions that `drop` picks."""
-    batches = tuple(
-        Batch(b.ranks, tuple(i for i in b.instructions if not drop(i))) for b in program.batches
-    )
-    return replace(program, batches=batches)
+from tests.program.authors import Notifies
+from tests.recording import BY_NAME, MESH_ONLY, SAMPLES, op_of, recorded, without
 
 
 @given(name=st.sampled_from(SAMPLES), ranks=st.integers(1, 12))
@@ -100,31 +90,6 @@ def test_patience_comes_back_after_an_overrun() -> None:
     assert (late[:overruns].tolist(), early[:overruns].tolist()) == ([1], [0])
     assert post_of.tolist() == [-1, -1, -1, -1, 2, 3]
     assert order.tolist().index(4) < order.tolist().index(3)
-
-
-class Notifies:
-    """Posts and waits as a test says: pairs of (verb, name)."""
-
-    op = "all_gather"
-    algorithm = "level0:ring"
-
-    def __init__(self, *steps: str) -> None:
-        self.steps = steps
-
-    def suits(self, op: Any, topology: Any) -> bool:
-        return True
-
-    def resources(self, op: Any, rank: Any) -> ResourceRequest:
-        return ResourceRequest((PlaneRequest("flat", "ring"),), sub_streams=1)
-
-    def orchestrate(self, op: Any, rank: Any) -> None:
-        for step in self.steps:
-            if step in ("post", "wait"):
-                getattr(rank.subs[0] if step == "wait" else rank.main, step)(rank.notifies[1])
-            else:
-                getattr(rank.flat.right if step.startswith("tx") else rank.flat.left, step)(
-                    rank.main
-                )
 
 
 @pytest.mark.parametrize(

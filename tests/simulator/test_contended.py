@@ -23,8 +23,7 @@ from hccl_py.simulator.links import Links
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
-from tests.program.test_matching import without
-from tests.recording import BY_NAME, filled, op_of, recorded
+from tests.recording import BY_NAME, filled, op_of, recorded, without
 from tests.simulator.moves import PLAIN, Move, Tangle, moving
 from tests.simulator.naive_contended import naive_contended
 

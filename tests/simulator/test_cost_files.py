@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hccl_py.errors import FileError, NotSupportedError, ParameterError
 from hccl_py.simulator import COSTS, CostModel, find_cost, read_cost, write_cost
-from tests.simulator.test_uncontended import COST
+from tests.simulator.costs import COST
 
 LINK = {"alpha_us": 1, "gbps": 2.5}
 WHOLE = {

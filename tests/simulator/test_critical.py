@@ -16,8 +16,8 @@ from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.tasks import TaskCosts, _walk
 from hccl_py.topology import topology_of
 from tests.recording import op_of, recorded
-from tests.simulator.test_uncontended import COST
-from tests.simulator.test_usage import Walk, alone, timed, timelines
+from tests.simulator.costs import COST
+from tests.simulator.walks import Walk, alone, timed, timelines
 
 
 def costs_of(timeline: Timeline) -> TaskCosts:

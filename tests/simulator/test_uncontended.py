@@ -12,26 +12,15 @@ from hccl_py.enums import LinkKind
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.executor import ops_of
 from hccl_py.program.program import Program
-from hccl_py.simulator import CostModel, LinkCost, simulate_batches, simulate_tasks
+from hccl_py.simulator import CostModel, simulate_batches, simulate_tasks
 from hccl_py.simulator.batches.kernels import in_lockstep, rank_by_rank
 from hccl_py.simulator.tasks import _walk
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
-from tests.program.test_matching import Notifies, without
-from tests.recording import BY_NAME, filled, op_of, recorded
-
-COST = CostModel(
-    name="test",
-    hccs=LinkCost(alpha_us=3.0, gbps=1.0),
-    sio=LinkCost(alpha_us=1.0, gbps=3.0),
-    pcie=LinkCost(alpha_us=5.0, gbps=0.7),
-    roce=LinkCost(alpha_us=7.0, gbps=0.5),
-    reduce_gbps=2.0,
-    copy_gbps=10.0,
-    notify_us=0.25,
-    task_us=0.125,
-)
+from tests.program.authors import Notifies
+from tests.recording import BY_NAME, filled, op_of, recorded, without
+from tests.simulator.costs import COST
 
 
 def ends_by_task(program: Program, cost: CostModel) -> npt.NDArray[np.float64]:

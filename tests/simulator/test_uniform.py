@@ -15,9 +15,9 @@ from hccl_py.simulator.batches import kernels, uniform
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
-from tests.program.test_matching import Notifies
+from tests.program.authors import Notifies
 from tests.recording import BY_NAME, filled, op_of, recorded
-from tests.simulator.test_uncontended import COST
+from tests.simulator.costs import COST
 
 
 class Counted:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hccl_py.simulator import CostModel, LinkCost
 from hccl_py.topology import Topology, topology_of
-from hccl_py.topology.networks import Network, Routes, network_of
+from hccl_py.topology.networks import Cut, Network, Routes, network_of
 
 __all__ = ["COST", "GENERATED", "all_pairs", "graph_of", "network", "paths_of", "used_graph"]
 
@@ -78,3 +78,29 @@ def used_graph(topology: Topology) -> Any:
         if a != b:
             graph.add_edge(a, b, capacity=gbps)
     return graph
+
+
+def assert_sound(topology: Topology) -> dict[str, tuple[float, float]]:
+    """Hold all cuts to the maximum flow; return what each says and what it is."""
+    found = {}
+    for cut in network_of(topology).cuts(COST):
+        assert cut.inside.shape == (topology.size,)
+        assert cut.inside.dtype == np.bool_
+        assert 0 < cut.inside.sum() < topology.size
+        found[cut.name] = cut.gbps, flow(topology, cut)
+        assert cut.gbps >= found[cut.name][1] - 1e-9, (topology, cut.name, found[cut.name])
+    return found
+
+
+def flow(topology: Topology, cut: Cut) -> float:
+    """Return the larger of what routes' links let through out of a cut, and into it."""
+    graph = used_graph(topology)
+    for node in range(topology.size):
+        end = network_of(topology).rank_nodes[node]
+        inside = bool(cut.inside[node])
+        for one, other in (("inside", int(end)), (int(end), "inside")) if inside else ():
+            graph.add_edge(one, other)
+        for one, other in () if inside else (("outside", int(end)), (int(end), "outside")):
+            graph.add_edge(one, other)
+    out = nx.maximum_flow_value(graph, "inside", "outside")
+    return float(max(out, nx.maximum_flow_value(graph, "outside", "inside")))

@@ -1,6 +1,5 @@
 """Cuts never let through less than the network does: held to networkx's maximum flow."""
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,36 +7,10 @@ from hypothesis import strategies as st
 
 from hccl_py.simulator import CostModel
 from hccl_py.topology import Topology, topology_of
-from hccl_py.topology.networks import Cut, network_of
+from hccl_py.topology.networks import network_of
 from hccl_py.topology.presets import PRESETS
 from hccl_py.topology.rank_tables.table import ATLAS_950
-from tests.topology.networks import COST, GENERATED, used_graph
-
-
-def flow(topology: Topology, cut: Cut) -> float:
-    """Return the larger of what routes' links let through out of a cut, and into it."""
-    graph = used_graph(topology)
-    for node in range(topology.size):
-        end = network_of(topology).rank_nodes[node]
-        inside = bool(cut.inside[node])
-        for one, other in (("inside", int(end)), (int(end), "inside")) if inside else ():
-            graph.add_edge(one, other)
-        for one, other in () if inside else (("outside", int(end)), (int(end), "outside")):
-            graph.add_edge(one, other)
-    out = nx.maximum_flow_value(graph, "inside", "outside")
-    return float(max(out, nx.maximum_flow_value(graph, "outside", "inside")))
-
-
-def assert_sound(topology: Topology) -> dict[str, tuple[float, float]]:
-    """Hold all cuts to the maximum flow; return what each says and what it is."""
-    found = {}
-    for cut in network_of(topology).cuts(COST):
-        assert cut.inside.shape == (topology.size,)
-        assert cut.inside.dtype == np.bool_
-        assert 0 < cut.inside.sum() < topology.size
-        found[cut.name] = cut.gbps, flow(topology, cut)
-        assert cut.gbps >= found[cut.name][1] - 1e-9, (topology, cut.name, found[cut.name])
-    return found
+from tests.topology.networks import COST, GENERATED, assert_sound
 
 
 @pytest.mark.parametrize("spelling", GENERATED)

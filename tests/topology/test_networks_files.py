@@ -22,8 +22,7 @@ from hccl_py.topology.networks import Network, network_of, read_network, shortes
 from hccl_py.topology.networks.build import topology_from
 from hccl_py.topology.networks.models import NetworkModel
 from tests.recording import op_of, recorded
-from tests.topology.networks import COST, all_pairs, graph_of, paths_of
-from tests.topology.test_networks_cuts import assert_sound
+from tests.topology.networks import COST, all_pairs, assert_sound, graph_of, paths_of
 
 Document = dict[str, Any]
 

@@ -15,7 +15,7 @@ from hccl_py.executor import Executor
 from hccl_py.formats import from_json
 from hccl_py.op_param import OpParam
 from hccl_py.platforms import Adversary, Schedule
-from hccl_py.program.instruction import Batch, Instruction
+from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology, topology_of
 from hccl_py.values import values_of
@@ -23,18 +23,11 @@ from hccl_py.verifier.numeric import NumericResult, WrongResult, repeated, run_n
 from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.sweeps.space import space_of
 from hccl_py.verifier.verifier import verify_program
-from tests.recording import BY_NAME, CHOSEN, SAMPLES, op_of, recorded
+from tests.recording import BY_NAME, CHOSEN, SAMPLES, op_of, recorded, without
 
 FEW = schedules_of(2)
 
 BOTH_LINKS = topology_of(servers=2, devices=2)
-
-
-def without(program: Program, drop: Any) -> Program:
-    batches = tuple(
-        Batch(b.ranks, tuple(i for i in b.instructions if not drop(i))) for b in program.batches
-    )
-    return replace(program, batches=batches)
 
 
 def is_remote_sync(instruction: Instruction) -> bool:
