@@ -12,7 +12,7 @@ SMOKE = (
     *("jobs/test_events.py", "operators/test_operators.py", "operators/test_parts.py"),
     *("orchestration/test_author_errors.py", "orchestration/test_record.py"),
     *("orchestration/test_region.py", "orchestration/test_stream.py"),
-    *("orchestration/test_values.py", "platform/test_session.py", "program/test_edit.py"),
+    *("orchestration/test_values.py", "platform/test_scheduler.py", "program/test_edit.py"),
     *("program/test_matching.py", "scaffold/test_project.py", "selection/test_select.py"),
     *("simulator/test_entry.py", "simulator/test_demands.py", "testing/test_mutation.py"),
     *("topology/test_networks_cuts.py", "topology/test_topology.py", "trace/test_lanes.py"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hccl_py.enums import TaskKind
@@ -72,9 +72,11 @@ def test_a_broken_built_in_gets_a_report(program: Program, in_place: bool, repea
 
 @given(edited())
 def test_what_passes_computes_the_right_result(program: Program) -> None:
-    """Run with data, in interleavings that look for trouble."""
-    if verify_program(program).ok:
-        assert run_numeric(program, seeds=1).ok
+    """Run with data, in interleavings that look for trouble. Enough of the edits pass: hypothesis
+    fails a test that nearly always gives up.
+    """
+    assume(verify_program(program).ok)
+    assert run_numeric(program, seeds=1).ok
 
 
 @pytest.mark.long
