@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 __all__ = ["COSTS", "DEFAULT_COST", "CostModel", "LinkCost"]
 
 Microseconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
-Rate = Annotated[float, Field(ge=1e-9, allow_inf_nan=False)] | None
+Rate = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)] | None
 """From a byte a second, so that no time is beyond what numbers hold."""
 
 

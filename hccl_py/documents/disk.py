@@ -18,7 +18,15 @@ from hccl_py.documents.kind import FileKind, named
 from hccl_py.errors import FileError
 from hccl_py.printable import one_line
 
-__all__ = ["PathLike", "check_place", "read_file", "replacing", "spell_path", "write_file"]
+__all__ = [
+    "PathLike",
+    "check_place",
+    "check_regular",
+    "read_file",
+    "replacing",
+    "spell_path",
+    "write_file",
+]
 
 PathLike = str | os.PathLike[str]
 
@@ -83,7 +91,7 @@ def replacing(path: PathLike, kind: FileKind) -> Iterator[Path]:
 
 def _read(path: PathLike, max_bytes: int, kind: FileKind, begins: bytes) -> bytes:
     try:
-        _check_regular(path, "read")
+        check_regular(path, "read")
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             size = os.fstat(descriptor).st_size
@@ -101,7 +109,7 @@ def _read(path: PathLike, max_bytes: int, kind: FileKind, begins: bytes) -> byte
     return data
 
 
-def _check_regular(path: PathLike, verb: str) -> None:
+def check_regular(path: PathLike, verb: str) -> None:
     """Refuse what is no file: opening a pipe would wait, and a device may never end."""
     if os.path.islink(path) and not os.path.exists(path):
         message = f"the file cannot be {verb}: it is a link that leads to no file."
@@ -126,7 +134,7 @@ def _checked_place(path: PathLike, kind: FileKind) -> Path:
             if place.exists() and not os.access(place, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if target.exists():
-            _check_regular(target, "written")
+            check_regular(target, "written")
             _check_ours(target, kind)
     except (OSError, ValueError) as error:
         raise FileError(_unusable("written", error), _hint(error)) from None

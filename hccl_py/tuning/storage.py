@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import csv
 import fcntl
+import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,8 @@ from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from hccl_py.documents.disk import PathLike, spell_path
+from hccl_py.documents.disk import PathLike, check_regular, read_file, replacing, spell_path
+from hccl_py.documents.kind import FileKind, named
 from hccl_py.errors import FileError, ParameterError
 
 __all__ = ["Column", "Journal", "Row", "Store", "columns_of", "row_of"]
@@ -28,6 +31,18 @@ KEY = "key"
 
 Row = dict[str, Any]
 """By column: a number, a text, a truth value, or None."""
+
+_SWEEP = FileKind(
+    "sweep",
+    "rows",
+    FileError,
+    larger="Keep the rows that matter, or name another file.",
+    text="Name another file.",
+    suffixes=(".csv", ".parquet"),
+    mark=re.compile(rb"^(key,|PAR1)"),
+)
+
+MOST_BYTES = 1 << 30
 
 _OTHER_COLUMNS = "It was made by another version of hccl-py or another program: name another file."
 
@@ -133,19 +148,14 @@ class Store:
         """Return the rows by key; none where there is no file."""
         if not self.path.exists():
             return {}
-        try:
-            return {row[KEY]: row for row in _FORMATS[self.path.suffix].read(self)}
-        except OSError as error:
-            raise _unusable(self.path, error) from None
+        begins = b"" if self.path.suffix == ".csv" else b"PAR1"
+        data = read_file(self.path, MOST_BYTES, _SWEEP, begins=begins)
+        return {row[KEY]: row for row in _FORMATS[self.path.suffix].read(self, data)}
 
     def write(self, rows: Iterable[Row]) -> None:
         """Write the file as a whole: whoever reads it meanwhile finds the old one."""
-        part = self.path.with_name(f"{self.path.name}.part")
-        try:
+        with replacing(self.path, _SWEEP) as part:
             _FORMATS[self.path.suffix].write(self, part, rows)
-            part.replace(self.path)
-        except OSError as error:
-            raise _unusable(self.path, error) from None
 
     def check(self, found: Iterable[object], what: Path) -> None:
         """Refuse a file of other columns."""
@@ -175,27 +185,23 @@ class Store:
 
 @dataclass(frozen=True)
 class _Format:
-    read: Callable[[Store], Iterator[Row]]
+    read: Callable[[Store, bytes], Iterator[Row]]
     write: Callable[[Store, Path, Iterable[Row]], None]
 
 
-def _read_csv(store: Store) -> Iterator[Row]:
-    with open(store.path, encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        try:
-            store.check(reader.fieldnames or (), store.path)
-            for cells in reader:
-                if None in cells or None in cells.values():
-                    raise FileError(
-                        f"{spell_path(store.path)} line {reader.line_num}: the row does not have "
-                        f"{len(store.columns)} cells.",
-                        _MEND,
-                    )
-                yield store.parsed(cells, f"{spell_path(store.path)} line {reader.line_num}")
-        except (UnicodeDecodeError, csv.Error):
-            raise FileError(
-                f"{spell_path(store.path)}: the file is not CSV in UTF-8.", _OTHER_COLUMNS
-            ) from None
+def _read_csv(store: Store, data: bytes) -> Iterator[Row]:
+    try:
+        reader = csv.DictReader(io.StringIO(data.decode(), newline=""))
+        store.check(reader.fieldnames or (), store.path)
+        for cells in reader:
+            place = f"{spell_path(store.path)} line {reader.line_num}"
+            if None in cells or None in cells.values():
+                message = f"{place}: the row does not have {len(store.columns)} cells."
+                raise FileError(message, _MEND)
+            yield store.parsed(cells, place)
+    except (UnicodeDecodeError, csv.Error):
+        message = f"{spell_path(store.path)}: the file is not CSV in UTF-8."
+        raise FileError(message, _OTHER_COLUMNS) from None
 
 
 def _write_csv(store: Store, path: Path, rows: Iterable[Row]) -> None:
@@ -211,13 +217,13 @@ def _cells(columns: Columns, row: Row) -> list[Any]:
     return [column.cell(row[name]) for name, column in columns.items()]
 
 
-def _read_parquet(store: Store) -> Iterator[Row]:
+def _read_parquet(store: Store, data: bytes) -> Iterator[Row]:
     pyarrow = _pyarrow()
     import pyarrow.parquet as parquet
 
     try:
-        table = parquet.read_table(store.path)
-    except pyarrow.ArrowInvalid:
+        table = parquet.read_table(pyarrow.BufferReader(data))
+    except (pyarrow.ArrowException, OSError):
         raise FileError(
             f"{spell_path(store.path)}: the file is not Parquet.", _OTHER_COLUMNS
         ) from None
@@ -350,6 +356,8 @@ def _locked(path: Path) -> IO[bytes]:
     Record locks are not inherited: workers that outlive a killed sweep hold none.
     """
     while True:
+        if path.exists():
+            named(spell_path(path), _SWEEP, lambda: check_regular(path, "used"))
         file = open(path, "a+b")  # noqa: SIM115 (the journal closes it)
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -156,6 +156,7 @@ def test_json_that_is_no_cost_model(
         ("base: selection\ntask_us: .inf\n", "task_us: expected a finite number"),
         ("base: selection\ntask_us: yes\n", 'task_us: expected a valid number, found "yes".'),
         ("base: selection\nhccs: {1: 2}\n", "line 2: expected a string as the key"),
+        ("base: selection\nroce: {gbps: 1.0e+300}\n", "roce.gbps: expected less than or equal to"),
         ("base: selection\nhccs: 5\n", "hccs: expected an object, found 5."),
         (
             "a: !!python/object/apply:os.getcwd []\n",

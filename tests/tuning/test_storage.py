@@ -171,8 +171,33 @@ def test_other_suffixes_and_folders_are_refused(tmp_path: Path) -> None:
     ):
         pass
     (tmp_path / "sweep.csv").mkdir()
-    with pytest.raises(FileError, match="cannot be used: Is a directory"):
+    with pytest.raises(FileError, match="cannot be read: it is a folder"):
         store(tmp_path).rows()
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_pipe_is_no_sweep_and_no_journal(tmp_path: Path, suffix: str) -> None:
+    sweep = store(tmp_path, suffix)
+    os.mkfifo(sweep.path)
+    with pytest.raises(FileError, match="cannot be read: it is a pipe"):
+        sweep.rows()
+    with pytest.raises(FileError, match="cannot be written: it is a pipe"):
+        sweep.write([])
+    os.mkfifo(f"{sweep.path}.journal")
+    with (
+        pytest.raises(FileError, match=r"journal: the file cannot be used: it is a pipe"),
+        Journal(sweep),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_large_file_of_zeros_is_refused_unread(tmp_path: Path, suffix: str) -> None:
+    sweep = store(tmp_path, suffix)
+    sweep.path.touch()
+    os.truncate(sweep.path, 900_000_000)
+    with pytest.raises(FileError, match="the bytes are no sweep"):
+        sweep.rows()
 
 
 def test_parquet_names_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
