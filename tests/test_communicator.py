@@ -221,7 +221,7 @@ def test_resources_must_be_a_request() -> None:
 
     with (
         hccl.Communicator(ranks=2) as comm,
-        pytest.raises(OrchestrationError, match=r"Odd\.resources, ranks 0, 1: returned a dict"),
+        pytest.raises(OrchestrationError, match=r"Odd\.resources, ranks 0 and 1: returned a dict"),
     ):
         comm.all_gather([np.ones(1)] * 2, executor=Odd)
 

@@ -247,10 +247,10 @@ def _sample(call: Call, sizes: Sizes) -> list[int]:
 
 
 def _spell_class(found: dict[str, Any]) -> str:
-    from hccl_py.trace.terminal import spell_ranks
+    from hccl_py.trace.terminal import spell_runs
 
     return (
-        f"{spell_ranks(found['ranks'])}: {found['sub_streams']} sub streams, "
+        f"{spell_runs(found['ranks'])}: {found['sub_streams']} sub streams, "
         f"{found['notifies']} notifies, {found['transports']} transports, "
         f"scratch {spell_size(found['scratch_bytes'])}"
     )

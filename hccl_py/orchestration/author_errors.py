@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from hccl_py.errors import OrchestrationError, did_you_mean
 from hccl_py.lines import is_recording_file, spell_line
+from hccl_py.program.describe import spell_ranks
 from hccl_py.values import IntArray, OutOfBoundsError
 
-__all__ = ["Told", "author_error", "definition_line", "ranks_of", "spell_ranks", "told_of"]
+__all__ = ["Told", "author_error", "definition_line", "ranks_of", "told_of"]
 
 _BAD_CALL = re.compile(r"([\w.<>]+)\(\) (?:got|missing|takes)\b")
 _BAD_KEYWORD = re.compile(r"got an unexpected keyword argument '(\w+)'")
@@ -25,7 +26,7 @@ def author_error(what: str, ids: IntArray, error: BaseException) -> Orchestratio
     """Turn an exception of an author's code into an error that names the line."""
     told = told_of(error)
     return OrchestrationError(
-        f"{what}, {spell_ranks(ids)}: {told.text} ({told.line})",
+        f"{what}, {spell_ranks(ranks_of(ids))}: {told.text} ({told.line})",
         told.hint,
         finding="OUT_OF_BOUNDS" if isinstance(error, OutOfBoundsError) else "",
         line=told.line,
@@ -56,14 +57,6 @@ def _spell(error: BaseException) -> str:
 def ranks_of(ids: IntArray) -> tuple[int, ...]:
     """Return the ranks of a batch as plain ints."""
     return tuple(ids.tolist())
-
-
-def spell_ranks(ids: IntArray) -> str:
-    """Return `rank r`, or the first few of several."""
-    if len(ids) == 1:
-        return f"rank {ids[0]}"
-    shown = ", ".join(map(str, ids[:4].tolist()))
-    return f"ranks {shown}{', ...' if len(ids) > 4 else ''}"
 
 
 def definition_line(function: Callable[..., object]) -> str:

@@ -23,12 +23,12 @@ from hccl_py.orchestration.author_errors import (
     author_error,
     definition_line,
     ranks_of,
-    spell_ranks,
 )
 from hccl_py.orchestration.fabric import Fabric, RankRequest, build_fabric
 from hccl_py.orchestration.rank import Rank, RankView
 from hccl_py.orchestration.recorder import Recorder
 from hccl_py.orchestration.requests import checked_request
+from hccl_py.program.describe import spell_ranks
 from hccl_py.program.instruction import Batch, Instruction, Texts
 from hccl_py.program.program import Declared, Program
 from hccl_py.resources import ResourceRequest
@@ -159,7 +159,9 @@ def _complete(executor: Executor, what: str, ids: IntArray, error: HcclError) ->
         if not error.line:
             error.line = definition_line(getattr(executor, what))
             error.message = f"{error.message.rstrip('.')} ({error.line})."
-    error.message = f"{executor_name(executor)}.{what}, {spell_ranks(ids)}: {error.message}"
+    error.message = (
+        f"{executor_name(executor)}.{what}, {spell_ranks(ranks_of(ids))}: {error.message}"
+    )
 
 
 def _rounds(

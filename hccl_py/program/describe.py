@@ -5,6 +5,7 @@ Ranks, streams of a rank and tasks of a stream count from 0 in every output.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hccl_py.enums import TaskKind
@@ -22,6 +23,7 @@ __all__ = [
     "spell_line_of",
     "spell_number",
     "spell_place",
+    "spell_ranks",
     "spell_stream",
     "spell_task",
 ]
@@ -40,6 +42,10 @@ _VERBS = {
     TaskKind.WRITE: ("writes", "to"),
     TaskKind.RDMA_WRITE: ("writes", "to"),
 }
+
+
+NAMED = 4
+"""Ranks that a message names one by one."""
 
 
 class Range(NamedTuple):
@@ -72,6 +78,17 @@ def ranges_of(program: Program, row: int) -> tuple[Range, Range]:
 def spell_stream(stream: int) -> str:
     """Return `main` or `sub k`, subs counted from 0."""
     return "main" if stream == 0 else f"sub {stream - 1}"
+
+
+def spell_ranks(ranks: Sequence[int]) -> str:
+    """Return `rank 3`, `ranks 0, 2 and 5`, `ranks 0 to 7` or `ranks 0, 2, 4, 5 and 9 more`."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
+        return f"ranks {ranks[0]} to {ranks[-1]}"
+    if len(ranks) > NAMED:
+        return f"ranks {', '.join(map(str, ranks[:NAMED]))} and {len(ranks) - NAMED} more"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
 def spell_number(index: int, copy: int = 0) -> str:

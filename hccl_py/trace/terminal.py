@@ -24,7 +24,7 @@ from hccl_py.trace.words import Words
 MOST_STREAMS = 16
 """Streams that a drawing with a limit shows."""
 
-__all__ = ["draw_rank", "draw_resources", "spell_ranks"]
+__all__ = ["draw_rank", "draw_resources", "spell_runs"]
 
 
 def draw_resources(program: Program) -> RenderableType:
@@ -39,7 +39,7 @@ def draw_resources(program: Program) -> RenderableType:
         table.add_column(name, justify="right")
     for (subs, notifies, transports, scratch), ranks in groups.items():
         cells = (subs, notifies, transports, spell_size(scratch))
-        table.add_row(spell_ranks(ranks), *map(str, cells))
+        table.add_row(spell_runs(ranks), *map(str, cells))
     return table
 
 
@@ -79,7 +79,7 @@ def _task_count(trace: Trace, rank: int) -> int:
     return int(first[rank + 1] - first[rank])
 
 
-def spell_ranks(ranks: Sequence[int]) -> str:
+def spell_runs(ranks: Sequence[int]) -> str:
     """Return `ranks 0-3, 8, each` for sorted ranks, or `rank 0`."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"

@@ -17,6 +17,7 @@ from functools import cache, cached_property, partial
 
 import numpy as np
 
+from hccl_py.program.describe import spell_ranks
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.contents import contents_of
@@ -25,7 +26,6 @@ from hccl_py.verifier.analysis.ordering import Ordering, ordering_of
 from hccl_py.verifier.analysis.unrolled import Unrolled, unrolled
 from hccl_py.verifier.checks.bounds import find_bounds
 from hccl_py.verifier.checks.concurrent import find_concurrent
-from hccl_py.verifier.checks.culprits import spell_ranks
 from hccl_py.verifier.checks.deadlocks import find_deadlocks
 from hccl_py.verifier.checks.hardware import find_hardware
 from hccl_py.verifier.checks.leftovers import find_leftovers

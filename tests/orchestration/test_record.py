@@ -221,7 +221,7 @@ def failing(body: Any, **attributes: Any) -> OrchestrationError:
     assert error.line.startswith("orchestration/test_record.py:")
     assert error.line in error.message
     assert error.ranks in ((0, 1, 2, 3), (0,), (1,), (2,), (3,))
-    assert f"rank{'s 0, 1' if len(error.ranks) > 1 else f' {error.ranks[0]}'}" in error.message
+    assert f"rank{'s 0 to 3' if len(error.ranks) > 1 else f' {error.ranks[0]}'}" in error.message
     return error
 
 
@@ -402,7 +402,7 @@ def test_orchestrate_returns_nothing(returned: Any, words: str) -> None:
 
     with pytest.raises(OrchestrationError, match=words) as caught:
         recorded(Returns, op_of("all_gather"))
-    assert "Returns.orchestrate, ranks 0, 1, 2, 3: returned a " in caught.value.message
+    assert "Returns.orchestrate, ranks 0 to 3: returned a " in caught.value.message
     assert caught.value.message.endswith(f"({caught.value.line}).")
 
 

@@ -13,7 +13,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.trace.bars import draw_bars
 from hccl_py.trace.steps import Trace
 from hccl_py.trace.table import list_tasks
-from hccl_py.trace.terminal import draw_rank, draw_resources, spell_ranks
+from hccl_py.trace.terminal import draw_rank, draw_resources, spell_runs
 from hccl_py.trace.units import spell_size, spell_time
 from hccl_py.trace.words import Words
 
@@ -101,7 +101,7 @@ def test_ranks_with_the_same_resources_share_a_line() -> None:
     ],
 )
 def test_spelling_of_ranks(ranks: list[int], text: str) -> None:
-    assert spell_ranks(ranks) == text
+    assert spell_runs(ranks) == text
 
 
 def test_units() -> None:

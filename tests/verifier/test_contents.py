@@ -31,19 +31,19 @@ def spell(memory: Memory, rank: int, address: int) -> Byte:
 def test_every_output_byte_is_made_of_what_it_is_made_of(program: Program) -> None:
     order, memory, found = followed(program)
     naive = contents(program, order)
-    number, pieces = program.buffers.index("OUT"), found.pieces
+    number, segments = program.buffers.index("OUT"), found.segments
     for rank in range(program.ranks):
         for k in range(int(memory.spaces.size[rank, number])):
             address = int(memory.spaces.base[rank, number]) + k
-            at = int(pieces.start.searchsorted(address, side="right")) - 1
-            assert pieces.start[at] <= address < pieces.stop[at]
-            held, key = int(pieces.content[at]), (rank, "OUT", k)
+            at = int(segments.start.searchsorted(address, side="right")) - 1
+            assert segments.start[at] <= address < segments.stop[at]
+            held, key = int(segments.content[at]), (rank, "OUT", k)
             if held == UNDEFINED:
                 assert key not in naive
             elif held == GARBAGE:
                 assert naive[key] is None
             else:
-                made = found.made_of(held, address + int(pieces.delta[at])).counts
+                made = found.made_of(held, address + int(segments.delta[at])).counts
                 assert naive[key] == Counter(
                     {spell(memory, r, a): count for (r, a), count in made.items()}
                 )
@@ -54,10 +54,10 @@ def test_sums_are_told_from_what_looks_like_them(program: Program) -> None:
     """`are_sums` says yes exactly where every rank counts once, from the right place."""
     _, memory, found = followed(program)
     base = memory.spaces.base[:, program.buffers.index("IN")]
-    here = found.pieces.content >= 0
-    roots = found.pieces.content[here]
-    at = found.pieces.start[here] + found.pieces.delta[here]
-    offset = found.pieces.start[here] % 8
+    here = found.segments.content >= 0
+    roots = found.segments.content[here]
+    at = found.segments.start[here] + found.segments.delta[here]
+    offset = found.segments.start[here] % 8
     right = np.ones(len(memory.transfers), bool)
     said = found.are_sums(roots, offset - at, base, right)
     for root, there, want, answer in zip(roots, at, offset, said, strict=True):

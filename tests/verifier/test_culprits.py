@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from hccl_py.verifier.checks.culprits import LINES, findings_at, first_of_each, spell_ranks
+from hccl_py.program.describe import spell_ranks
+from hccl_py.verifier.checks.culprits import LINES, findings_at, first_of_each
 from hccl_py.verifier.checks.slices import find_slices
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Options, Subject

@@ -1,4 +1,4 @@
-"""Memory on one line of addresses, cut into atoms that every task moves whole."""
+"""Memory on one line of addresses, cut into intervals that every task moves whole."""
 
 import numpy as np
 from hypothesis import given
@@ -17,16 +17,16 @@ def laid_out(program: Program, *, way: int | None = None) -> Memory:
 
 
 @given(programs())
-def test_every_access_touches_whole_atoms(program: Program) -> None:
+def test_every_access_touches_whole_intervals(program: Program) -> None:
     memory = laid_out(program)
-    atoms, moves = memory.atoms, memory.transfers
-    assert (np.diff(atoms.start) > 0).all()
+    intervals, moves = memory.intervals, memory.transfers
+    assert (np.diff(intervals.start) > 0).all()
     for low, high, begin, size in (
-        (atoms.src, atoms.src_stop, moves.src, moves.src_size),
-        (atoms.dst, atoms.dst_stop, moves.dst, moves.dst_size),
+        (intervals.src, intervals.src_stop, moves.src, moves.src_size),
+        (intervals.dst, intervals.dst_stop, moves.dst, moves.dst_size),
     ):
-        assert (atoms.start[low] == begin).all()
-        assert (atoms.start[high] == begin + size).all()
+        assert (intervals.start[low] == begin).all()
+        assert (intervals.start[high] == begin + size).all()
 
 
 @given(programs())
@@ -38,7 +38,7 @@ def test_buffers_lie_apart_and_ranges_are_spelled_in_their_bytes(program: Progra
     first, stop = memory.owned("OUT")
     number = program.buffers.index("OUT")
     for rank in range(program.ranks):
-        begin, end = memory.atoms.start[[first[rank], stop[rank]]].tolist()
+        begin, end = memory.intervals.start[[first[rank], stop[rank]]].tolist()
         found = memory.range_of(rank, number, begin, end)
         assert found == (rank, "OUT", 0, int(memory.spaces.size[rank, number]))
 

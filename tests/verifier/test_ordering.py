@@ -28,11 +28,11 @@ def pairs(ordering: Ordering, *what: int) -> set[tuple[int, int]]:
     return {(min(a, b), max(a, b)) for a, b in rows[:, 1:3].tolist()}
 
 
-def bytes_of(memory: Memory, atoms: range) -> set[Byte]:
-    """The bytes of atoms, found by searching every buffer."""
+def bytes_of(memory: Memory, intervals: range) -> set[Byte]:
+    """The bytes of intervals, found by searching every buffer."""
     found = set()
-    for atom in atoms:
-        begin, end = memory.atoms.start[atom : atom + 2].tolist()
+    for interval in intervals:
+        begin, end = memory.intervals.start[interval : interval + 2].tolist()
         for (rank, number), base in np.ndenumerate(memory.spaces.base):
             if base <= begin < base + memory.spaces.size[rank, number]:
                 name = memory.program.buffers[number]

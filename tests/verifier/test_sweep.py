@@ -352,12 +352,12 @@ def test_warnings_are_kept_where_some_calls_show_them() -> None:
 def test_what_the_verifier_notes_is_passed_on_with_its_number_of_calls() -> None:
     def verify(program: Program, options: Options, target: str) -> Report:
         if program.op.in_place:
-            raise NotSupportedError("Too many pieces.")
+            raise NotSupportedError("Too many segments.")
         return Report.of(target, [], {}, notes=("half judged",))
 
     report = verify_executor(AllGatherComm(), Cases(ranks=(2,), counts=(5,)), verify=verify)
     notes = {note.partition(" (")[0] for note in report.notes}
-    assert notes == {"half judged", "Too many pieces."}
+    assert notes == {"half judged", "Too many segments."}
     assert all(note.endswith(f"of {report.cases} cases)") for note in report.notes)
 
 

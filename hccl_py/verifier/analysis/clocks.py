@@ -12,8 +12,9 @@ folded into the main's position: who knows the main from there on knows the chai
 hold only what is under way, and there is no clock per task: a post carries a copy until its wait
 has merged it.
 
-Of every atom of memory the loop keeps the last write, the atomic reductions since, and the reads
-since. An access is compared with these only: all older ones happen before them or were reported.
+Of every interval of memory the loop keeps the last write, the atomic reductions since, and the
+reads since. An access is compared with these only: all older ones happen before them or were
+reported.
 """
 
 from __future__ import annotations
@@ -112,8 +113,9 @@ class Graph(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """Which atoms a node touches. By row: its move or -1. By move: atoms, how it writes, which
-    reductions are alike, whether their order shows. By rank: the caller's atoms of IN and OUT.
+    """Which intervals a node touches. By row: its move or -1. By move: intervals, how it writes,
+    which reductions are alike, whether their order shows. By rank: the caller's intervals of IN and
+    OUT.
     """
 
     move: Int32s
@@ -288,14 +290,14 @@ def _copy_clock(s: State, into: int, other: int) -> None:
     s.width[into] = n
 
 
-def _emit(s: State, what: int, early: int, late: int, atom: int) -> None:
-    """Emit a pair of nodes; neighbouring atoms of the same pair become one entry."""
+def _emit(s: State, what: int, early: int, late: int, interval: int) -> None:
+    """Emit a pair of nodes; neighbouring intervals of the same pair become one entry."""
     n = s.counts[EMISSIONS]
-    if n > 0 and atom >= 0:
+    if n > 0 and interval >= 0:
         last = n - 1
         same = s.emitted[last, 0] == what and s.emitted[last, 1] == early
-        if same and s.emitted[last, 2] == late and s.emitted[last, 4] == atom:
-            s.emitted[last, 4] = atom + 1
+        if same and s.emitted[last, 2] == late and s.emitted[last, 4] == interval:
+            s.emitted[last, 4] = interval + 1
             return
     if n == len(s.emitted):
         s.counts[STATUS] = EMITTED
@@ -303,8 +305,8 @@ def _emit(s: State, what: int, early: int, late: int, atom: int) -> None:
     s.emitted[n, 0] = what
     s.emitted[n, 1] = early
     s.emitted[n, 2] = late
-    s.emitted[n, 3] = atom
-    s.emitted[n, 4] = atom + 1
+    s.emitted[n, 3] = interval
+    s.emitted[n, 4] = interval + 1
     s.counts[EMISSIONS] = n + 1
 
 
@@ -314,91 +316,91 @@ def _is_before(g: Graph, s: State, early: int, holder: int) -> bool:
     return chain == holder or _knows(g, s, holder, chain, s.event_place[early])
 
 
-def _push(s: State, heads: Int32s, atom: int, node: int) -> None:
-    """Put a node on an atom's list."""
+def _push(s: State, heads: Int32s, interval: int, node: int) -> None:
+    """Put a node on an interval's list."""
     entry = s.counts[FREE]
     if entry < 0:
         s.counts[STATUS] = LISTS
         return
     s.counts[FREE] = s.list_next[entry]
     s.list_node[entry] = node
-    s.list_next[entry] = heads[atom]
-    heads[atom] = entry
+    s.list_next[entry] = heads[interval]
+    heads[interval] = entry
 
 
-def _clear(s: State, heads: Int32s, atom: int) -> None:
-    """Give an atom's list back."""
-    entry = heads[atom]
+def _clear(s: State, heads: Int32s, interval: int) -> None:
+    """Give an interval's list back."""
+    entry = heads[interval]
     while entry >= 0:
         following = s.list_next[entry]
         s.list_next[entry] = s.counts[FREE]
         s.counts[FREE] = entry
         entry = following
-    heads[atom] = -1
+    heads[interval] = -1
 
 
-def _read(g: Graph, s: State, atom: int, node: int, holder: int) -> None:
-    early = s.writer[atom]
+def _read(g: Graph, s: State, interval: int, node: int, holder: int) -> None:
+    early = s.writer[interval]
     if early >= 0 and not _is_before(g, s, early, holder):
-        _emit(s, BESIDE_READ, early, node, atom)
-    entry = s.reducers[atom]
+        _emit(s, BESIDE_READ, early, node, interval)
+    entry = s.reducers[interval]
     while entry >= 0:
         early = s.list_node[entry]
         if not _is_before(g, s, early, holder):
-            _emit(s, BESIDE_READ, early, node, atom)
+            _emit(s, BESIDE_READ, early, node, interval)
         entry = s.list_next[entry]
-    entry = s.readers[atom]
+    entry = s.readers[interval]
     if entry >= 0 and s.event_chain[s.list_node[entry]] == holder:
         s.list_node[entry] = node
     else:
-        _push(s, s.readers, atom, node)
+        _push(s, s.readers, interval, node)
 
 
-def _beside_readers(g: Graph, s: State, atom: int, node: int, holder: int) -> None:
+def _beside_readers(g: Graph, s: State, interval: int, node: int, holder: int) -> None:
     """Compare a write with the reads since the last write."""
-    entry = s.readers[atom]
+    entry = s.readers[interval]
     while entry >= 0:
         early = s.list_node[entry]
         if early != node and not _is_before(g, s, early, holder):
             issued = g.conn[early] >= 0 and _knows(g, s, holder, g.chain[early], g.place[early])
             same = g.conn[early] >= 0 and g.chain[early] == holder
-            _emit(s, REUSE if issued or same else BESIDE_READ, early, node, atom)
+            _emit(s, REUSE if issued or same else BESIDE_READ, early, node, interval)
         entry = s.list_next[entry]
 
 
-def _write(g: Graph, s: State, atom: int, node: int, holder: int) -> None:
-    early = s.writer[atom]
+def _write(g: Graph, s: State, interval: int, node: int, holder: int) -> None:
+    early = s.writer[interval]
     if early >= 0 and not _is_before(g, s, early, holder):
-        _emit(s, BESIDE_WRITE, early, node, atom)
-    _beside_readers(g, s, atom, node, holder)
-    entry = s.reducers[atom]
+        _emit(s, BESIDE_WRITE, early, node, interval)
+    _beside_readers(g, s, interval, node, holder)
+    entry = s.reducers[interval]
     while entry >= 0:
         early = s.list_node[entry]
         if not _is_before(g, s, early, holder):
-            _emit(s, BESIDE_WRITE, early, node, atom)
+            _emit(s, BESIDE_WRITE, early, node, interval)
         entry = s.list_next[entry]
-    _clear(s, s.readers, atom)
-    _clear(s, s.reducers, atom)
-    s.writer[atom] = node
+    _clear(s, s.readers, interval)
+    _clear(s, s.reducers, interval)
+    s.writer[interval] = node
 
 
-def _add(g: Graph, t: Touched, s: State, atom: int, node: int, holder: int) -> None:
+def _add(g: Graph, t: Touched, s: State, interval: int, node: int, holder: int) -> None:
     """An atomic reduction: unordered ones that are alike may only differ in rounding."""
-    early = s.writer[atom]
+    early = s.writer[interval]
     if early >= 0 and not _is_before(g, s, early, holder):
-        _emit(s, BESIDE_WRITE, early, node, atom)
-    _beside_readers(g, s, atom, node, holder)
+        _emit(s, BESIDE_WRITE, early, node, interval)
+    _beside_readers(g, s, interval, node, holder)
     mine = t.move[node % g.rows]
-    entry = s.reducers[atom]
+    entry = s.reducers[interval]
     while entry >= 0:
         early = s.list_node[entry]
         if not _is_before(g, s, early, holder):
             if t.alike[t.move[early % g.rows]] != t.alike[mine]:
-                _emit(s, BESIDE_WRITE, early, node, atom)
+                _emit(s, BESIDE_WRITE, early, node, interval)
             elif t.rounds[mine]:
-                _emit(s, UNORDERED_SUM, early, node, atom)
+                _emit(s, UNORDERED_SUM, early, node, interval)
         entry = s.list_next[entry]
-    _push(s, s.reducers, atom, node)
+    _push(s, s.reducers, interval, node)
 
 
 def _issue(g: Graph, s: State, node: int, holder: int) -> int:
@@ -428,13 +430,13 @@ def _move(g: Graph, t: Touched, s: State, node: int, holder: int) -> None:
     move = t.move[node % g.rows]
     if move < 0:
         return
-    for atom in range(t.src[move], t.src_stop[move]):
-        _read(g, s, atom, node, holder)
-    for atom in range(t.dst[move], t.dst_stop[move]):
+    for interval in range(t.src[move], t.src_stop[move]):
+        _read(g, s, interval, node, holder)
+    for interval in range(t.dst[move], t.dst_stop[move]):
         if t.how[move] == ATOMIC:
-            _add(g, t, s, atom, node, holder)
+            _add(g, t, s, interval, node, holder)
         else:
-            _write(g, s, atom, node, holder)
+            _write(g, s, interval, node, holder)
 
 
 def _post(g: Graph, s: State, node: int, holder: int) -> None:
@@ -500,10 +502,10 @@ def _call(g: Graph, t: Touched, s: State, node: int, holder: int) -> None:
     if number == 1 and len(s.met):
         for k in range(g.mains):
             s.met[g.home[holder], k] = s.dense[holder, k]
-    for atom in range(t.into[rank], t.into_stop[rank]):
-        _write(g, s, atom, node, holder)
-    for atom in range(t.out[rank], t.out_stop[rank]):
-        _write(g, s, atom, node, holder)
+    for interval in range(t.into[rank], t.into_stop[rank]):
+        _write(g, s, interval, node, holder)
+    for interval in range(t.out[rank], t.out_stop[rank]):
+        _write(g, s, interval, node, holder)
 
 
 def _check_started(g: Graph, s: State, node: int, holder: int) -> None:

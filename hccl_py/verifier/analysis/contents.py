@@ -1,10 +1,10 @@
 """What every byte of memory holds after one run of a program, exactly, without looking at bytes.
 
-Memory is kept as pieces. A piece says: the byte at address x holds content c at x + delta. Content
-r below the number of ranks is rank r's input, at the address where it lay; the others are sums of
-two contents, each with a delta of its own, made by one task. A copy passes pieces on, cut where its
-source is cut; pieces that continue each other become one again. In the end the content of an output
-unfolds into the input bytes that it is made of, each with how often it counts.
+Memory is kept as segments. A segment says: the byte at address x holds content c at x + delta.
+Content r below the number of ranks is rank r's input, at the address where it lay; the others are
+sums of two contents, each with a delta of its own, made by one task. A copy passes segments on, cut
+where its source is cut; segments that continue each other become one again. In the end the content
+of an output unfolds into the input bytes that it is made of, each with how often it counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hccl_py.program.kernels import kernel, kernel_calling
 from hccl_py.values import IntArray, count_up
 from hccl_py.verifier.analysis.memory import Memory, copied_range
 
-__all__ = ["GARBAGE", "UNDEFINED", "Contents", "Made", "Pieces", "contents_of"]
+__all__ = ["GARBAGE", "UNDEFINED", "Contents", "Made", "Segments", "contents_of"]
 
 Int32s = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
@@ -63,9 +63,9 @@ class Made:
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
-    """Pieces of memory in the order of their addresses: bytes start .. stop hold a content, shifted
-    by delta; `writer` is the move that wrote them last (-1: none).
+class Segments:
+    """Segments of memory in the order of their addresses: bytes start .. stop hold a content,
+    shifted by delta; `writer` is the move that wrote them last (-1: none).
     """
 
     start: IntArray
@@ -86,7 +86,7 @@ class Contents:
     wrote was read or is output.
     """
 
-    pieces: Pieces
+    segments: Segments
     undefined: IntArray
     into_undefined: IntArray
     clobbered: IntArray
@@ -145,16 +145,16 @@ class Sums(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The moves in order, and by move: addresses and atoms of both sides, and what it does."""
+    """The moves in order, and by move: addresses and intervals of both sides, and what it does."""
 
     sequence: Int32s
     src: IntArray
     src_stop: IntArray
     dst: IntArray
     dst_stop: IntArray
-    src_atom: IntArray
+    src_interval: IntArray
     src_last: IntArray
-    dst_atom: IntArray
+    dst_interval: IntArray
     dst_last: IntArray
     reduces: Bools
     garbage: Bools
@@ -164,8 +164,8 @@ class Steps(NamedTuple):
 
 
 class Side(NamedTuple):
-    """What one side of a move holds, piece by piece: where each begins in the side, its content and
-    the delta that it has at the destination. One more offset is where the side ends.
+    """What one side of a move holds, segment by segment: where each begins in the side, its content
+    and the delta that it has at the destination. One more offset is where the side ends.
     """
 
     offset: IntArray
@@ -174,8 +174,8 @@ class Side(NamedTuple):
 
 
 class Heap(NamedTuple):
-    """Pieces in lists by atom; what the move under way reads, what is at its destination, and what
-    adding makes of both; sums, notes, and counters.
+    """Segments in lists by interval; what the move under way reads, what is at its destination, and
+    what adding makes of both; sums, notes, and counters.
     """
 
     head: Int32s
@@ -194,7 +194,7 @@ class Heap(NamedTuple):
 
 
 FREE, SUMS, NOTES, FULL = 0, 1, 2, 3
-"""Places in Heap.counters: the head of the free pieces, sums, notes, whether the room is full."""
+"""Places in Heap.counters: the head of the free segments, sums, notes, whether the room is full."""
 
 
 def contents_of(memory: Memory, order: Int32s, copied: IntArray | None = None) -> Contents:
@@ -203,8 +203,10 @@ def contents_of(memory: Memory, order: Int32s, copied: IntArray | None = None) -
     `copied` says where OUT begins in IN of each rank, where it begins with what IN has there.
     """
     steps = _steps(memory, order)
-    accesses = int((steps.src_last - steps.src_atom + steps.dst_last - steps.dst_atom).sum())
-    room = 4 * len(memory.atoms) + accesses + 256
+    accesses = int(
+        (steps.src_last - steps.src_interval + steps.dst_last - steps.dst_interval).sum()
+    )
+    room = 4 * len(memory.intervals) + accesses + 256
     while True:
         heap = _heap(memory, steps, room, copied)
         _follow.sized(accesses + len(steps.sequence))(steps, heap)
@@ -212,13 +214,13 @@ def contents_of(memory: Memory, order: Int32s, copied: IntArray | None = None) -
             break
         room *= 4
     notes = heap.notes[: heap.counters[NOTES]]
-    pieces = _outputs(memory, heap)
-    heap.is_used[pieces.writer[pieces.writer >= 0]] = True
+    segments = _outputs(memory, heap)
+    heap.is_used[segments.writer[segments.writer >= 0]] = True
     found = [notes[notes[:, 0] == what][:, 1:] for what in (READ, REDUCED_INTO, CLOBBERED, LOST)]
     made = int(heap.counters[SUMS])
     left, left_delta, right, right_delta, move = heap.sums
     return Contents(
-        pieces,
+        segments,
         found[READ][:, :3],
         found[REDUCED_INTO][:, :3],
         found[CLOBBERED][:, :3],
@@ -230,7 +232,7 @@ def contents_of(memory: Memory, order: Int32s, copied: IntArray | None = None) -
 
 
 def _steps(memory: Memory, order: Int32s) -> Steps:
-    transfers, atoms, program = memory.transfers, memory.atoms, memory.program
+    transfers, intervals, program = memory.transfers, memory.intervals, memory.program
     move_of_row = np.full(len(program.tasks), -1, np.int32)
     move_of_row[transfers.row] = np.arange(len(transfers))
     sequence = move_of_row[order]
@@ -248,34 +250,34 @@ def _steps(memory: Memory, order: Int32s) -> Steps:
         src_stop=transfers.src + transfers.src_size,
         dst=transfers.dst,
         dst_stop=transfers.dst + transfers.dst_size,
-        src_atom=atoms.src,
-        src_last=atoms.src_stop,
-        dst_atom=atoms.dst,
-        dst_last=atoms.dst_stop,
+        src_interval=intervals.src,
+        src_last=intervals.src_stop,
+        dst_interval=intervals.dst,
+        dst_last=intervals.dst_stop,
         reduces=np.isin(kind, [k for k in TaskKind if k.reduces]),
         garbage=transfers.garbage,
         clobberable=clobberable,
-        bounds=atoms.start,
+        bounds=intervals.start,
         ranks=program.ranks,
     )
 
 
 def _heap(memory: Memory, steps: Steps, room: int, copied: IntArray | None) -> Heap:
-    atoms = max(len(memory.atoms), 1)
+    intervals = max(len(memory.intervals), 1)
     following = np.arange(1, room + 1, dtype=np.int32)
     following[-1] = -1
     empty = [np.empty(room, np.int32) for _ in range(3)]
     deltas = [np.empty(room, np.int64) for _ in range(2)]
     heap = Heap(
-        head=np.full(atoms, -1, np.int32),
+        head=np.full(intervals, -1, np.int32),
         start=np.empty(room, np.int64),
         content=np.empty(room, np.int32),
         delta=np.empty(room, np.int64),
         writer=np.empty(room, np.int32),
         following=following,
-        read=_side(room + atoms + 2),
-        there=_side(room + atoms + 2),
-        added=_side(room + atoms + 2),
+        read=_side(room + intervals + 2),
+        there=_side(room + intervals + 2),
+        added=_side(room + intervals + 2),
         sums=Sums(empty[0], deltas[0], empty[1], deltas[1], empty[2]),
         notes=np.empty((room, 5), np.int64),
         is_used=np.zeros(len(memory.transfers), bool),
@@ -287,7 +289,7 @@ def _heap(memory: Memory, steps: Steps, room: int, copied: IntArray | None) -> H
         ends = copied_range(memory.program, memory.spaces, copied)
         names = memory.program.buffers
         into, out = (memory.spaces.base[:, names.index(name)] for name in ("IN", "OUT"))
-        first, stop = map(memory.atoms.at, ends)
+        first, stop = map(memory.intervals.at, ends)
         _hold_inputs(memory, heap, first, stop, into + copied - out)
     return heap
 
@@ -299,44 +301,44 @@ def _side(room: int) -> Side:
 def _hold_inputs(
     memory: Memory, heap: Heap, first: IntArray, stop: IntArray, delta: IntArray
 ) -> None:
-    """Let atoms first .. stop - 1 of each rank hold its input, moved by `delta`."""
+    """Let intervals first .. stop - 1 of each rank hold its input, moved by `delta`."""
     count = stop - first
     rank = np.repeat(np.arange(len(first)), count)
-    atoms = first[rank] + count_up(count)
+    intervals = first[rank] + count_up(count)
     free = int(heap.counters[FREE])
-    entries = slice(free, free + len(atoms))
-    heap.head[atoms] = np.arange(entries.start, entries.stop)
-    heap.start[entries] = memory.atoms.start[atoms]
+    entries = slice(free, free + len(intervals))
+    heap.head[intervals] = np.arange(entries.start, entries.stop)
+    heap.start[entries] = memory.intervals.start[intervals]
     heap.content[entries], heap.delta[entries] = rank, delta[rank]
     heap.writer[entries] = heap.following[entries] = -1
     heap.counters[FREE] = entries.stop
 
 
-def _outputs(memory: Memory, heap: Heap) -> Pieces:
-    """Return the pieces of all outputs; what nobody wrote is a piece without content."""
+def _outputs(memory: Memory, heap: Heap) -> Segments:
+    """Return the segments of all outputs; what nobody wrote is a segment without content."""
     first, stop = memory.owned("OUT")
     steps = int((stop - first).sum())
-    count, columns = _listed.sized(steps)(first, stop, memory.atoms.start, heap)
-    return Pieces(*(column[:count] for column in columns))
+    count, columns = _listed.sized(steps)(first, stop, memory.intervals.start, heap)
+    return Segments(*(column[:count] for column in columns))
 
 
 @kernel
 def _listed(first: IntArray, stop: IntArray, bounds: IntArray, heap: Heap) -> tuple[int, Any]:
-    """List the pieces of ranges of atoms; neighbours that continue each other become one."""
+    """List the segments of ranges of intervals; neighbours that continue each other become one."""
     room = len(heap.start) + len(heap.head)
     columns = np.empty((5, room), np.int64)
     n = 0
     for r in range(len(first)):
         begin = n
-        for atom in range(first[r], stop[r]):
-            entry = heap.head[atom]
+        for interval in range(first[r], stop[r]):
+            entry = heap.head[interval]
             if entry < 0:
-                columns[0, n], columns[1, n] = bounds[atom], bounds[atom + 1]
+                columns[0, n], columns[1, n] = bounds[interval], bounds[interval + 1]
                 columns[2, n], columns[3, n], columns[4, n] = -1, 0, -1
                 n += 1
             while entry >= 0:
                 behind = heap.following[entry]
-                end = heap.start[behind] if behind >= 0 else bounds[atom + 1]
+                end = heap.start[behind] if behind >= 0 else bounds[interval + 1]
                 same = n > begin and columns[2, n - 1] == heap.content[entry]
                 if (
                     same
@@ -364,25 +366,25 @@ def _note(h: Heap, what: int, move: int, start: int, stop: int, other: int) -> N
 
 
 def _gather(s: Steps, h: Heap, move: int, into: bool) -> int:
-    """List the pieces of one side of a move, the destination if `into`; return how many."""
+    """List the segments of one side of a move, the destination if `into`; return how many."""
     side = h.there if into else h.read
     begin, end = (s.dst[move], s.dst_stop[move]) if into else (s.src[move], s.src_stop[move])
-    low, high = s.src_atom[move], s.src_last[move]
+    low, high = s.src_interval[move], s.src_last[move]
     if into:
-        low, high = s.dst_atom[move], s.dst_last[move]
+        low, high = s.dst_interval[move], s.dst_last[move]
     what = REDUCED_INTO if into else READ
     shift = 0 if into else s.src[move] - s.dst[move]
     n = 0
-    for atom in range(low, high):
-        entry = h.head[atom]
+    for interval in range(low, high):
+        entry = h.head[interval]
         if entry < 0:
-            _note(h, what, move, s.bounds[atom], s.bounds[atom + 1], -1)
-            side.offset[n], side.content[n] = s.bounds[atom] - begin, GARBAGE
+            _note(h, what, move, s.bounds[interval], s.bounds[interval + 1], -1)
+            side.offset[n], side.content[n] = s.bounds[interval] - begin, GARBAGE
             side.delta[n] = 0
             n += 1
         while entry >= 0:
             behind = h.following[entry]
-            stop = h.start[behind] if behind >= 0 else s.bounds[atom + 1]
+            stop = h.start[behind] if behind >= 0 else s.bounds[interval + 1]
             content = h.content[entry]
             if h.writer[entry] >= 0:
                 h.is_used[h.writer[entry]] = True
@@ -437,20 +439,20 @@ def _add(s: Steps, h: Heap, move: int) -> int:
 
 
 def _store(s: Steps, h: Heap, move: int, new: Side, n: int) -> None:
-    """Write a list of pieces over the destination, cut at the bounds of atoms."""
+    """Write a list of segments over the destination, cut at the bounds of intervals."""
     begin, i = s.dst[move], 0
-    for atom in range(s.dst_atom[move], s.dst_last[move]):
-        entry = h.head[atom]
+    for interval in range(s.dst_interval[move], s.dst_last[move]):
+        entry = h.head[interval]
         while entry >= 0:
             behind = h.following[entry]
-            stop = h.start[behind] if behind >= 0 else s.bounds[atom + 1]
+            stop = h.start[behind] if behind >= 0 else s.bounds[interval + 1]
             if h.writer[entry] >= 0 and not h.is_used[h.writer[entry]]:
                 _note(h, LOST, move, h.start[entry], stop, h.writer[entry])
             h.following[entry] = h.counters[FREE]
             h.counters[FREE] = entry
             entry = behind
-        h.head[atom] = -1
-        low, high, last = s.bounds[atom] - begin, s.bounds[atom + 1] - begin, -1
+        h.head[interval] = -1
+        low, high, last = s.bounds[interval] - begin, s.bounds[interval + 1] - begin, -1
         while i + 1 < n and new.offset[i + 1] <= low:
             i += 1
         k = i
@@ -466,7 +468,7 @@ def _store(s: Steps, h: Heap, move: int, new: Side, n: int) -> None:
                 h.content[entry], h.delta[entry] = content, delta
                 h.writer[entry], h.following[entry] = move, -1
                 if last < 0:
-                    h.head[atom] = entry
+                    h.head[interval] = entry
                 else:
                     h.following[last] = entry
                 last = entry
@@ -475,7 +477,7 @@ def _store(s: Steps, h: Heap, move: int, new: Side, n: int) -> None:
 
 @kernel_calling(lambda: (_note, _gather, _add, _store), allocates=False)
 def _follow(s: Steps, h: Heap) -> None:
-    """Run the moves on pieces, until the end or until the room is full."""
+    """Run the moves on segments, until the end or until the room is full."""
     for move in s.sequence:
         n = _gather(s, h, move, False)
         new = h.read

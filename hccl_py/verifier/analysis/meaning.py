@@ -3,6 +3,9 @@
 One row per range of an output: it holds the bytes of one rank's input, or the reduction of all
 ranks' inputs. All ops of HCCL are here, v-ops with their counts and displacements. What stands in
 no row is open: the output of ranks that are not the root, gaps between displaced blocks.
+
+Nothing here is taken from the operators: they cut the data that executors move, and what judges a
+result must not share their mistakes. So a few lines say the same twice.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The memory of a program on one line of addresses, cut into atoms.
+"""The memory of a program on one line of addresses, cut into intervals.
 
 Each buffer of each rank is a range of addresses; in place, IN and OUT share theirs. An address
-where any access begins or ends is a cut, and what lies between two cuts is an atom: every access
-touches whole atoms, so that conflicts are found atom by atom.
+where any access begins or ends is a cut, and what lies between two cuts is an interval: every
+access touches whole intervals, so that conflicts are found interval by interval.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hccl_py.verifier.analysis.moves import Moves, Side
 from hccl_py.verifier.finding import MemoryRange
 from hccl_py.verifier.subject import Subject
 
-__all__ = ["Atoms", "Memory", "Spaces", "Transfers", "copied_range", "memory_of"]
+__all__ = ["Intervals", "Memory", "Spaces", "Transfers", "copied_range", "memory_of"]
 
 MOST_BYTES = 1 << 61
 
@@ -55,8 +55,8 @@ class Transfers:
 
 
 @dataclass(frozen=True, eq=False)
-class Atoms:
-    """Atom a holds bytes start[a] .. start[a + 1] - 1; ranges of atoms by move, half open."""
+class Intervals:
+    """Interval k holds bytes start[k] .. start[k + 1] - 1; ranges by move, half open."""
 
     start: IntArray
     src: IntArray
@@ -68,28 +68,28 @@ class Atoms:
         return len(self.start) - 1
 
     def at(self, addresses: IntArray) -> IntArray:
-        """Return the atoms that begin at the addresses, which are cuts."""
+        """Return the intervals that begin at the addresses, which are cuts."""
         return np.searchsorted(self.start, addresses)
 
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """Spaces, moves and atoms of a program; `is_shared` where IN and OUT are the same memory."""
+    """Spaces, moves and intervals of a program; `is_shared` where IN and OUT are one memory."""
 
     program: Program
     spaces: Spaces
     transfers: Transfers
-    atoms: Atoms
+    intervals: Intervals
     is_shared: bool
 
     def owned(self, buffer: str) -> tuple[IntArray, IntArray]:
-        """Return the atoms of a user buffer: first and last + 1, by rank."""
+        """Return the intervals of a user buffer: first and last + 1, by rank."""
         if buffer not in self.program.buffers:
             none = np.zeros(self.program.ranks, np.int64)
             return none, none
         number = self.program.buffers.index(buffer)
         begin = self.spaces.base[:, number]
-        return self.atoms.at(begin), self.atoms.at(begin + self.spaces.size[:, number])
+        return self.intervals.at(begin), self.intervals.at(begin + self.spaces.size[:, number])
 
     def range_of(self, rank: int, buffer: int, start: int, stop: int) -> MemoryRange:
         """Return addresses start .. stop in the words of a buffer."""
@@ -115,8 +115,8 @@ def memory_of(
     if copied is not None:
         cuts += copied_range(program, spaces, copied)
     start = _distinct([*cuts, *ends])
-    atoms = Atoms(start, *(np.searchsorted(start, end) for end in ends))
-    return Memory(program, spaces, moves, atoms, shared is not None)
+    intervals = Intervals(start, *(np.searchsorted(start, end) for end in ends))
+    return Memory(program, spaces, moves, intervals, shared is not None)
 
 
 def copied_range(program: Program, spaces: Spaces, copied: IntArray) -> tuple[IntArray, IntArray]:

@@ -33,7 +33,7 @@ WIDER = 8
 
 @dataclass(frozen=True, eq=False)
 class Ordering:
-    """What the loop emitted: rows of (what, earlier node, later node, first atom, last atom + 1).
+    """What the loop emitted: rows of (what, earlier node, later node, first interval, last + 1).
 
     `is_implied` marks waits whose post was known to be over anyway, in every copy, by row.
     `met[r, x]` is how far rank `ranks[r]` knew the main stream of `ranks[x]` at its end of the
@@ -76,13 +76,13 @@ def ordering_of(run: Unrolled, memory: Memory, *, meets: bool) -> Ordering:
     ranks = _ranks_that_matter(run)
     graph = _graph(run, ranks)
     touched = _touched(run.program, memory)
-    accesses = int((memory.atoms.src_stop - memory.atoms.src).sum())
+    accesses = int((memory.intervals.src_stop - memory.intervals.src).sum())
     wide = graph.mains + run.program.streams
     steps = len(run.order) * (2 + wide // 8) + 2 * accesses * run.copies
     room = _Room(
         8 + 2 * min(run.program.streams, 128),
         2 * len(graph.home) + 64,
-        accesses + len(memory.atoms) + 64,
+        accesses + len(memory.intervals) + 64,
         1 << 12,
     )
     while True:
@@ -175,7 +175,7 @@ def _issues(run: Unrolled) -> npt.NDArray[np.bool_]:
 
 
 def _touched(program: Program, memory: Memory) -> Touched:
-    tasks, moves, atoms = program.tasks, memory.transfers, memory.atoms
+    tasks, moves, intervals = program.tasks, memory.transfers, memory.intervals
     move = np.full(len(tasks), -1, np.int32)
     move[moves.row] = np.arange(len(moves))
     at = tasks.instruction[moves.row]
@@ -188,10 +188,10 @@ def _touched(program: Program, memory: Memory) -> Touched:
     into, out = memory.owned("IN"), memory.owned("OUT")
     return Touched(
         move=move,
-        src=_narrow(atoms.src),
-        src_stop=_narrow(atoms.src_stop),
-        dst=_narrow(atoms.dst),
-        dst_stop=_narrow(atoms.dst_stop),
+        src=_narrow(intervals.src),
+        src_stop=_narrow(intervals.src_stop),
+        dst=_narrow(intervals.dst),
+        dst_stop=_narrow(intervals.dst_stop),
         how=how,
         alike=reduce.astype(np.int32) * 256 + dtype,
         rounds=rounds,
@@ -210,7 +210,7 @@ def _state(run: Unrolled, graph: Graph, memory: Memory, room: _Room, meets: bool
     program, chains, nodes = run.program, len(graph.home), len(run.kind)
     cells = max(program.cells, 1)
     slots = min(room.slots, cells)
-    holders, atoms = chains + slots, max(len(memory.atoms), 1)
+    holders, intervals = chains + slots, max(len(memory.intervals), 1)
     widths = np.full(holders, room.width)
     widths[:chains][graph.is_main] *= WIDER
     _check_room(run, 4 * (holders * graph.mains + 2 * int(widths.sum())))
@@ -235,9 +235,9 @@ def _state(run: Unrolled, graph: Graph, memory: Memory, room: _Room, meets: bool
         issue_place=_full(nodes),
         event_chain=np.empty(nodes, np.int32),
         event_place=np.empty(nodes, np.int32),
-        writer=_full(atoms),
-        readers=_full(atoms),
-        reducers=_full(atoms),
+        writer=_full(intervals),
+        readers=_full(intervals),
+        reducers=_full(intervals),
         list_node=np.empty(room.lists, np.int32),
         list_next=following,
         scratch=np.empty((2, 2 * WIDER * room.width + 2), np.int32),

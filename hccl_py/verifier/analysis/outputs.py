@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hccl_py.enums import ReduceOp
 from hccl_py.values import IntArray, count_up
-from hccl_py.verifier.analysis.contents import UNDEFINED, Contents, Pieces
+from hccl_py.verifier.analysis.contents import UNDEFINED, Contents, Segments
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected
 from hccl_py.verifier.analysis.memory import Memory
 
@@ -62,11 +62,11 @@ def outputs_of(memory: Memory, contents: Contents, expected: Expected) -> Output
         base, room = spaces.base[:, out], spaces.size[:, out]
     begin = base[expected.rank] + np.minimum(expected.start, room[expected.rank])
     end = base[expected.rank] + np.minimum(expected.stop, room[expected.rank])
-    row, start, stop, segment = _overlaid(begin, end, contents.pieces)
+    row, start, stop, segment = _overlaid(begin, end, contents.segments)
     before = np.cumsum(end - begin) - (end - begin)
-    content = contents.pieces.content[segment]
+    content = contents.segments.content[segment]
     offset = expected.offset[row] + start - begin[row]
-    shift = np.where(content == UNDEFINED, 0, start + contents.pieces.delta[segment] - offset)
+    shift = np.where(content == UNDEFINED, 0, start + contents.segments.delta[segment] - offset)
     rank, source = expected.rank[row], expected.source[row]
     wrong = ~_is_right(memory, contents, content, source, shift)
     wrong &= (content >= 0) | (content == UNDEFINED)
@@ -82,7 +82,7 @@ def outputs_of(memory: Memory, contents: Contents, expected: Expected) -> Output
         stop=stop,
         content=content,
         shift=shift,
-        writer=contents.pieces.writer[segment],
+        writer=contents.segments.writer[segment],
         is_wrong=wrong,
     )
 
@@ -127,18 +127,18 @@ def _is_right(
 
 
 def _overlaid(
-    begin: IntArray, end: IntArray, pieces: Pieces
+    begin: IntArray, end: IntArray, segments: Segments
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Cut ranges by the pieces that cover them; return of every run its range, start, stop and
-    piece.
+    """Cut ranges by the segments that cover them; return of every run its range, start, stop and
+    segment.
     """
-    if not len(pieces.start) or not len(begin):
+    if not len(segments.start) or not len(begin):
         none = np.zeros(0, np.int64)
         return none, none, none, none
-    low = np.searchsorted(pieces.start, begin, side="right") - 1
-    count = np.maximum(np.searchsorted(pieces.start, end, side="left") - low, 0) * (end > begin)
+    low = np.searchsorted(segments.start, begin, side="right") - 1
+    count = np.maximum(np.searchsorted(segments.start, end, side="left") - low, 0) * (end > begin)
     row = np.repeat(np.arange(len(begin)), count)
-    piece = low[row] + count_up(count)
-    start = np.maximum(begin[row], pieces.start[piece])
-    stop = np.minimum(end[row], pieces.stop[piece])
-    return row, start, stop, piece
+    segment = low[row] + count_up(count)
+    start = np.maximum(begin[row], segments.start[segment])
+    stop = np.minimum(end[row], segments.stop[segment])
+    return row, start, stop, segment

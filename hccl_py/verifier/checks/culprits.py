@@ -6,7 +6,7 @@ The cut is made on columns, before a finding exists: a program can be wrong a mi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -14,13 +14,10 @@ from hccl_py.values import IntArray
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import SHOWN, Subject
 
-__all__ = ["findings_at", "first_of_each", "spell_ranks"]
+__all__ = ["findings_at", "first_of_each"]
 
 LINES = 64
 """Lines that findings of one class are shown at; machine-made files may have one per task."""
-
-NAMED = 4
-"""Ranks that a message names one by one."""
 
 
 def findings_at(
@@ -43,17 +40,6 @@ def first_of_each(rows: IntArray, key: IntArray) -> IntArray:
     """Return the first row of every key, in the order of rows."""
     _, first = np.unique(key, return_index=True)
     return rows[np.sort(first)]
-
-
-def spell_ranks(ranks: Sequence[int]) -> str:
-    """Return `rank 3`, `ranks 0, 2 and 5`, `ranks 0 to 7` or `ranks 0, 2, 4, 5 and 9 more`."""
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
-        return f"ranks {ranks[0]} to {ranks[-1]}"
-    if len(ranks) > NAMED:
-        return f"ranks {', '.join(map(str, ranks[:NAMED]))} and {len(ranks) - NAMED} more"
-    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
 def _picked(subject: Subject, rows: IntArray, shown: int) -> list[tuple[int, IntArray]]:

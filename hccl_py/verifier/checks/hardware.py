@@ -12,11 +12,12 @@ from functools import partial
 import numpy as np
 
 from hccl_py.enums import RDMA_WRITES, DataType, LinkKind, ReduceOp, TaskKind
+from hccl_py.program.describe import spell_ranks
 from hccl_py.program.transports import DATA_ACK
 from hccl_py.topology.presets import Product
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.moves import Mask, Moves, memory_at, rows_where
-from hccl_py.verifier.checks.culprits import findings_at, spell_ranks
+from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject
 

@@ -25,7 +25,7 @@ _RACES = (clocks.BESIDE_READ, clocks.BESIDE_WRITE, clocks.UNORDERED_SUM, clocks.
 
 
 class _Pair(NamedTuple):
-    """Two nodes, first what is meant to be, and the atoms that both touch."""
+    """Two nodes, first what is meant to be, and the intervals that both touch."""
 
     what: int
     early: int
@@ -166,8 +166,8 @@ class _Finder:
     def finding(self, pair: _Pair) -> Finding:
         """Return the finding of a pair."""
         calls = [self.run.call(node) for node in (pair.early, pair.late)]
-        atom = pair.ranges[0][0]
-        early, late = self._side(pair.early, atom, pair), self._side(pair.late, atom, pair)
+        interval = pair.ranges[0][0]
+        early, late = self._side(pair.early, interval, pair), self._side(pair.late, interval, pair)
         if pair.what == clocks.UNORDERED_SUM:
             return self._unordered_sum(pair, early)
         shared = self.memory.is_shared and None in calls and calls[0] == calls[1]
@@ -263,31 +263,31 @@ class _Finder:
         ]
         return self.subject.finding(name, message, hint, rows=rows, memory=memory)
 
-    def _side(self, node: int, atom: int, pair: _Pair) -> _Side:
+    def _side(self, node: int, interval: int, pair: _Pair) -> _Side:
         call = self.run.call(node)
         if call is not None:
-            return self._caller_side(call[0], atom)
+            return self._caller_side(call[0], interval)
         row = self.run.task(node)[0]
         transfer = self.transfer_of[row]
-        atoms = self.memory.atoms
+        intervals = self.memory.intervals
         tasks, table = self.subject.tasks, self.subject.tasks.table
         at, kind = tasks.instruction[row], self.subject.kind(row)
         rank, peer = int(tasks.rank[row]), int(tasks.peer[row])
-        writes = bool(atoms.dst[transfer] <= atom < atoms.dst_stop[transfer])
+        writes = bool(intervals.dst[transfer] <= interval < intervals.dst_stop[transfer])
         if writes and not (pair.what == clocks.REUSE and node == pair.early):
             owner = peer if kind.writes_remote else rank
             return _Side(owner, int(table.dst_buffer[at]), True)
         owner = peer if kind.reads_remote else rank
         return _Side(owner, int(table.src_buffer[at]), False)
 
-    def _caller_side(self, rank: int, atom: int) -> _Side:
+    def _caller_side(self, rank: int, interval: int) -> _Side:
         first, stop = self.owned["IN"]
-        name = "IN" if first[rank] <= atom < stop[rank] else "OUT"
+        name = "IN" if first[rank] <= interval < stop[rank] else "OUT"
         return _Side(rank, self.subject.program.buffers.index(name), True)
 
     def _memory(self, pair: _Pair, side: _Side) -> list[MemoryRange]:
         """Return the ranges in one side's buffer; a pair may touch each other in two."""
-        start, spaces = self.memory.atoms.start, self.memory.spaces
+        start, spaces = self.memory.intervals.start, self.memory.spaces
         low = int(spaces.base[side.rank, side.buffer])
         high = low + int(spaces.size[side.rank, side.buffer])
         ends = [(int(start[first]), int(start[last])) for first, last in pair.ranges]

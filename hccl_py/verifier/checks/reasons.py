@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hccl_py.enums import ReduceOp
+from hccl_py.program.describe import spell_ranks
 from hccl_py.verifier.analysis.contents import UNDEFINED, Contents, Made
 from hccl_py.verifier.analysis.meaning import EVERYONE
 from hccl_py.verifier.analysis.memory import Memory
 from hccl_py.verifier.analysis.outputs import input_bases, right_moves
-from hccl_py.verifier.checks.culprits import spell_ranks
 from hccl_py.verifier.subject import Subject
 
 __all__ = ["Reason", "Reasons"]

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hccl_py.program.describe import spell_ranks
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.contents import Contents
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected, expected_blocks
 from hccl_py.verifier.analysis.memory import Memory
 from hccl_py.verifier.analysis.outputs import Outputs, outputs_of
-from hccl_py.verifier.checks.culprits import spell_ranks
 from hccl_py.verifier.checks.reasons import Reason, Reasons
 from hccl_py.verifier.finding import Finding, MemoryRange
 from hccl_py.verifier.subject import Subject, limited
@@ -217,7 +217,7 @@ class WrongResults:
         """Return the last move that has overwritten what nobody had read, and what it did."""
         start, stop = int(span.outputs.start[span.first]), int(span.outputs.stop[span.last - 1])
         order, starts = self._losses
-        intervals = self._memory.atoms.start  # what is lost at once lies in one of them
+        intervals = self._memory.intervals.start  # what is lost at once lies in one of them
         low = intervals[np.searchsorted(intervals, start, "right") - 1]
         near = order[slice(*np.searchsorted(starts, [low, stop]))]
         near = near[self._contents.lost[near, 2] > start]

@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hccl_py.enums import Buffer
-from hccl_py.program.describe import spell_stream
+from hccl_py.program.describe import spell_ranks, spell_stream
 from hccl_py.program.transports import OWN_NOTIFIES
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.moves import moves_of
-from hccl_py.verifier.checks.culprits import spell_ranks
 from hccl_py.verifier.checks.resources import local_use
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject, shortened
