@@ -4,10 +4,10 @@ __all__ = ["SMOKE"]
 
 SMOKE = (
     *("test_algo.py", "test_arrays.py", "test_communicator.py", "test_config.py", "test_data.py"),
-    *("cli/test_errors.py", "cli/test_listing.py", "cli/test_sizes.py", "cli/test_trace.py"),
+    *("cli/test_errors.py", "cli/test_listing.py", "cli/test_trace.py"),
     *("collectives/test_equal.py", "collectives/test_messages.py", "documents/test_kind.py"),
     *("executors/all_reduce/test_mesh_loops.py", "executors/send_recv/test_send.py"),
-    *("executors/templates/test_mesh_push.py", "executors/templates/test_tree.py"),
+    "executors/templates/test_mesh_push.py",
     *("formats/test_calls.py", "formats/test_load_save.py", "jobs/test_pieces.py"),
     *("jobs/test_events.py", "operators/test_operators.py", "operators/test_parts.py"),
     *("orchestration/test_author_errors.py", "orchestration/test_record.py"),

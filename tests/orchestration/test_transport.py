@@ -36,20 +36,22 @@ def test_links_that_all_have_a_data_ack_post_it() -> None:
 
 
 def differing(rank: Any) -> ResourceRequest:
-    """Every second rank exports scratch instead of CCL_In."""
-    memory = Buffer.CCL_IN if rank.id % 2 == 0 else Buffer.SCRATCH
+    """Rank 3 exports scratch instead of CCL_In; the others ask for the same and are one batch."""
+    memory = Buffer.CCL_IN if rank.id < 3 else Buffer.SCRATCH
     planes = (PlaneRequest("flat", "ring", memory, Buffer.CCL_OUT),)
     return ResourceRequest(planes, scratch_bytes=1 << 10)
 
 
 def test_only_what_every_peer_exports_can_be_reached() -> None:
-    """Rank 0's left peer exports scratch, rank 1's exports CCL_In: no peer exports both."""
+    """In the batch of ranks 0, 1 and 2, the first one's left peer exports scratch, the others'
+    export CCL_In: neither can be reached by all.
+    """
     for name in ("ccl_in", "scratch"):
 
         def body(rank: Any, name: str = name) -> None:
-            rank.main.copy(
-                rank.ccl_out.head(64), rank.flat.left.remote(getattr(rank, name).head(64))
-            )
+            if rank.id < 3:
+                memory = getattr(rank, name).head(64)
+                rank.main.copy(rank.ccl_out.head(64), rank.flat.left.remote(memory))
 
         with pytest.raises(OrchestrationError, match="cannot be reached") as error:
             recorded(Author(body, differing), op_of("all_gather"), 4)
