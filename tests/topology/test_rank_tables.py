@@ -125,6 +125,29 @@ def test_ranks_without_a_network_in_common() -> None:
     assert "no topology file" in " ".join(table.notes)
 
 
+def test_servers_outside_every_superpod_make_none() -> None:
+    rack = [(f"rank_list[{k}].level_list[1]", MISSING) for k in (2, 3)]
+    table = read(changed(LEVELS, *rack))
+    assert table.superpod_ids == ()
+    assert "do not hold whole servers" in " ".join(table.notes)
+
+
+def test_a_backup_whose_die_takes_no_part_is_nobodys_address() -> None:
+    alone = changed(SUPERPODS, ("server_list[3].device[1]", MISSING))
+    assert alone["server_list"][3]["device"][0]["backup_device_ip"] == "10.0.0.8"
+    assert read(alone).topology().size == 7
+    taken = changed(alone, ("server_list[3].device[0].backup_device_ip", "10.0.0.1"))
+    with pytest.raises(RankTableError, match=r"found \"10.0.0.1\", that of server_list\[0\]"):
+        read(taken)
+
+
+def test_super_devices_have_32_bits() -> None:
+    path = "server_list[0].device[1].super_device_id"
+    assert read(changed(SUPERPODS, (path, str(2**32 - 1)))).topology().size == 8
+    with pytest.raises(RankTableError, match="a super device id from 0 to 4294967295"):
+        read(changed(SUPERPODS, (path, str(2**32))))
+
+
 def test_levels_as_servers_and_superpods() -> None:
     pods = [(f"rank_list[{k}].level_list[1].net_instance_id", f"pod{k // 2}") for k in range(4)]
     assert read(changed(LEVELS, *pods)).topology().superpods == (1, 1)
