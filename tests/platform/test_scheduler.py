@@ -164,6 +164,30 @@ def test_a_slow_neighbour_exposes_a_missing_ack(adversary: Adversary) -> None:
         assert sorted(int(o[0]) for o in outputs) in ([0, 1], [0, 2]), "CCL memory begins as zeros"
 
 
+class EarlyAck(StaleRead):
+    """The sub stream fills CCL_In; the main stream lets the peer read without waiting for that."""
+
+    def resources(self, op: Any, rank: Any) -> ResourceRequest:
+        return ResourceRequest(planes=(PlaneRequest("flat", "mesh"),), sub_streams=1)
+
+    def orchestrate(self, op: Any, rank: Any) -> None:
+        work = rank.ccl_in.head(rank.user_in.size)
+        with rank.flat.fork() as lanes:
+            for sub, _, link in lanes:
+                sub.copy(work, rank.user_in)
+                link.tx_ack(rank.main)
+                link.rx_ack(rank.main)
+        rank.main.copy(rank.user_out, rank.flat.right.remote(work))
+
+
+def test_a_slow_rank_is_slow_on_all_its_streams() -> None:
+    program = recorded(EarlyAck, op_of("all_reduce", 10, "int32"), 2)
+    inputs = [np.full(10, r + 1, np.int32) for r in range(2)]
+    ways = (scheduled(seed, Adversary.SLOW_RANK) for seed in range(20))
+    found = [int(output[0]) for way in ways for output in run(program, inputs, way)]
+    assert 0 in found, "CCL memory begins as zeros"
+
+
 # ---- programs that cannot end well ----
 
 
