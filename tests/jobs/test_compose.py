@@ -265,11 +265,19 @@ def test_idle_calls_and_single_ranks_cost_nothing() -> None:
         assert simulate_tasks(job.program(), world.topology, COST).total_us == 5.0
 
 
-def test_a_thousand_ranks_are_one_batch_and_fast() -> None:
-    with Communicator(servers=128, devices=8) as world:
-        began = time.perf_counter()
+def job_of(servers: int) -> float:
+    """Hold a job of so many servers to one batch in lock-step; return the CPU seconds it takes."""
+    with Communicator(servers=servers, devices=8) as world:
+        began = time.process_time()
         program = backward(world, 8, all_reduce(25 << 18)).program()
         clocks = simulate_batches(program, world.topology, COST)
-        assert time.perf_counter() - began < 10
-        assert (program.ranks, len(program.batches), clocks.lockstep) == (1024, 1, 1.0)
-        assert clocks.total_us > 800
+        took = time.process_time() - began
+    assert (program.ranks, len(program.batches), clocks.lockstep) == (servers * 8, 1, 1.0)
+    assert clocks.total_us > 100
+    return took
+
+
+def test_a_thousand_ranks_are_one_batch_and_cost_little_more_than_a_hundred() -> None:
+    job_of(16)  # whatever is loaded or compiled once
+    small = min(job_of(16) for _ in range(3))
+    assert job_of(128) < 8 * small + 0.1

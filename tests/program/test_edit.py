@@ -128,12 +128,14 @@ def test_wrong_rows_are_refused() -> None:
         swapped(program, 0, count - 1)
 
 
-def test_editing_a_large_program_is_fast() -> None:
+def test_editing_a_large_program_takes_less_than_recording_it() -> None:
     topology = topology_of(256, preset="ring")
+    started = time.process_time()
     program = recorded("AllReduceComm", op_of("all_reduce", 1 << 20), topology, 64 << 20)
     tasks = program.tasks
+    recording = time.process_time() - started
     started = time.process_time()
     edited = without(program, tasks.instruction != 7)
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < recording
     assert len(edited.batches) == 1
     assert edited.task_count == len(tasks) - 256
