@@ -1,18 +1,23 @@
-"""How long large programs take: to record, to simulate by batches, task by task, and contended.
+"""How long large programs take: to record, to simulate by batches, task by task, and contended;
+and the commands that do so, as whole processes.
 
     python benchmarks/scale.py                    # our figures, each against its budget
     python benchmarks/scale.py --peers            # SimGrid's SMPI replay of the same ring besides
+    python benchmarks/scale.py --write            # the same into docs/benchmarks.md
     python benchmarks/scale.py --plot scale.svg   # cost against ranks
 
 All-reduce of 64 MiB. Every case runs in processes of its own, three times, the best counts; so peak
 memory is the case's own, with Python, numpy and what is loaded besides. Kernels are warm: a first
-process compiles them. The peer needs smpirun (Debian: libsimgrid-dev); it replays the same sends of
-a ring, uncontended, with SimGrid's factors set to neutral ones.
+process compiles them. Budgets are those of a machine on which a bare import of the dependencies
+takes 0.09 s: what this one takes for that, in the same run, scales them. The peer needs smpirun
+(Debian: libsimgrid-dev); it replays the same sends of a ring, uncontended, with SimGrid's factors
+set to neutral ones.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import resource
 import shutil
@@ -27,6 +32,9 @@ from typing import Any
 
 BYTES = 64 << 20
 RUNS = 3
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+FIRST_MARK, LAST_MARK = "<!-- benchmarks/scale.py -->", "<!-- end -->"
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ class Case:
 CASES = [
     Case("ring, 1 024 ranks", 1024, 0, "batches", 0.25, 200),
     Case("ring, 4 096 ranks", 4096, 0, "batches", 0.8, 300),
-    Case("ring, 16 384 ranks", 16384, 0, "batches", 8.0, 400),
+    Case("ring, 16 384 ranks", 16384, 0, "batches", 4.0, 400),
     Case("ring, 4 088 ranks, uneven chunks", 4088),
     Case("mesh + NHR, 8 x 2 048", 8 * 2048, 2048, "batches", 1.0, 1200),
     Case("mesh + NHR, 8 x 2 000", 8 * 2000, 2000, "batches", 2.0, 1200),
@@ -52,7 +60,15 @@ CASES = [
     Case("ring, 1 024 ranks, task by task", 1024, 0, "tasks", 5.0, 2500),
     Case("ring, 1 024 ranks, contended", 1024, 0, "contended", 0.0, 2500),
 ]
+COMMANDS = [
+    Case("`hccl-py simulate`, ring, 1 024 ranks", 1024, 0, "command", 0.9),
+    Case("`hccl-py simulate`, ring, 4 096 ranks", 4096, 0, "command", 1.2),
+    Case("`hccl-py simulate`, ring, 16 384 ranks", 16384, 0, "command", 4.0),
+]
 CONTENDED_OVER_TASKS = 5.0
+IMPORTS = "import numpy, pydantic, rich.console, typer, ml_dtypes"
+IMPORTS_S = 0.09
+"""What a bare import of the dependencies takes on the machine of the budgets."""
 GROWTH = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 
 
@@ -81,7 +97,7 @@ def measure(ranks: int, servers: int, how: str) -> dict[str, float]:
             "tasks": simulate_tasks,
             "contended": simulate_contended,
         }
-        return float(walks[how](program, cost, topology).total_us)
+        return float(walks[how](program, topology, cost).total_us)
 
     small = topology_of(servers=8, devices=8) if servers else topology_of(256, preset="ring")
     timed(recorded(small), small)  # loads the compiled kernels
@@ -174,27 +190,91 @@ def plot(path: Path) -> None:
     figure.savefig(path)
 
 
-def report(peers: bool) -> None:
-    """Print one line per case."""
+def command(case: Case) -> dict[str, float]:
+    """Return the smallest figures of several whole processes: their time, and what they report."""
+    line = [str(Path(sys.executable).with_name("hccl-py")), "simulate", "all_reduce", "--json"]
+    line += ["--topology", "ring", "--ranks", str(case.ranks), "--executor", "AllReduceComm"]
+    line += ["--algo", "level0:NA;level1:ring", "-b", str(BYTES)]
+    found = []
+    for _ in range(RUNS):
+        begin = time.perf_counter()
+        done = subprocess.run(line, check=True, capture_output=True)
+        row = {"whole_s": time.perf_counter() - begin} | json.loads(done.stdout)
+        found.append(row | {"peak_mb": row["peak_rss_mb"]})
+    keys = ("whole_s", "tasks", "record_s", "simulate_s", "peak_mb")
+    return {key: min(row[key] for row in found) for key in keys}
+
+
+def imports_s() -> float:
+    """Return the seconds of a process that imports the dependencies and nothing else."""
+    found = []
+    for _ in range(RUNS):
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-c", IMPORTS], check=True)
+        found.append(time.perf_counter() - begin)
+    return min(found)
+
+
+def table() -> Iterator[str]:
+    """Yield the lines of the table of all cases."""
     for case in CASES[:1] + CASES[4:5] + CASES[-2:]:
         best(case.ranks, case.servers, case.how, 1)  # compiles what is not cached
+    slower = imports_s() / IMPORTS_S
+    yield f"A bare import of the dependencies takes {slower * IMPORTS_S:.2f} s in this run: budgets"
+    yield f"are scaled by {slower:.2f}."
+    yield ""
+    yield "| | Tasks | Record | Simulate | Whole process | Peak memory | Budget | × budget |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     tasks_s = 0.0
-    for case in CASES:
-        row = best(case.ranks, case.servers, case.how)
-        total = row["record_s"] + row["simulate_s"]
-        counted = row["simulate_s"] if case.how != "batches" else total
-        tasks_s = counted if case.how == "tasks" else tasks_s
-        budget = CONTENDED_OVER_TASKS * tasks_s if case.how == "contended" else case.budget_s
-        print(
-            f"{case.name}: {row['tasks']:,.0f} tasks, record {row['record_s']:.2f} s, "
-            f"simulate {row['simulate_s']:.2f} s, {row['peak_mb']:.0f} MB"
-            + (f"; {counted / budget:.2f} x the budget" if budget else "")
+    for case in CASES + COMMANDS:
+        is_command = case.how == "command"
+        row = command(case) if is_command else best(case.ranks, case.servers, case.how)
+        spent = row["simulate_s"] + (row["record_s"] if case.how == "batches" else 0.0)
+        spent = row["whole_s"] if is_command else spent
+        tasks_s = spent if case.how == "tasks" else tasks_s
+        over, budget = spent / (slower * case.budget_s) if case.budget_s else 0.0, ""
+        if case.budget_s:
+            budget = f"{case.budget_s:g} s" + f", {case.budget_mb:g} MB" * (case.budget_mb > 0)
+        elif case.how == "contended":
+            budget = f"{CONTENDED_OVER_TASKS:g} × the time task by task"
+            over = spent / (CONTENDED_OVER_TASKS * tasks_s)
+        whole = f"{row['whole_s']:.2f} s" if is_command else ""
+        yield (
+            f"| {case.name} | {row['tasks']:,.0f} | {row['record_s']:.2f} s "
+            f"| {row['simulate_s']:.2f} s | {whole} | {row['peak_mb']:.0f} MB | {budget} "
+            f"| {f'{over:.2f}' if budget else ''} |"
         )
-    if peers and shutil.which("smpirun"):
-        for ranks in (256, 1024):
-            row, peer = best(ranks, 0, "batches"), replay(ranks)
-            ours = row["record_s"] + row["simulate_s"]
-            print(f"SMPI replay, {ranks} ranks: {peer:.1f} s, {peer / ours:.0f} x ours")
+
+
+def against_peer() -> Iterator[str]:
+    """Yield what SMPI's replay takes, where it is installed."""
+    for ranks in (256, 1024) if shutil.which("smpirun") else ():
+        row, peer = best(ranks, 0, "batches"), replay(ranks)
+        ours = row["record_s"] + row["simulate_s"]
+        yield f"SMPI replay, {ranks} ranks: {peer:.1f} s, {peer / ours:.0f} × ours."
+
+
+def write(lines: list[str]) -> None:
+    """Put the figures between the marks in docs/benchmarks.md, with the day and the commit."""
+    git = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    text = PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(FIRST_MARK)
+    _, after = rest.split(LAST_MARK)
+    measured = [f"Measured on {day} at commit {commit}.", *lines]
+    page = "\n".join([before + FIRST_MARK, "", *measured, "", LAST_MARK + after])
+    PAGE.write_text(page, encoding="utf-8")
+
+
+def report(peers: bool, into_page: bool) -> None:
+    """Print one line per case, and write them where that is wanted."""
+    lines = []
+    for line in itertools.chain(table(), [""] if peers else [], against_peer() if peers else []):
+        print(line, flush=True)
+        lines.append(line)
+    if into_page:
+        write(lines)
 
 
 def main() -> None:
@@ -202,6 +282,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Record and simulate large programs.")
     parser.add_argument("--case", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("--plot", type=Path)
     given = parser.parse_args()
     if given.case:
@@ -209,7 +290,7 @@ def main() -> None:
     elif given.plot:
         plot(given.plot)
     else:
-        report(given.peers)
+        report(given.peers, given.write)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ API would return, one clear sentence, and a hint. The command line prints both a
 2.
 """
 
+import copy
 import difflib
 from collections.abc import Iterable
 from enum import IntEnum
+from typing import TypeVar
 
 __all__ = [
     "ConfigError",
@@ -41,6 +43,9 @@ class HcclResult(IntEnum):
     E_TIMEOUT = 9
 
 
+SomeError = TypeVar("SomeError", bound="HcclError")
+
+
 class HcclError(Exception):
     """Base of all errors; `result` is the HcclResult, `hint` says what to do."""
 
@@ -50,6 +55,12 @@ class HcclError(Exception):
         super().__init__(message, hint)
         self.message = message
         self.hint = hint
+
+    def reworded(self: SomeError, message: str) -> SomeError:
+        """Return the same error with another message."""
+        error = copy.copy(self)
+        error.message, error.args = message, (message, self.hint)
+        return error
 
     def __str__(self) -> str:
         return f"{self.message}\n{self.hint}" if self.hint else self.message

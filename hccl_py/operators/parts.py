@@ -128,8 +128,11 @@ class Exchange:
         self.recv_displs = recv_displs
 
 
+@lru_cache(maxsize=4)
 def exchange_of(op: OpParam, ranks: int) -> Exchange:
-    """Return the amounts of the all_to_all family, packed where there are no displacements."""
+    """Return the amounts of the all_to_all family, packed where there are no displacements; the
+    last few are kept, as every batch and round of a recording asks for its own.
+    """
     table = op.matrix or op.counts
     sends = (
         np.array(table, np.int64).reshape(ranks, ranks)
@@ -141,6 +144,8 @@ def exchange_of(op: OpParam, ranks: int) -> Exchange:
         displs = np.array(op.displs, np.int64).reshape(ranks, -1)
         from_ = displs[:, :ranks]
         to = displs[:, ranks:] if displs.shape[1] > ranks else to
+    for amounts in (sends, from_, to):
+        amounts.flags.writeable = False
     return Exchange(sends, from_, to)
 
 

@@ -7,6 +7,7 @@ at once: `rank.id` and whatever follows from it are per-rank values (values.py).
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -29,6 +30,7 @@ __all__ = ["Rank", "RankView"]
 T = TypeVar("T")
 In = TypeVar("In", bound=Region | Chunks)
 Out = TypeVar("Out", bound=Region | Chunks)
+OnePlane = TypeVar("OnePlane")
 
 
 class Requested(Sequence[T]):
@@ -59,58 +61,69 @@ class Requested(Sequence[T]):
         return iter(self._things)
 
 
-class RankView:
+class OnPlanes(ABC, Generic[OnePlane]):
+    """A rank's planes by name; each is made when it is first asked for."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self._planes: dict[str, OnePlane] = {}
+
+    @abstractmethod
+    def _make(self, name: str) -> OnePlane: ...
+
+    @property
+    def flat(self) -> OnePlane:
+        """The plane that holds every rank."""
+        return self.plane("flat")
+
+    @property
+    def level0(self) -> OnePlane:
+        """The plane inside this rank's server."""
+        return self.plane("level0")
+
+    @property
+    def level1(self) -> OnePlane:
+        """The plane of the ranks with the same index in every server of a superpod."""
+        return self.plane("level1")
+
+    @property
+    def level2(self) -> OnePlane:
+        """The plane of the ranks with the same index in every superpod."""
+        return self.plane("level2")
+
+    @property
+    def level12(self) -> OnePlane:
+        """The plane of the ranks with the same index in every server of all superpods."""
+        return self.plane("level12")
+
+    @property
+    def rings(self) -> tuple[OnePlane, ...]:
+        """The rings inside this rank's server: one plane each, in the product's orders."""
+        return tuple(map(self.plane, self.topology.rings))
+
+    def plane(self, name: str) -> OnePlane:
+        """Return a plane by name."""
+        if name not in self._planes:
+            self._planes[name] = self._make(name)
+        return self._planes[name]
+
+
+class RankView(OnPlanes[PlaneView]):
     """What is known of a rank before its resources exist."""
 
     def __init__(self, ids: IntArray, op: OpParam, topology: Topology, ccl_bytes: int) -> None:
+        super().__init__(topology)
         self.id: RankInt = PerRank.of(ids)
         self.size = topology.size
         self.ccl_bytes = ccl_bytes
         self.mode = op.mode
         self.inline_reduce = topology.reduces_inline(op.dtype, op.reduce)
-        self.topology = topology
-        self._planes: dict[str, PlaneView] = {}
 
-    @property
-    def flat(self) -> PlaneView:
-        """The plane that holds every rank."""
-        return self.plane("flat")
-
-    @property
-    def level0(self) -> PlaneView:
-        """The plane inside this rank's server."""
-        return self.plane("level0")
-
-    @property
-    def level1(self) -> PlaneView:
-        """The plane of the ranks with the same index in every server of a superpod."""
-        return self.plane("level1")
-
-    @property
-    def level2(self) -> PlaneView:
-        """The plane of the ranks with the same index in every superpod."""
-        return self.plane("level2")
-
-    @property
-    def level12(self) -> PlaneView:
-        """The plane of the ranks with the same index in every server of all superpods."""
-        return self.plane("level12")
-
-    @property
-    def rings(self) -> tuple[PlaneView, ...]:
-        """The rings inside this rank's server: one plane each, in the product's orders."""
-        return tuple(map(self.plane, self.topology.rings))
-
-    def plane(self, name: str) -> PlaneView:
-        """Return a plane by name."""
-        if name not in self._planes:
-            self._planes[name] = PlaneView(
-                self.topology, name, Membership.of(self.topology, name, self.id)
-            )
-        return self._planes[name]
+    def _make(self, name: str) -> PlaneView:
+        return PlaneView(self.topology, name, Membership.of(self.topology, name, self.id))
 
 
-class Rank(Generic[In, Out]):
+class Rank(OnPlanes[Plane], Generic[In, Out]):
     """What an executor records on: streams, notifies, planes with links, and this round's memory.
 
     `user_in` and `user_out` are regions or chunks of user memory, already cut to the round:
@@ -130,10 +143,10 @@ class Rank(Generic[In, Out]):
         ccl_bytes: int,
         request: ResourceRequest,
     ) -> None:
+        super().__init__(fabric.topology)
         self.fabric = fabric
         self.recorder = recorder
         self.id: RankInt = PerRank.of(ids)
-        self.topology = fabric.topology
         self.size = fabric.topology.size
         self.start = 0
         self.mode = op.mode
@@ -146,43 +159,9 @@ class Rank(Generic[In, Out]):
         self._in_place = op.in_place
         self._request = request
         self._is_forked = False
-        self._planes: dict[str, Plane] = {}
 
-    @property
-    def flat(self) -> Plane:
-        """The plane that holds every rank."""
-        return self.plane("flat")
-
-    @property
-    def level0(self) -> Plane:
-        """The plane inside this rank's server."""
-        return self.plane("level0")
-
-    @property
-    def level1(self) -> Plane:
-        """The plane of the ranks with the same index in every server of a superpod."""
-        return self.plane("level1")
-
-    @property
-    def level2(self) -> Plane:
-        """The plane of the ranks with the same index in every superpod."""
-        return self.plane("level2")
-
-    @property
-    def level12(self) -> Plane:
-        """The plane of the ranks with the same index in every server of all superpods."""
-        return self.plane("level12")
-
-    @property
-    def rings(self) -> tuple[Plane, ...]:
-        """The rings inside this rank's server: one plane each, in the product's orders."""
-        return tuple(map(self.plane, self.topology.rings))
-
-    def plane(self, name: str) -> Plane:
-        """Return a plane by name."""
-        if name not in self._planes:
-            self._planes[name] = Plane(self, name)
-        return self._planes[name]
+    def _make(self, name: str) -> Plane:
+        return Plane(self, name)
 
     @cached_property
     def subs(self) -> Requested[Stream]:

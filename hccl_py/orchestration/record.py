@@ -83,9 +83,10 @@ def record(
     try:
         fabric = build_fabric(topology, op.mode, requests)
     except OrchestrationError as error:
-        name, error.line = executor_name(executor), definition_line(executor.resources)
-        error.message = f"{name}.resources: {error.message.rstrip('.')} ({error.line})."
-        raise
+        name, line = executor_name(executor), definition_line(executor.resources)
+        said = error.reworded(f"{name}.resources: {error.message.rstrip('.')} ({line}).")
+        said.line = line
+        raise said from error
     rounds = _rounds(op, requests, executor)
     labels, lines = Texts[str](), Texts[Line]()
 
@@ -145,23 +146,26 @@ def _in_batches(
             waiting += [ids[split.keys == key] for key in np.unique(split.keys)]
             splits.append(spell_line(split.line))
         except HcclError as error:
-            _complete(executor, what, ids, error)
-            raise
+            raise _complete(executor, what, ids, error) from error.__cause__
         except (Exception, SystemExit) as error:
             raise author_error(f"{executor_name(executor)}.{what}", ids, error) from error
     return sorted(done, key=lambda part: int(part[0][0]))
 
 
-def _complete(executor: Executor, what: str, ids: IntArray, error: HcclError) -> None:
-    """Say in an error who recorded for which ranks; one without a line gets the method's."""
+def _complete(executor: Executor, what: str, ids: IntArray, error: HcclError) -> HcclError:
+    """Return an error that says who recorded for which ranks; one without a line gets the
+    method's.
+    """
+    message, line = error.message, ""
     if isinstance(error, OrchestrationError):
-        error.ranks = ranks_of(ids)
-        if not error.line:
-            error.line = definition_line(getattr(executor, what))
-            error.message = f"{error.message.rstrip('.')} ({error.line})."
-    error.message = (
-        f"{executor_name(executor)}.{what}, {spell_ranks(ranks_of(ids))}: {error.message}"
+        line = error.line or definition_line(getattr(executor, what))
+        message = message if error.line else f"{message.rstrip('.')} ({line})."
+    said = error.reworded(
+        f"{executor_name(executor)}.{what}, {spell_ranks(ranks_of(ids))}: {message}"
     )
+    if isinstance(said, OrchestrationError):
+        said.ranks, said.line = ranks_of(ids), line
+    return said.with_traceback(error.__traceback__)
 
 
 def _rounds(

@@ -12,15 +12,18 @@ only.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
-__all__ = ["Kernel", "kernel", "kernel_calling"]
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Kernel", "kernel", "kernel_calling", "reading"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 Helpers: TypeAlias = Callable[[], tuple[Callable[..., object], ...]]
 
@@ -73,7 +76,7 @@ class Kernel(Generic[P, R]):
         is small but runs often is compiled when plain runs have cost as much as that.
         """
         enough = WORTH_CALLING if "compiled" in self.__dict__ else WORTH_COMPILING
-        if os.environ.get("NUMBA_DISABLE_JIT") or self._plain_steps + steps < enough:
+        if self._plain_steps + steps < enough:
             self._plain_steps += steps
             return self.plain
         return self.compiled
@@ -113,3 +116,14 @@ def kernel_calling(
     below it. State whether any of them makes arrays.
     """
     return lambda function: Kernel(function, helpers, allocates=allocates)
+
+
+def reading(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """Return an array for a kernel that only reads it: contiguous and read-only.
+
+    numba compiles a kernel for each type of its arguments, and where an array came from (a file, a
+    slice) makes types of its own.
+    """
+    taken = np.ascontiguousarray(array).view()
+    taken.flags.writeable = False
+    return taken

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hccl_py.enums import POST, WAIT
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.program.describe import notify_name, spell_cell, spell_place, spell_task
-from hccl_py.program.kernels import kernel
+from hccl_py.program.kernels import kernel, reading
 
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
@@ -132,11 +132,11 @@ def match(program: Program) -> Linked:
     """Match the posts and waits of a program, without times."""
     tasks, queues = program.tasks, queues_of(program)
     order, done, post_of, late, early, overruns, counter, holder = match_tasks.sized(len(tasks))(
-        queues.first,
-        queues.rows,
-        tasks.instruction,
-        tasks.table.kind,
-        tasks.cell,
+        reading(queues.first),
+        reading(queues.rows),
+        reading(tasks.instruction),
+        reading(tasks.table.kind),
+        reading(tasks.cell),
         program.cells,
         False,
     )

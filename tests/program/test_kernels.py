@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hccl_py.program.kernels import WORTH_CALLING, WORTH_COMPILING, Kernel
+from hccl_py.program.kernels import WORTH_CALLING, WORTH_COMPILING, Kernel, reading
 
 
 def doubled(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
@@ -52,6 +52,17 @@ def test_what_is_loaded_is_used_for_small_loops_too() -> None:
 
 
 def test_numba_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    monkeypatch.setattr("numba.config.DISABLE_JIT", True)
     kernel = fresh()
     assert kernel.sized(1 << 40) is kernel.plain
+
+
+def test_arrays_that_are_only_read_are_of_one_type() -> None:
+    plain = np.arange(8)
+    frozen, strided = plain.copy(), np.arange(16)[::2]
+    frozen.flags.writeable = False
+    taken = [reading(array) for array in (plain, frozen, strided)]
+    assert [array.flags.writeable for array in taken] == [False] * 3
+    assert all(array.flags.c_contiguous for array in taken)
+    assert plain.flags.writeable
+    assert (taken[2] == strided).all()

@@ -18,6 +18,9 @@ from hccl_py.simulator.bounds import Limits, lower_bound
 from hccl_py.simulator.load import busiest_us
 from hccl_py.stragglers import Slow
 from hccl_py.topology import Topology, topology_of
+from hccl_py.topology.networks.build import topology_from
+from hccl_py.topology.networks.models import NetworkModel
+from hccl_py.topology.presets import PRESETS
 from hccl_py.tuning.candidates import candidates
 from tests.recording import filled, op_of, recorded
 
@@ -131,3 +134,53 @@ def test_stragglers_are_not_counted() -> None:
     program = recorded("AllGatherComm", op, topology)
     slow = simulate(program, topology, cost, slow=Slow.parse(["rank=1:2x"])).total_us
     assert lower_bound(op, topology, cost).time_us < slow / 2
+
+
+def test_a_part_of_two_ranks_may_bind() -> None:
+    """RoCE ports let less through than these and HCCS together."""
+    cost = CostModel.of("atlas-800t-a2")
+    op = filled(op_of("all_to_all", 1 << 20), 8)
+    found = lower_bound(op, topology_of(servers=4, devices=2), cost)
+    assert found.bandwidth_us == pytest.approx(2 * 6 * (4 << 20) / (2 * 20e3))
+    assert "server" in found.binds
+
+
+def test_the_nearest_way_may_be_that_to_the_peer() -> None:
+    there = {"from": "a", "to": "b", "gbps": 1, "duplex": False, "latency_us": 2}
+    back = {"from": "b", "to": "a", "gbps": 1, "duplex": False, "latency_us": 7}
+    named = {"ranks": [{"name": "a"}, {"name": "b"}], "links": [there, back]}
+    topology = topology_from(NetworkModel.model_validate(named), "one way")
+    cost = CostModel.of("")
+    found = lower_bound(op_of("all_gather", 64), topology, cost)
+    assert found.latency_us == cost.hccs.alpha_us + 2
+
+
+def test_the_last_of_many_ranks_is_looked_at() -> None:
+    """It sits in a server of its own, so that all it gets comes through one port."""
+    topology = Topology(PRESETS["atlas-800t-a2"], (8,) * 128 + (1,))
+    op = op_of("all_gather", 1 << 10)
+    found = lower_bound(op, topology, CostModel.of(""))
+    assert found.bandwidth_us == pytest.approx(1024 * op.size / 20e3)
+    assert found.binds == "what goes into rank 1024"
+
+
+def test_a_link_for_sdma_and_rdma_need_not_rest_for_any_latency() -> None:
+    """RDMA sends before SDMA's first Ack has come, and SDMA after RDMA's last bytes."""
+    ranks = [{"name": name, "server": server} for name, server in (("a", 0), ("b", 0), ("c", 1))]
+    links = [{"from": name, "to": "hub", "gbps": 1} for name in "abc"]
+    model = {
+        "product": "atlas-800t-a2",
+        "ranks": ranks,
+        "switches": [{"name": "hub"}],
+        "links": links,
+    }
+    topology = topology_from(NetworkModel.model_validate(model), "shared")
+    assert topology.has_rdma
+    cost = CostModel.of("atlas-800t-a2")
+    op = filled(op_of("all_to_all", 1 << 20), 3)
+    found = lower_bound(op, topology, cost)
+    assert found.time_us == pytest.approx(2 * (4 << 20) / 1e3)
+    program = recorded("RunAlltoAllVFullMesh", op, topology)
+    shared = simulate(program, topology, cost, network="contended").total_us
+    assert busiest_us(program, topology, cost) <= shared
+    assert found.time_us <= shared

@@ -226,3 +226,16 @@ def test_slow_texts() -> None:
     slow = Slow.parse(["rank=3:2x", "rank=3:2", "link=pod--1-0:10x", "link=0-pod--1:1.5x"])
     assert slow == Slow(((3, 4.0),), (("0", "pod-1", 15.0),))
     assert not Slow.parse([])
+
+
+def test_pairs_that_are_slow_move_their_bytes_slowly_on_networks_too() -> None:
+    torus = topology_of(preset="torus:3x3")
+    program = recorded("RunAlltoAllVFullMesh", op_of("all_to_all", 9), torus)
+    ends = program.transports
+    pair = (ends.rank == 0) & (ends.peer == 4)  # two hops apart
+    once, slow = (
+        Links(torus, COST, Slow.parse(texts)).classes(ends) for texts in ([], ["link=0-4:3x"])
+    )
+    times = slow.beta_us[slow.of_end] / once.beta_us[once.of_end]
+    assert times[pair] == pytest.approx(3)
+    assert times[~pair & (ends.rank != 4)] == pytest.approx(1)

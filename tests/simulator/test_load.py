@@ -16,6 +16,7 @@ from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
 from tests.recording import BY_NAME, filled, op_of, recorded
+from tests.simulator.moves import Move, moving
 
 COST = CostModel.of("atlas-800t-a2")
 
@@ -86,3 +87,10 @@ def test_a_slow_link_s_ack_may_come_from_the_other_side() -> None:
     slow = Slow.parse(["link=0-1:5x"])
     shared = simulate_contended(program, cube, COST, slow).total_us
     assert busiest_us(program, cube, COST, slow) <= shared * (1 + 1e-9)
+
+
+def test_what_is_read_leaves_the_peer() -> None:
+    program = moving([Move(1, 0, 5)], topology_of(3, preset="mesh"))
+    ends, sent = program.transports, carried(program)
+    assert sent[(ends.rank == 0) & (ends.peer == 1)] == 5000
+    assert sent.sum() == 5000

@@ -12,7 +12,7 @@ from hccl_py.enums import LinkKind
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.executor import ops_of
 from hccl_py.program.program import Program
-from hccl_py.simulator import CostModel, simulate_batches, simulate_tasks
+from hccl_py.simulator import CostModel, LinkCost, simulate_batches, simulate_tasks
 from hccl_py.simulator.batches.kernels import in_lockstep, rank_by_rank
 from hccl_py.simulator.tasks import _walk
 from hccl_py.testing.calls import suits
@@ -138,3 +138,12 @@ def test_programs_without_tasks_take_no_time() -> None:
     assert empty.task_count == 0
     assert simulate_tasks(empty, None, COST).total_us == 0
     assert simulate_batches(empty, None, COST).total_us == 0
+
+
+def test_tasks_that_move_nothing_cost_nothing() -> None:
+    ring = topology_of(3, preset="ring")
+    program = recorded("AllGatherComm", op_of("all_gather", 0), ring)
+    assert program.tasks.table.moves_data.any()
+    cost = CostModel.of("ring").formula().model_copy(update={"task_us": 5.0})
+    free = LinkCost(alpha_us=0, gbps=None)
+    assert simulate_tasks(program, ring, cost.model_copy(update={"hccs": free})).total_us == 0

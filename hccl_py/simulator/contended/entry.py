@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from hccl_py.cost import CostModel
 from hccl_py.enums import TaskKind
+from hccl_py.program.kernels import reading
 from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
 from hccl_py.simulator.contended.engine import Heap, State, Work, run_events
@@ -52,7 +55,7 @@ def _work(program: Program, durations: Durations, slow: Slow) -> Work:
     moving = np.where(costs.wire >= 0, costs.after, costs.on_stream - task_us[tasks.rank])
     route = np.where(moving > 0, paths.of_row, np.int32(-1))
     longest = _longest_routes(program, costs, paths, route)
-    return Work(
+    work = Work(
         first=queues.first,
         rows=queues.rows,
         task_us=np.repeat(task_us, program.streams),
@@ -71,6 +74,8 @@ def _work(program: Program, durations: Durations, slow: Slow) -> Work:
         slot_first=np.concatenate([[0], np.cumsum(longest)]),
         slot_owner=np.repeat(np.arange(len(longest), dtype=np.int32), longest),
     )
+    columns: list[Any] = [reading(column) for column in tuple[Any, ...](work)]
+    return Work(*columns)
 
 
 def _longest_routes(

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.kernels import kernel, kernel_calling
+from hccl_py.program.kernels import kernel, kernel_calling, reading
 from hccl_py.values import IntArray, count_up
 from hccl_py.verifier.analysis.memory import Memory, copied_range
 
@@ -111,9 +111,7 @@ class Contents:
         """
         is_right = right_moves[self._sums.move]
         run = _are_sums.sized(len(roots) * (2 * self.ranks + 1))
-        # Columns of one kind of memory: for others, numba compiles the loop once more.
-        roots, shift, base = map(np.ascontiguousarray, (roots, shift, base))
-        return run(roots, shift, base, self._sums, is_right, again)
+        return run(reading(roots), reading(shift), reading(base), self._sums, is_right, again)
 
     def made_of(self, content: int, delta: int) -> Made:
         """Unfold a content at the address delta, as far as `UNFOLDED` parts."""

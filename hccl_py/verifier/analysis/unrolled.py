@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.program.kernels import reading
 from hccl_py.program.matching import match_tasks, queues_of
 from hccl_py.program.program import Program
 
@@ -96,7 +97,13 @@ def unrolled(program: Program, copies: int) -> Unrolled:
     kind = np.concatenate([np.tile(tasks.kind, copies), np.full(calls, CALL, np.int8)])
     cell = np.concatenate([np.tile(tasks.cell, copies), np.full(calls, -1, np.int64)])
     order, done, post_of, late, early, overruns, counter, holder = match_tasks.sized(total)(
-        first, nodes, np.arange(total, dtype=np.int32), kind, cell, program.cells, True
+        reading(first),
+        reading(nodes),
+        reading(np.arange(total, dtype=np.int32)),
+        reading(kind),
+        reading(cell),
+        program.cells,
+        True,
     )
     return Unrolled(
         program,

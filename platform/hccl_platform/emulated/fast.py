@@ -7,7 +7,6 @@ once its runs with numpy have become as expensive as that.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -80,7 +79,7 @@ class FastPath:
         self._spent_us += prepared.cost_us
         if self._spent_us < self._thresholds.load_us:
             return False
-        return run_tiles.sized(sys.maxsize) is not run_tiles.plain  # not with NUMBA_DISABLE_JIT
+        return run_tiles.compiled is not run_tiles.plain  # not with NUMBA_DISABLE_JIT
 
     def _plan(
         self, prepared: Prepared, slots: Sequence[Bytes], addresses: Addresses
