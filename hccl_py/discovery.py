@@ -73,7 +73,10 @@ class Registry:
         """Return an executor by name; ParameterError names the nearest, and those of the op."""
         known = [r.name for r in self.executors.values() if op is None or op in ops_of(r.executor)]
         if name not in self.executors:
-            raise ParameterError(f"Executor {name!r} is unknown.", did_you_mean(name, known))
+            raise ParameterError(
+                f"Executor {name!r} is unknown.",
+                did_you_mean(name, known, listed_by="`hccl-py list`"),
+            )
         found = self.executors[name]
         if op is not None and op not in ops_of(found.executor):
             raise ParameterError(

@@ -145,16 +145,30 @@ class OrchestrationError(HcclError):
         self.ranks = ranks
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint that names the nearest known names, or all of them when none is near."""
+MOST_NAMES = 20
+"""Names that an error lists where none is near what was written."""
+
+
+def did_you_mean(name: str, known: Iterable[str], *, listed_by: str = "") -> str:
+    """Return a hint that names the nearest known names; where none is near, all of them, or of many
+    the nearest few. `listed_by` is the command that lists them all.
+    """
     choices = sorted(known)
-    near = difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
-    if not near:
-        lower = {choice.lower(): choice for choice in choices}
-        near = [
-            lower[key]
-            for key in difflib.get_close_matches(name.lower(), list(lower), n=3, cutoff=0.5)
-        ]
+    near = _near(name, choices, 3, 0.5)
     if near:
         return f"Did you mean {' or '.join(near)}?"
-    return f"Known: {', '.join(choices) or 'none'}."
+    if len(choices) <= MOST_NAMES:
+        return f"Known: {', '.join(choices) or 'none'}."
+    few = ", ".join(_near(name, choices, 5, 0.0))
+    more = f": {listed_by} shows all" if listed_by else ""
+    return f"The nearest are {few}, of {len(choices)}{more}."
+
+
+def _near(name: str, choices: list[str], most: int, cutoff: float) -> list[str]:
+    """Return the names most like one, or like it but for upper case."""
+    near = difflib.get_close_matches(name, choices, n=most, cutoff=cutoff)
+    if near:
+        return near
+    lower = {choice.lower(): choice for choice in choices}
+    found = difflib.get_close_matches(name.lower(), list(lower), n=most, cutoff=cutoff)
+    return [lower[key] for key in found]

@@ -324,4 +324,4 @@ def test_a_point_is_timed_over_the_links_that_it_asks_for() -> None:
     )
     apart = even.model_copy(update={"config": Config(inter_hccs_disable=True)})
     assert evaluate(apart).time_us != evaluate(even).time_us
-    assert apart.machine().has_rdma
+    assert apart.spec.topology().has_rdma

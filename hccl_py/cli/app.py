@@ -1,29 +1,77 @@
-"""The table of commands."""
+"""The table of commands; the file of a command is imported when that command is used."""
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from hccl_py.cli.check import check
-from hccl_py.cli.compare import compare
-from hccl_py.cli.explain import explain
-from hccl_py.cli.fit import fit
-from hccl_py.cli.listing import list_
-from hccl_py.cli.new import new
 from hccl_py.cli.options import CallCommand
-from hccl_py.cli.run import run
-from hccl_py.cli.simulate import simulate
-from hccl_py.cli.trace import trace
-from hccl_py.cli.tuning import tuning
 
-__all__ = ["app"]
+__all__ = ["COMMANDS", "app"]
 
-app = typer.Typer(
+COMMANDS = {
+    "run": "Run an op on real data and check every element of the result.",
+    "trace": "Draw what every stream does, and when.",
+    "simulate": "Compute how long an op takes, without running it.",
+    "compare": "Time every executor that can run an op, and show the fastest by size.",
+    "explain": "Say which executor runs, and why.",
+    "fit": "Fit α, β and γ of a cost model to measured times.",
+    "tuning": "Show a tuning table, and where it differs from HCCL's rules.",
+    "check": "Verify programs and executors.",
+    "list": "List executors, platforms and topologies.",
+    "new": "Write a project to start from.",
+}
+"""What the overview says; `hccl_py.cli.NAME` has the function `command`, or for `new` an app."""
+
+_WIDEST = 10_000
+"""Columns that help may have: those of the terminal, not 80."""
+
+
+class _Summary(TyperCommand):
+    """A command that only the overview knows: its line is wrapped, never cut."""
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """Return the whole line."""
+        return self.help or ""
+
+
+class _LazyGroup(TyperGroup):
+    """Imports a command's file when the command is named on the command line."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return name, command and the arguments after it."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, None if found is None else _loaded(str(name)), rest
+
+
+def _loaded(name: str) -> Any:
+    module: Any = import_module(f"hccl_py.cli.{_FILES.get(name, name)}")
+    found = getattr(module, "app", None)
+    if found is None:
+        found = _typer()
+        found.command(name, cls=CallCommand)(module.command)
+    return typer.main.get_command(found)
+
+
+_FILES = {"list": "listing"}
+"""Where the file has another name than the command."""
+
+
+def _typer(**more: Any) -> typer.Typer:
+    return typer.Typer(
+        context_settings={"max_content_width": _WIDEST},
+        rich_markup_mode=None,  # plain help: rich would cost more than everything else together
+        pretty_exceptions_enable=False,
+        **({"add_completion": False} | more),
+    )
+
+
+app = _typer(
+    cls=_LazyGroup,
     help="Record, verify, run, draw and explain HCCL's collective algorithms.",
     epilog="hccl-py COMMAND --help lists a command's options.",
-    add_completion=False,
-    rich_markup_mode=None,  # plain help: rich would cost more than everything else together
-    pretty_exceptions_enable=False,
+    add_completion=True,
 )
 
 
@@ -43,13 +91,5 @@ def group(
         raise typer.Exit(2)
 
 
-app.command("run", cls=CallCommand)(run)
-app.command("trace", cls=CallCommand)(trace)
-app.command("simulate", cls=CallCommand)(simulate)
-app.command("compare", cls=CallCommand)(compare)
-app.command("explain", cls=CallCommand)(explain)
-app.command("fit", cls=CallCommand)(fit)
-app.command("tuning")(tuning)
-app.command("check")(check)
-app.command("list")(list_)
-app.add_typer(new, name="new")
+for _name, _help in COMMANDS.items():
+    app.command(_name, cls=_Summary, help=_help)(lambda: None)

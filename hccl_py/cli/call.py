@@ -1,108 +1,127 @@
-"""From the options of a command to a communicator, an op and an executor."""
+"""From the options of a command to what it works on: a call, or a program that is there already."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import astuple, replace
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import astuple, fields
 from typing import Any
 
-from hccl_py.cli.amounts import read_amounts, with_amounts
-from hccl_py.cli.authors import author_class
+from hccl_py.authors import author_class
+from hccl_py.call_spec import CallSpec, ClusterSpec
+from hccl_py.cli.counts import read_counts
 from hccl_py.cli.errors import say_warning
-from hccl_py.cli.options import Call, Sizes
+from hccl_py.cli.options import CallOptions, ProgramOptions, Sizes
+from hccl_py.cli.output import spell_levels
 from hccl_py.cli.sizes import first_size
+from hccl_py.cli.sources import Source, source_of
 from hccl_py.communicator import Communicator, Plan
 from hccl_py.config import Config
-from hccl_py.enums import DataType, ReduceOp
+from hccl_py.documents.disk import spell_path
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
-from hccl_py.operators import Operator, make_operator
+from hccl_py.operators import make_operator
 from hccl_py.platforms import Schedule
 from hccl_py.program.program import Program
 from hccl_py.selection import Selection
-from hccl_py.topology import Topology, topology_of
-from hccl_py.topology.presets import DEFAULT_PRESET
+from hccl_py.topology import Topology
 from hccl_py.trace.units import spell_size
 
-__all__ = ["Request", "check_memory", "check_tasks", "data_size", "spell_op", "spell_topology"]
+__all__ = [
+    "CallRequest",
+    "ProgramRequest",
+    "Request",
+    "check_memory",
+    "check_tasks",
+    "describe_op",
+    "describe_topology",
+    "document_of_call",
+    "document_of_plan",
+    "request_of",
+    "spec_of",
+]
 
 BYTES_PER_TASK = 160
 """What expanding, linking and timing one task takes at its height."""
 
 
-class Request:
+class Request(ABC):
     """What the user asks for: everything but the size, checked."""
 
-    def __init__(self, call: Call, schedule: Schedule | None = None) -> None:
-        self.operator: Operator = make_operator(call.op)
-        self.dtype = DataType.parse(call.dtype)
-        self._reduce = _reduce(call, self.operator)
-        self._root = call.root
-        self._in_place = call.in_place
-        self._amounts = None if call.counts is None else read_amounts(call.counts, call.op)
-        self._check_size(call.minbytes)
-        self.platform = call.platform
-        topology = _topology(call)
-        _check_root(call.root, topology)
-        self.comm = Communicator(
-            topology=topology,
-            platform=call.platform,
-            mode=call.mode,
-            buffsize_mb=call.buffsize,
-            algo=call.algo,
-            deterministic=call.deterministic,
-            strict=call.strict_hccl or None,
-            schedule=schedule,
-            selection=call.select,
-        )
-        self.topology = self.comm.topology
-        self.executor = _executor(call.executor)
-        for problem in self.comm.registry.problems:
-            say_warning(problem.message)
-        self.minbytes = self._fixed_size() if self.is_fixed else first_size(call.minbytes)
+    def __init__(self, op: str, comm: Communicator, platform: str) -> None:
+        self.operator = make_operator(op)
+        self.comm, self.topology, self.platform = comm, comm.topology, platform
 
-    @property
-    def is_fixed(self) -> bool:
-        """Whether something else than a size says how much is communicated."""
-        return self._amounts is not None or self.operator.name == "barrier"
+    minbytes: int
+    """The first data size, in bytes."""
 
+    is_fixed: bool
+    """Whether something else than a size says how much is communicated."""
+
+    @abstractmethod
     def op(self, size: int) -> OpParam:
-        """Return the call that communicates hccl_test's data size in bytes; with the usual amounts
-        of each rank, unless a file says them.
-        """
-        ranks, mode = self.topology.size, self.comm.config.mode
-        count = self.operator.count(size, ranks, self.dtype.itemsize)
-        op = OpParam(
-            self.operator.name,
-            count,
-            self.dtype,
-            self._reduce,
-            mode=mode,
-            in_place=self._in_place,
-        )
-        if self._amounts is not None:
-            return with_amounts(op, self._amounts)
-        op = self.operator.variants()[0](op, ranks)
-        if self.operator.rooted and self._root is not None:
-            op = replace(op, root=self._root)
-        return op
+        """Return the parameters of the call that communicates hccl_test's data size in bytes."""
 
+    @abstractmethod
+    def select(self, op: OpParam) -> Selection:
+        """Return what would run, without recording it."""
+
+    @abstractmethod
+    def plan(self, op: OpParam) -> Plan:
+        """Select and record."""
+
+    @abstractmethod
     def check_sizes(self, sizes: Sizes) -> None:
         """Refuse a range of sizes where there is only one."""
-        if astuple(sizes) != (None, None, None):
-            self._check_size("given")
 
-    def _check_size(self, given: str | None) -> None:
-        """Refuse a size where something else says it."""
-        if given is None or not self.is_fixed:
-            return
-        what = "barrier has no data size" if self._amounts is None else "--counts says the sizes"
-        raise ParameterError(f"{what}.", "Leave -b, -e, -f and -i out.")
+    def data_size(self, op: OpParam) -> int:
+        """Return hccl_test's data size: the larger one of a rank's input and output, in bytes."""
+        return self.operator.data_size(op, self.topology.size)
 
-    def _fixed_size(self) -> int:
-        op = self.op(0)
-        self.operator.check(op, self.topology)
-        return data_size(self, op)
+    def describe(self, op: OpParam) -> str:
+        """Return op, size, data type and mode in one phrase."""
+        size = spell_size(self.data_size(op))
+        return f"{describe_op(op)} of {size} bytes, {op.dtype.value}, {op.mode.value}"
+
+    def describe_executor(self, selection: Selection) -> str:
+        """Return what runs, and by which algorithm on each level."""
+        levels = spell_levels(selection.algorithm)
+        return f"{selection.executor}, {levels}" if levels else selection.executor
+
+
+def request_of(options: ProgramOptions, schedule: Schedule | None = None) -> Request:
+    """Return what the first argument of a command names: an op to call, or a program."""
+    source = source_of(options.op)
+    if source is None:
+        return CallRequest(options, schedule)
+    return ProgramRequest(options, source, schedule)
+
+
+class CallRequest(Request):
+    """A call to be selected and recorded."""
+
+    def __init__(
+        self,
+        options: CallOptions,
+        schedule: Schedule | None = None,
+        *,
+        spec: CallSpec | None = None,
+    ) -> None:
+        self.spec = spec_of(options) if spec is None else spec
+        self.is_fixed = self.spec.is_fixed
+        if options.minbytes is not None:
+            self._refuse_sizes()
+        topology = self.spec.topology()
+        self.spec.param(topology.size)  # raises for what does not depend on the size
+        comm = _communicator(options, topology, schedule)
+        super().__init__(self.spec.op, comm, options.platform)
+        self.executor = _executor(options.executor)
+        self.minbytes = self._fixed_size() if self.is_fixed else first_size(options.minbytes)
+
+    def op(self, size: int) -> OpParam:
+        """Return the parameters of the call that communicates hccl_test's data size in bytes."""
+        return self.spec.sized(size).param(self.topology.size)
 
     def select(self, op: OpParam) -> Selection:
         """Return what would run, without recording it."""
@@ -112,52 +131,216 @@ class Request:
         """Select and record."""
         return self.comm.plan(op, self.executor)
 
-    def describe(self, op: OpParam) -> str:
-        """Return op, size, data type and mode in one phrase."""
-        size = spell_size(data_size(self, op))
-        return f"{spell_op(op)} of {size} bytes, {op.dtype.value}, {op.mode.value}"
+    def check_sizes(self, sizes: Sizes) -> None:
+        """Refuse a range of sizes where there is only one."""
+        if astuple(sizes) != (None,) * len(fields(sizes)) and self.is_fixed:
+            self._refuse_sizes()
+
+    def _refuse_sizes(self) -> None:
+        if self.is_fixed:
+            barrier = self.spec.counts is None
+            what = "barrier has no data size" if barrier else "--counts says the sizes"
+            raise ParameterError(f"{what}.", "Leave -b, -e, -f and -i out.")
+
+    def _fixed_size(self) -> int:
+        op = self.op(0)
+        self.operator.check(op, self.topology)
+        return self.data_size(op)
 
 
-def _reduce(call: Call, operator: Operator) -> ReduceOp | None:
-    """Return the reduce op, sum unless given; ParameterError where the op has none."""
-    if call.reduce_op is not None and (not operator.reduces or operator.name == "barrier"):
-        raise ParameterError(
-            f"{operator.name} has no reduce op to choose.", "Leave -o/--reduce-op out."
+class ProgramRequest(Request):
+    """A program from a file or another source: op, data and executor are what it says.
+
+    Its ranks are put where the options say, by default on as few servers as hold them.
+    """
+
+    is_fixed = True
+
+    def __init__(
+        self, options: ProgramOptions, source: Source, schedule: Schedule | None = None
+    ) -> None:
+        _refuse_options(options, source)
+        self.program = source.read(options.op, None)
+        self.name = spell_path(options.op)
+        topology = _topology_for(self.program, options, source)
+        comm = _communicator(options, topology, schedule)
+        super().__init__(self.program.op.name, comm, options.platform)
+        self._source = source
+        self.minbytes = self.data_size(self.program.op)
+
+    def op(self, size: int) -> OpParam:
+        """Return the parameters that the program was made for."""
+        return self.program.op
+
+    def select(self, op: OpParam) -> Selection:
+        """Return a selection of nothing but the program."""
+        return Selection(
+            op=op.name,
+            executor=self.program.executor,
+            hccl_executor=None,
+            algorithm={},
+            tag=self.name,
+            reasons=(f"it is the {self._source.noun} {self.name}",),
+            ruleset="",
         )
-    reduce = ReduceOp.parse(call.reduce_op or ReduceOp.SUM.spelling)
-    return reduce if operator.reduces else None
+
+    def plan(self, op: OpParam) -> Plan:
+        """Return the program."""
+        return Plan(op, self.select(op), self.program)
+
+    def check_sizes(self, sizes: Sizes) -> None:
+        """Refuse sizes: the program has its own."""
+        for field in fields(sizes):
+            if getattr(sizes, field.name) is not None:
+                _refuse(f"--{field.name}", self._source)
+
+    def describe_executor(self, selection: Selection) -> str:
+        """Return where the program is from, and what recorded it, as far as it says."""
+        by = f", recorded by {selection.executor}" if selection.executor else ""
+        return f"{self._source.noun} {self.name}{by}"
 
 
-def _topology(call: Call) -> Topology:
-    """Return the topology of a rank table, or of the numbers and the preset."""
-    numbers = {
-        "ranks": call.ranks,
-        "servers": call.servers,
-        "devices": call.devices,
-        "superpods": call.superpods,
+_OF_A_CALL = (
+    "ranks",
+    "executor",
+    "select",
+    "algo",
+    "mode",
+    "deterministic",
+    "strict_hccl",
+    "in_place",
+    "buffsize",
+    "dtype",
+    "reduce_op",
+    "root",
+    "counts",
+    "minbytes",
+)
+"""Options that say what is recorded; the others say where it is timed or run."""
+
+
+def _refuse_options(options: ProgramOptions, source: Source) -> None:
+    defaults = {field.name: field.default for field in fields(options)}
+    for name in _OF_A_CALL:
+        if getattr(options, name) != defaults[name]:
+            _refuse("--" + name.replace("_", "-"), source)
+
+
+def _refuse(option: str, source: Source) -> None:
+    raise ParameterError(
+        f"{option} does not go with a {source.noun}, which says that itself.",
+        f"Leave {option} out, or name an op.",
+    )
+
+
+def _topology_for(program: Program, options: ProgramOptions, source: Source) -> Topology:
+    """Return where the program's ranks are; ParameterError where the options say other ranks."""
+    cluster = cluster_of(options)
+    is_sized = any((cluster.servers, cluster.superpods, cluster.rank_table))
+    if not is_sized and not _has_size(cluster.topology):
+        cluster = cluster_of(options, ranks=program.ranks)
+    topology = cluster.build(Config.load())
+    if topology.size != program.ranks:
+        raise ParameterError(
+            f"The {source.noun} has {program.ranks} ranks, the options make {topology.size}.",
+            "Give a topology of as many ranks as the program has.",
+        )
+    return topology
+
+
+def _has_size(topology: str | None) -> bool:
+    """Whether a topology says itself how many ranks there are: networks and files do."""
+    from hccl_py.topology import PRESETS
+
+    return topology is not None and topology not in PRESETS
+
+
+def spec_of(options: CallOptions) -> CallSpec:
+    """Return the call that options describe, at the default size."""
+    return CallSpec(
+        op=options.op,
+        dtype=options.dtype,
+        reduce_op=options.reduce_op,
+        root=options.root,
+        in_place=options.in_place,
+        counts=None if options.counts is None else read_counts(options.counts, options.op),
+        cluster=cluster_of(options),
+        config=Config.load(
+            mode=options.mode,
+            buffsize_mb=options.buffsize,
+            algo=options.algo,
+            deterministic=options.deterministic,
+            strict=options.strict_hccl or None,
+        ),
+    )
+
+
+def cluster_of(options: CallOptions, ranks: int | None = None) -> ClusterSpec:
+    """Return where the options put the ranks."""
+    return ClusterSpec(
+        options.topology,
+        options.rank_table,
+        options.ranks if ranks is None else ranks,
+        options.servers,
+        options.devices,
+        options.superpods,
+    )
+
+
+def _communicator(
+    options: CallOptions, topology: Topology, schedule: Schedule | None
+) -> Communicator:
+    """Return a communicator with the settings of the options; broken plugins are warned about."""
+    comm = Communicator(
+        topology=topology,
+        platform=options.platform,
+        mode=options.mode,
+        buffsize_mb=options.buffsize,
+        algo=options.algo,
+        deterministic=options.deterministic,
+        strict=options.strict_hccl or None,
+        schedule=schedule,
+        selection=options.select,
+    )
+    for problem in comm.registry.problems:
+        say_warning(problem.message)
+    return comm
+
+
+def document_of_call(request: Request, op: OpParam) -> dict[str, Any]:
+    """Return the keys by which every JSON document says what was called."""
+    return {
+        "op": op.name,
+        "ranks": request.topology.size,
+        "topology": request.topology.description,
+        "dtype": op.dtype.value,
+        "reduce_op": None if op.reduce is None else op.reduce.spelling,
+        "mode": op.mode.value,
     }
-    if call.rank_table is None:
-        return topology_of(**numbers, preset=call.topology or DEFAULT_PRESET)
-    for name, number in numbers.items():
-        if number is not None:
-            raise ParameterError("--rank-table says where the ranks are.", f"Leave --{name} out.")
-    from hccl_py.topology.rank_tables import read_rank_table
-
-    table, config = read_rank_table(call.rank_table), Config.load()
-    return table.topology(call.topology, inter_hccs=not config.inter_hccs_disable)
 
 
-def data_size(request: Request, op: OpParam) -> int:
-    """Return hccl_test's data size of a call: the larger one of a rank's input and output."""
-    return request.operator.data_size(op, request.topology.size)
+def document_of_plan(
+    request: Request, plan: Plan, *, without: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the keys by which JSON documents say what was called, and what runs for it."""
+    found = {
+        **document_of_call(request, plan.op),
+        "bytes": request.data_size(plan.op),
+        "count": plan.op.count,
+        "executor": plan.selection.executor or None,
+        "algorithm": dict(plan.selection.algorithm),
+        "rounds": plan.program.rounds,
+        "tasks": plan.program.task_count,
+    }
+    return {name: value for name, value in found.items() if name not in without}
 
 
-def spell_op(op: OpParam) -> str:
+def describe_op(op: OpParam) -> str:
     """Return `all_reduce sum`."""
     return op.name if op.reduce is None else f"{op.name} {op.reduce.spelling}"
 
 
-def spell_topology(topology: Topology) -> str:
+def describe_topology(topology: Topology) -> str:
     """Return `4 ranks: product, servers`."""
     ranks = f"{topology.size} rank{'s' if topology.size > 1 else ''}"
     return f"{ranks}: {topology.description}"
@@ -165,10 +348,10 @@ def spell_topology(topology: Topology) -> str:
 
 def check_memory(size: int, what: str) -> None:
     """Refuse what the machine's memory cannot hold, rather than be killed for it."""
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if size > there:
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if size > available:
         raise ParameterError(
-            f"{what} would take {size >> 20} MB, this machine has {there >> 20} MB.",
+            f"{what} would take {size >> 20} MB, this machine has {available >> 20} MB.",
             "Give fewer ranks or a smaller size.",
         )
 
@@ -177,14 +360,6 @@ def check_tasks(program: Program) -> None:
     """Refuse a program whose tasks one by one this machine cannot hold."""
     count = program.task_count
     check_memory(count * BYTES_PER_TASK, f"The program's {count:,} tasks".replace(",", " "))
-
-
-def _check_root(root: int | None, topology: Topology) -> None:
-    if root is not None and not 0 <= root < topology.size:
-        raise ParameterError(
-            f"Root {root} is out of range.",
-            f"The communicator has ranks 0 to {topology.size - 1}.",
-        )
 
 
 def _executor(name: str | None) -> Any:

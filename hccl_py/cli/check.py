@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hccl_py.verifier import Options, Report
     from hccl_py.verifier.sweeps.cases import Cases
 
-__all__ = ["check"]
+__all__ = ["command"]
 
 _AT_ONCE = 1 << 16
 """Bytes of a report that are held in memory."""
@@ -35,7 +35,7 @@ SEEDS = 8
 
 
 @grouped
-def check(
+def command(
     *,
     targets: Annotated[
         list[str],

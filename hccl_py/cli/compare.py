@@ -1,20 +1,45 @@
-"""`hccl-py compare`: every way in which an op can run, at every size, by simulation."""
+"""`hccl-py compare`: all executors of an op, at every size, by simulation."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hccl_py.cli.options import Call, Output, Sizes, TimeModel, grouped
+from hccl_py.cli.call import CallRequest
+from hccl_py.cli.options import CallOptions, Output, Sizes, TimeModel, grouped
+from hccl_py.cli.output import Screen, print_json, table
+from hccl_py.cli.progress import Bar
+from hccl_py.cli.sizes import row_sizes
+from hccl_py.cli.sources import refuse_source
+from hccl_py.cli.streams import say
+from hccl_py.cli.time_model import checked_model
+from hccl_py.documents.disk import check_place, write_file
+from hccl_py.errors import ParameterError
+from hccl_py.trace.units import spell_size, spell_time
+from hccl_py.tuning.chart import chart
+from hccl_py.tuning.compare import EFFORT_S, Comparison, Row, compare
+from hccl_py.tuning.pictures import PAGE, PNG, check_drawing, page, png, subtitle_of, title_of
+from hccl_py.tuning.points import Point
+from hccl_py.tuning.table import TABLE, TuningTable
+from hccl_py.tuning.tune import save_winners
 
-__all__ = ["compare"]
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["command"]
+
+FACTOR = 4
+"""From size to size, unless the user says otherwise."""
 
 
 @grouped
-def compare(
+def command(
     *,
-    call: Call,
+    call: CallOptions,
     sizes: Sizes,
     model: TimeModel,
     executors: Annotated[
@@ -63,14 +88,230 @@ def compare(
     And what HCCL's rules choose, and what that costs. Times are those of the cost model. Sizes are
     multiplied by 4 unless -f or -i says otherwise.
     """
-    from hccl_py.cli.comparison import Files, compared, document, show
-    from hccl_py.cli.output import print_json
-
-    files = Files(png, html, save)
+    refuse_source(
+        call.op, "compare", "It times the executors of an op; `simulate` takes a program."
+    )
+    files = _Files(png, html, save)
     files.check(model)
-    found = compared(call, sizes, model, executors, effort, jobs, out)
+    found = _compared(call, sizes, model, executors, effort, jobs, out)
     files.write(found)
     if output.json:
-        print_json(document(found))
+        print_json(_document(found))
     else:
-        show(found, every=every)
+        _show(found, every=every)
+
+
+def _compared(
+    call: CallOptions,
+    sizes: Sizes,
+    options: TimeModel,
+    executors: str | None,
+    effort_s: float | None,
+    jobs: int | None,
+    out: str | None,
+) -> Comparison:
+    """Compare what the options say; an effort of 0 is any."""
+    _check(call)
+    if out is not None and effort_s:
+        raise ParameterError("--out times every point: it takes no --effort.", "Leave one out.")
+    request = CallRequest(call)
+    request.check_sizes(sizes)
+    model = checked_model(options, request.topology)
+    if sizes.stepfactor is None and sizes.stepbytes is None:
+        sizes = replace(sizes, stepfactor=FACTOR)
+    wanted = [0] if request.is_fixed else row_sizes(call.minbytes, sizes)
+    if wanted[0] == 0 and not request.is_fixed:
+        raise ParameterError("There is nothing to compare at 0 bytes.", "Give -b 1 or more.")
+    point = Point(
+        op=call.op,
+        bytes=wanted[0],
+        dtype=call.dtype,
+        reduce_op=call.reduce_op,
+        root=call.root,
+        topology=call.topology,
+        ranks=call.ranks,
+        servers=call.servers,
+        devices=call.devices,
+        superpods=call.superpods,
+        rank_table=call.rank_table,
+        config=request.comm.config,
+        cost=model.cost,
+        network=model.network,
+        slow=model.stragglers,
+    )
+    names = [name.strip() for name in executors.split(",")] if executors is not None else []
+    with ExitStack() as stack:
+        bars: list[Bar] = []
+
+        def progress(done: int, of: int) -> None:
+            if not bars:
+                bars.append(stack.enter_context(Bar("candidates" if out is None else "points", of)))
+            bars[0].advance()
+
+        return compare(
+            point,
+            wanted,
+            executors=names,
+            effort_s=EFFORT_S if effort_s is None else effort_s or None,
+            out=out,
+            jobs=jobs,
+            progress=progress,
+        )
+
+
+def _check(call: CallOptions) -> None:
+    """Refuse options that make no sense here, rather than ignore them."""
+    refused = {
+        "--executor": (call.executor, "--executors names those to compare."),
+        "--counts": (call.counts, "Give -b and -e: amounts are the usual ones."),
+        "--in-place": (call.in_place, "Times in place are the same."),
+        "--strict-hccl": (call.strict_hccl, "HCCL's choice is shown beside the others."),
+    }
+    for option, (value, hint) in refused.items():
+        if value:
+            raise ParameterError(f"compare takes no {option}.", hint)
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files that are made of a comparison, where they are asked for."""
+
+    png: str | None
+    html: str | None
+    save: str | None
+
+    def check(self, options: TimeModel) -> None:
+        """Refuse before the work what could not be written after it."""
+        if self.png or self.html:
+            check_drawing()
+        for path, kind in ((self.png, PNG), (self.html, PAGE), (self.save, TABLE)):
+            if path is not None:
+                check_place(path, kind)
+        if self.save and options.slow:
+            raise ParameterError(
+                "Tuning tables are for machines without defects.", "Leave --slow or --save out."
+            )
+        if self.save and Path(self.save).exists():
+            TuningTable.read(self.save)
+
+    def write(self, found: Comparison) -> None:
+        """Write them."""
+        if self.png is not None:
+            write_file(self.png, png(found), PNG)
+        if self.html is not None:
+            write_file(self.html, page(found).encode(), PAGE)
+        if self.save is not None:
+            save_winners([r.point for r in found.rows], [r.outcome for r in found.rows], self.save)
+
+
+def _document(found: Comparison) -> dict[str, Any]:
+    """Return the JSON document."""
+    op = found.op
+    return {
+        "schema": "hccl-py.compare/1",
+        "op": op.name,
+        "ranks": found.topology.size,
+        "topology": found.topology.description,
+        "dtype": op.dtype.value,
+        "reduce_op": None if op.reduce is None else op.reduce.spelling,
+        "mode": op.mode.value,
+        "cost": found.point.cost.name,
+        "network": found.point.network,
+        "slow": list(found.point.slow),
+        "clock": "model",
+        "rows": [_row(row) for row in found.rows],
+        "left_out": [
+            {
+                "executor": one.candidate.executor,
+                "levels": one.candidate.levels,
+                "bytes": list(one.sizes),
+                "reason": one.reason,
+            }
+            for one in found.left_out
+        ],
+        "notes": list(found.notes),
+        "spent_s": found.spent_s,
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    outcome = row.outcome
+    return {
+        "bytes": row.bytes,
+        "executor": row.candidate.executor,
+        "algorithm": row.candidate.algorithm,
+        "levels": row.candidate.levels,
+        "simulated_us": outcome.simulated_us,
+        "busiest_us": outcome.busiest_us,
+        "time_us": row.time_us,
+        "algbw_gbps": outcome.algbw_gbps,
+        "busbw_gbps": outcome.busbw_gbps,
+        "lower_bound_us": outcome.lower_bound_us,
+        "times_bound": row.times_bound,
+        "is_winner": row.is_winner,
+        "is_hccl": row.candidate.is_hccl,
+        "tasks": outcome.tasks,
+        "rounds": outcome.rounds,
+    }
+
+
+def _show(found: Comparison, *, every: bool) -> None:
+    """Print the table, the chart, and what there is to say about them."""
+    screen = Screen()
+    say(title_of(found))
+    say(subtitle_of(found))
+    screen.show_whole(_candidates(found) if every else _winners(found))
+    if len(found.by_size) > 1:
+        say()
+        for line in chart(found, screen.console.width, unicode=screen.unicode):
+            say(line)
+    for line in [""] * bool(found.remarks) + found.remarks:
+        say(line)
+
+
+def _winners(found: Comparison) -> Table:
+    """Return a line for each size: the winner, and what HCCL's rules choose."""
+    shown = _table("fastest")
+    shown.add_column("HCCL's rules", overflow="fold", min_width=12)
+    shown.add_column("us", justify="right", no_wrap=True)
+    shown.add_column("ratio", justify="right", no_wrap=True)
+    for size, best in found.winners.items():
+        rules, ratio = found.hccl.get(size), found.cost_of_rules(size)
+        chosen = ("not timed", "", "")
+        if rules is not None:
+            same = rules.candidate.name == best.candidate.name
+            name = "the same" if same else rules.candidate.name
+            chosen = (name, spell_time(rules.time_us), f"{ratio:.2f}x" if ratio else "")
+        shown.add_row(*_cells(best), *chosen)
+    return shown
+
+
+def _candidates(found: Comparison) -> Table:
+    """Return a line for each size and candidate; the winners and HCCL's choices are marked."""
+    shown = _table("candidate")
+    shown.add_column("", overflow="fold")
+    for row in found.rows:
+        marks = [
+            *(["fastest"] if row.is_winner else []),
+            *(["HCCL's rules"] if row.candidate.is_hccl else []),
+        ]
+        shown.add_row(*_cells(row), ", ".join(marks))
+    return shown
+
+
+def _table(name: str) -> Table:
+    shown = table("bytes", left=(name,))
+    for number in ("us", "busbw", "vs bound"):
+        shown.add_column(number, justify="right", no_wrap=True)
+    return shown
+
+
+def _cells(row: Row) -> tuple[str, str, str, str, str]:
+    bound = row.times_bound
+    return (
+        spell_size(row.bytes),
+        row.candidate.name,
+        spell_time(row.time_us),
+        f"{row.outcome.busbw_gbps:.2f}",
+        "" if bound is None else f"{bound:.2f}",
+    )

@@ -12,13 +12,13 @@ from hccl_py.cli.options import Output, grouped
 if TYPE_CHECKING:
     from hccl_py.cli.output import Screen
 
-__all__ = ["list_"]
+__all__ = ["command"]
 
 Document = dict[str, Any]
 
 
 @grouped
-def list_(
+def command(
     *,
     op: Annotated[
         str | None, typer.Option("--op", metavar="OP", help="Only executors of this op.")

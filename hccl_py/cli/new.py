@@ -11,12 +11,17 @@ import typer
 from hccl_py.cli.options import Output, grouped
 from hccl_py.cli.streams import say
 
-__all__ = ["new"]
+__all__ = ["app"]
 
-new = typer.Typer(help="Write a project to start from.", rich_markup_mode=None)
+app = typer.Typer(
+    help="Write a project to start from.",
+    rich_markup_mode=None,
+    add_completion=False,
+    context_settings={"max_content_width": 10_000},
+)
 
 
-@new.callback()
+@app.callback()
 def group() -> None:
     """Write a project to start from."""
 
@@ -73,4 +78,4 @@ def _show(name: str, folder: str, files: Iterable[str]) -> None:
     say("  pytest")
 
 
-new.command("executor")(executor)
+app.command("executor")(executor)

@@ -14,49 +14,70 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from hccl_py.cli import complete
 from hccl_py.cli.errors import PipeClosedError
 from hccl_py.cli.streams import aside
 
-__all__ = ["Call", "CallCommand", "Output", "Sizes", "TimeModel", "grouped"]
+__all__ = [
+    "CallCommand",
+    "CallOptions",
+    "Output",
+    "ProgramOptions",
+    "Saving",
+    "Sizes",
+    "TimeModel",
+    "grouped",
+]
 
 _DETERMINISTIC = "--deterministic"
 
 
 @dataclass(frozen=True)
-class Call:
+class CallOptions:
     """One call of a collective: op, ranks, data, and how its executor is chosen."""
 
     op: Annotated[
-        str, typer.Argument(metavar="OP", show_default=False, help="The op, such as all_gather.")
+        str,
+        typer.Argument(
+            metavar="OP",
+            show_default=False,
+            help="The op, such as all_gather.",
+            autocompletion=complete.ops,
+        ),
     ]
     ranks: Annotated[
         int | None,
         typer.Option(
-            "--ranks", metavar="N", help="As few servers as hold N ranks. Without anything: 4."
+            "--ranks", metavar="N", help="N ranks on as few servers as hold them; 4 by default."
         ),
     ] = None
     servers: Annotated[
-        int | None, typer.Option("--servers", metavar="S", help="Servers, instead of --ranks.")
+        int | None,
+        typer.Option("--servers", metavar="S", help="Number of servers, instead of --ranks."),
     ] = None
     devices: Annotated[
         int | None, typer.Option("--devices", metavar="D", help="Devices of each server.")
     ] = None
     superpods: Annotated[
         int | None,
-        typer.Option("--superpods", metavar="P", help="Superpods of so many servers each."),
+        typer.Option(
+            "--superpods", metavar="P", help="Number of superpods; --servers counts those of each."
+        ),
     ] = None
     topology: Annotated[
         str | None,
         typer.Option(
             "--topology",
             metavar="NAME|FILE",
-            help="atlas-800t-a2, unless given; a network such as torus:4x4; `hccl-py list`.",
+            help="A product (atlas-800t-a2 by default), a network such as torus:4x4, or the file "
+            "of one; `hccl-py list` shows them.",
+            autocompletion=complete.topologies,
         ),
     ] = None
     rank_table: Annotated[
         str | None,
         typer.Option(
-            "--rank-table", metavar="FILE", help="The ranks of HCCL's rank table, instead."
+            "--rank-table", metavar="FILE", help="Take the ranks from HCCL's rank table instead."
         ),
     ] = None
     executor: Annotated[
@@ -65,6 +86,7 @@ class Call:
             "--executor",
             metavar="NAME",
             help="Run this executor; module:Class takes one from the current folder.",
+            autocompletion=complete.executors,
         ),
     ] = None
     select: Annotated[
@@ -72,7 +94,8 @@ class Call:
         typer.Option(
             "--select",
             metavar="rules|cost|FILE",
-            help="Who chooses else: HCCL's rules, the cheapest by simulation, a tuning table.",
+            help="How the executor is chosen where none is named: by HCCL's rules, by simulated "
+            "cost, or from a tuning table.",
         ),
     ] = "rules"
     algo: Annotated[
@@ -92,30 +115,41 @@ class Call:
         typer.Option(
             "--deterministic",
             metavar="[WORD]",
-            help="HCCL_DETERMINISTIC: true where no word follows, or strict.",
+            help="HCCL_DETERMINISTIC: true (also without a word), strict or false.",
         ),
     ] = None
     strict_hccl: Annotated[
         bool,
-        typer.Option("--strict-hccl", help="Refuse what HCCL refuses, and other executors."),
+        typer.Option(
+            "--strict-hccl", help="Refuse what HCCL refuses, and executors that it would not take."
+        ),
     ] = False
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Input and output in the same memory.")
     ] = False
     buffsize: Annotated[
         int | None,
-        typer.Option("--buffsize", metavar="MB", help="HCCL_BUFFSIZE: each CCL buffer, else 200."),
+        typer.Option(
+            "--buffsize",
+            metavar="MB",
+            help="HCCL_BUFFSIZE: size of each CCL buffer; 200 by default.",
+        ),
     ] = None
     dtype: Annotated[
         str, typer.Option("-d", "--dtype", metavar="TYPE", help="Data type, such as fp16.")
     ] = "fp32"
     reduce_op: Annotated[
         str | None,
-        typer.Option("-o", "--reduce-op", metavar="OP", help="sum, unless given; prod, max, min."),
+        typer.Option(
+            "-o",
+            "--reduce-op",
+            metavar="OP",
+            help="Reduction: sum (the default), prod, max or min.",
+        ),
     ] = None
     root: Annotated[
         int | None,
-        typer.Option("-r", "--root", metavar="RANK", help="Root of ops that have one, else 0."),
+        typer.Option("-r", "--root", metavar="RANK", help="Root rank of rooted ops; 0 by default."),
     ] = None
     counts: Annotated[
         str | None,
@@ -128,7 +162,37 @@ class Call:
     minbytes: Annotated[
         str | None,
         typer.Option(
-            "-b", "--minbytes", metavar="SIZE", help="Data size, else 1M; K, M, G mean 1024^k."
+            "-b",
+            "--minbytes",
+            metavar="SIZE",
+            help="Data size, 1M by default; K, M, G, T, P mean 1024^k.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ProgramOptions(CallOptions):
+    """A call, or a program that is there already; then there is nothing to choose but the rest."""
+
+    op: Annotated[
+        str,
+        typer.Argument(
+            metavar="OP|FILE",
+            show_default=False,
+            help="The op, such as all_gather, or a program file (.json, .npz).",
+            autocompletion=complete.ops,
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where the recorded program is kept."""
+
+    save: Annotated[
+        str | None,
+        typer.Option(
+            "--save", metavar="FILE", help="Keep the program that was recorded, as .json or .npz."
         ),
     ] = None
 
@@ -139,7 +203,7 @@ class Sizes:
 
     maxbytes: Annotated[
         str | None,
-        typer.Option("-e", "--maxbytes", metavar="SIZE", help="The largest size; without: -b."),
+        typer.Option("-e", "--maxbytes", metavar="SIZE", help="The largest size; -b by default."),
     ] = None
     stepfactor: Annotated[
         int | None,
@@ -153,7 +217,7 @@ class Sizes:
             "-i",
             "--stepbytes",
             metavar="SIZE",
-            help="Add to the size; without: a tenth of -e minus -b. 0: only -b.",
+            help="Add to the size; a tenth of -e minus -b by default. 0: only -b.",
         ),
     ] = None
 
@@ -167,7 +231,7 @@ class TimeModel:
         typer.Option(
             "--cost",
             metavar="NAME|FILE",
-            help="The cost model, unless that of the product; a name, formula, JSON or YAML.",
+            help="The cost model, not the product's: a name, `formula`, or a JSON or YAML file.",
         ),
     ] = None
     network: Annotated[
@@ -175,7 +239,7 @@ class TimeModel:
         typer.Option(
             "--network",
             metavar="KIND",
-            help="uncontended: every transfer alone; contended: they share links.",
+            help="uncontended: transfers do not slow each other; contended: they share links.",
         ),
     ] = "uncontended"
     slow: Annotated[

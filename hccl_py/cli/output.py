@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hccl_py.cli.streams import raw, results, say
@@ -12,12 +13,28 @@ from hccl_py.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.table import Table
     from rich.text import Text
 
-__all__ = ["NARROWEST", "Screen", "print_json", "printable_console", "spell_levels"]
+__all__ = [
+    "NARROWEST",
+    "Screen",
+    "counted",
+    "facts",
+    "print_json",
+    "printable_console",
+    "spell_levels",
+    "table",
+]
 
 NARROWEST = 20
 """Columns that lines are laid out for, however narrow a terminal says that it is."""
+
+_LEAST_NAME = 12
+"""Columns that names of executors have at least."""
+
+WIDEST = 10_000
+"""Columns of the longest line that is not folded where there is no terminal."""
 
 
 def print_json(
@@ -84,7 +101,20 @@ class Screen:
 
     def show(self, part: RenderableType = "", style: str | None = None) -> None:
         """Print a part."""
+        self._print(part, style, self.console.width)
+
+    def show_whole(self, part: RenderableType) -> None:
+        """Print a part within the terminal, and as wide as it is for whatever else reads it."""
+        unbounded = self.console.options.update(max_width=WIDEST)
+        needed = self.console.measure(part, options=unbounded)
+        is_free = not self.console.is_terminal and "COLUMNS" not in os.environ
+        least = needed.maximum if is_free else needed.minimum
+        self._print(part, None, max(self.console.width, least))
+
+    def _print(self, part: RenderableType, style: str | None, width: int) -> None:
+        usual, self.console.width = self.console.width, width
         self.console.print(part, style=style)
+        self.console.width = usual
         self._out.writelines(
             line.rstrip() + "\n" for line in self._text.getvalue().removesuffix("\n").split("\n")
         )
@@ -95,3 +125,36 @@ class Screen:
 def spell_levels(algorithm: Mapping[str, str]) -> str:
     """Return `level0 mesh, level1 ring`."""
     return ", ".join(f"{level} {name}" for level, name in algorithm.items())
+
+
+def counted(count: int, noun: str) -> str:
+    """Return `1 task`, `2 tasks`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def facts(rows: Iterable[tuple[str, Sequence[str]]], *, least: int = 0) -> Table:
+    """Return a table of names, in at least so many columns, and lines about each, folded where they
+    are too long.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table.grid(padding=(0, 2))
+    shown.add_column(style="bold", no_wrap=True, min_width=least)
+    shown.add_column(overflow="fold")
+    for name, lines in rows:
+        if lines:
+            shown.add_row(name, Text("\n".join(lines)))
+    return shown
+
+
+def table(*numbers: str, left: Iterable[str]) -> Table:
+    """Return a table without lines: columns of numbers, then those that begin at the left."""
+    from rich.table import Table
+
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for name in numbers:
+        shown.add_column(name, justify="right", no_wrap=True)
+    for name in left:
+        shown.add_column(name, overflow="fold", min_width=_LEAST_NAME)
+    return shown

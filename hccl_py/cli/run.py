@@ -2,22 +2,51 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
 import typer
 
-from hccl_py.cli.options import Call, Output, Sizes, grouped
+from hccl_py.cli.call import (
+    ProgramRequest,
+    Request,
+    check_memory,
+    check_tasks,
+    describe_op,
+    describe_topology,
+    document_of_call,
+    request_of,
+)
+from hccl_py.cli.errors import WrongResultError
+from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes, grouped
+from hccl_py.cli.output import print_json, spell_levels
+from hccl_py.cli.progress import Bar
+from hccl_py.cli.sizes import last_size, row_sizes
+from hccl_py.cli.sources import check_save, save_program
+from hccl_py.cli.streams import say
+from hccl_py.enums import Buffer
+from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
+from hccl_py.measurement import Measurement, Row, bytes_needed
+from hccl_py.platforms import Adversary, Schedule
+from hccl_py.stragglers import Slow
+from hccl_py.trace.units import spell_size
 
-if TYPE_CHECKING:
-    from hccl_py.platforms import Schedule
+__all__ = ["command"]
 
-__all__ = ["run"]
+SHOW_FIRST_WRONG = 2
+"""The value of -c that shows it."""
+
+HEADER = "data_size(Bytes): | aveg_time(us): | alg_bandwidth(GB/s): | check_result:"
+"""hccl_test's own words: logs of one can be read like logs of the other."""
+
+WIDTHS = [len(column) for column in HEADER.split(" | ")]
 
 
 @grouped
-def run(
+def command(
     *,
-    call: Call,
+    call: ProgramOptions,
     sizes: Sizes,
     iters: Annotated[
         int, typer.Option("-n", "--iters", metavar="N", min=1, help="Timed iterations.")
@@ -58,22 +87,24 @@ def run(
             help="A straggler, rank=3:2x, or a slow link, link=0-1:10x, in the interleaving.",
         ),
     ] = None,
+    saving: Saving,
     output: Output,
 ) -> None:
     """Run an op on real data and check every element of the result.
 
     One row per size from -b to -e, in hccl_test's columns. The times are wall time of the platform;
     on the emulated one they say how fast this machine emulates, not how fast NPUs are. There --slow
-    gives a straggler fewer turns, which changes the order of tasks, and no time.
+    gives a straggler fewer turns, which changes the order of tasks, and no time. In the place of an
+    op, a program file is run on data made up for its op.
     """
-    from hccl_py.cli.measure import Measurement
-    from hccl_py.cli.report import JsonReport, TextReport
-
-    measurement = Measurement(call, sizes, iters, warmup, check, _schedule(seed, schedule, slow))
-    report = JsonReport(measurement) if output.json else TextReport(measurement)
-    with measurement.request.comm:
+    runs = _Runs.of(call, sizes, (iters, warmup, check), _schedule(seed, schedule, slow))
+    if saving.save is not None:
+        runs.check_save(saving.save)
+    report = _JsonReport(runs) if output.json else _TextReport(runs)
+    with runs.request.comm:
+        runs.prepare(saving.save)
         report.begin()
-        for row in measurement.rows():
+        for row in runs.rows():
             report.row(row)
         report.end()
 
@@ -82,10 +113,6 @@ def _schedule(seed: int | None, name: str | None, slow: list[str] | None) -> Sch
     """Return the interleaving that the user asks for, if any."""
     if seed is None and name is None and not slow:
         return None
-    from hccl_py.errors import ParameterError, did_you_mean
-    from hccl_py.platforms import Adversary, Schedule
-    from hccl_py.stragglers import Slow
-
     known = {adversary.value: adversary for adversary in Adversary}
     name = name or Adversary.RANDOM.value
     if name not in known:
@@ -93,3 +120,219 @@ def _schedule(seed: int | None, name: str | None, slow: list[str] | None) -> Sch
     if seed is not None and not 0 <= seed < 1 << 64:
         raise ParameterError(f"--seed is {seed}.", "Give 0 to 2^64 - 1.")
     return Schedule(seed or 0, known[name], slow=Slow.parse(slow or []))
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """What is run: sizes, iterations, kind of check, interleaving."""
+
+    request: Request
+    sizes: Sequence[int]
+    maxbytes: int
+    iters: int
+    warmup: int
+    check: int
+    schedule: Schedule | None
+
+    @staticmethod
+    def of(
+        call: ProgramOptions, sizes: Sizes, counts: tuple[int, int, int], schedule: Schedule | None
+    ) -> _Runs:
+        """Check the options; raises where one makes no sense."""
+        request = request_of(call, schedule)
+        request.check_sizes(sizes)
+        if request.is_fixed:
+            return _Runs(request, [request.minbytes], request.minbytes, *counts, schedule)
+        rows, last = row_sizes(call.minbytes, sizes), last_size(call.minbytes, sizes)
+        return _Runs(request, rows, last, *counts, schedule)
+
+    def check_save(self, path: str) -> None:
+        """Refuse to save several programs, or over a file that is none."""
+        if len(self.sizes) > 1:
+            raise ParameterError(
+                "--save keeps one program, -e asks for several.", "Leave one of them out."
+            )
+        check_save(path)
+
+    def prepare(self, save: str | None) -> None:
+        """Raise, before anything is printed, where a call is illegal or too large for this
+        machine, where its executor cannot record the first size, and where the platform refuses the
+        schedule.
+        """
+        for size in (self.sizes[0], self.sizes[-1]):
+            op = self.request.op(size)
+            self.request.select(op)
+            check_memory(bytes_needed(self.request.comm, op), "The buffers of all ranks together")
+        if isinstance(self.request, ProgramRequest):
+            _check_buffers(self.request)
+        program = self.request.plan(self.request.op(self.sizes[0])).program
+        _ = self.request.comm.local_ranks  # opens the session: the platform looks at the schedule
+        save_program(program, save)
+
+    def rows(self) -> Iterator[Row]:
+        """Measure size after size."""
+        measurement = Measurement(self.request.comm, self.iters, self.warmup, self.check > 0)
+        for size in self.sizes:
+            plan = self.request.plan(self.request.op(size))
+            check_tasks(plan.program)
+            title = spell_size(self.request.data_size(plan.op))
+            with Bar(title, self.warmup + self.iters) as bar:
+                row = measurement.row(plan, bar.advance)
+            yield row
+
+
+def _check_buffers(request: ProgramRequest) -> None:
+    """Refuse a program whose IN and OUT are not those of its op: data made up would not fit."""
+    program = request.program
+    needed = request.operator.user_bytes(program.op, program.ranks)
+    for buffer, sizes in zip((Buffer.USER_IN, Buffer.USER_OUT), needed, strict=True):
+        name = buffer.spelling
+        if name not in program.buffers:
+            if not sizes.any():
+                continue
+            raise NotSupportedError(
+                f"{request.name} has no buffer {name}: there is nowhere to put data.",
+                "Data comes from IN, and results are read from OUT.",
+            )
+        found = program.buffer_sizes[:, program.buffers.index(name)]
+        wrong = (found != sizes).nonzero()[0]
+        if len(wrong):
+            rank = int(wrong[0])
+            raise NotSupportedError(
+                f"{request.name}: {name} of rank {rank} has {found[rank]} bytes, "
+                f"{program.op.name} has {sizes[rank]} there.",
+                "`hccl-py check --numeric` runs a program with buffers of any size.",
+            )
+
+
+class _TextReport:
+    """A title, one line per row as soon as it is measured, and what was shown by it."""
+
+    def __init__(self, runs: _Runs) -> None:
+        self._runs = runs
+        self._executor = ""
+        self._rows: list[Row] = []
+
+    def begin(self) -> None:
+        """Print what is measured, and the head of the table."""
+        runs = self._runs
+        request, op = runs.request, runs.request.op(runs.sizes[0])
+        say(f"{describe_op(op)} {op.dtype.value}, {op.mode.value}")
+        say(describe_topology(request.topology))
+        selection = request.select(op)
+        self._executor = selection.executor
+        say(request.describe_executor(selection))
+        say(f"platform {request.platform}{_interleaving(runs)}: {_clock(runs)}")
+        say(
+            f"the minbytes is {request.minbytes}, maxbytes is {runs.maxbytes}, "
+            f"iters is {runs.iters}, warmup_iters is {runs.warmup}"
+        )
+        say(HEADER, flush=True)
+
+    def row(self, row: Row) -> None:
+        """Print a row, before it the executor where it changes."""
+        if row.executor != self._executor:
+            self._executor = row.executor
+            levels = spell_levels(row.algorithm)
+            say(f"from here on {row.executor}, {levels}")
+        self._rows.append(row)
+        cells = (str(row.bytes), f"{row.time_us:.2f}", f"{row.algbw_gbps:.5g}", row.check)
+        line = " | ".join(f"{cell:<{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
+        say(line.rstrip(), flush=True)
+        if row.first_wrong and self._runs.check == SHOW_FIRST_WRONG:
+            say(f"  {row.first_wrong}")
+
+    def end(self) -> None:
+        """Say what was shown, or raise."""
+        _raise_if_wrong(self._runs, self._rows)
+        if self._runs.check:
+            say("checked: every element at every rank is right, to the last bit")
+
+
+class _JsonReport:
+    """One document at the end."""
+
+    def __init__(self, runs: _Runs) -> None:
+        self._runs = runs
+        self._rows: list[Row] = []
+
+    def begin(self) -> None:
+        """Print nothing yet."""
+
+    def row(self, row: Row) -> None:
+        """Keep a row."""
+        self._rows.append(row)
+
+    def end(self) -> None:
+        """Print the document; raise where a row is wrong."""
+        runs = self._runs
+        op = runs.request.op(runs.sizes[0])
+        print_json(
+            {
+                "schema": "hccl-py.run/1",
+                **document_of_call(runs.request, op),
+                "platform": runs.request.platform,
+                "schedule": _schedule_document(runs),
+                "clock": runs.request.comm.clock,
+                "iters": runs.iters,
+                "warmup_iters": runs.warmup,
+                "rows": [_document(row) for row in self._rows],
+            }
+        )
+        _raise_if_wrong(runs, self._rows)
+
+
+def _document(row: Row) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "bytes": row.bytes,
+        "count": row.count,
+        "executor": row.executor,
+        "algorithm": dict(row.algorithm),
+        "time_us": row.time_us,
+        "algbw_gbps": row.algbw_gbps,
+        "busbw_gbps": row.busbw_gbps,
+        "check": row.check,
+    }
+    if row.first_wrong:
+        document["first_wrong"] = asdict(row.first_wrong)
+    return document
+
+
+def _raise_if_wrong(runs: _Runs, rows: list[Row]) -> None:
+    wrong = [row for row in rows if row.check == "failed"]
+    if not wrong:
+        return
+    shown = runs.check == SHOW_FIRST_WRONG
+    raise WrongResultError(
+        f"The result is wrong for {len(wrong)} of {len(rows)} sizes.",
+        "The first wrong element is shown above; `hccl-py trace` shows the tasks."
+        if shown
+        else "-c 2 shows the first wrong element.",
+    )
+
+
+def _clock(runs: _Runs) -> str:
+    if runs.request.comm.clock != "wall":
+        return "times are those of its model"
+    if runs.request.platform == "emulated":
+        return "times are wall time of the emulation on this machine, not of NPUs"
+    return "times are wall time"
+
+
+def _interleaving(runs: _Runs) -> str:
+    schedule = runs.schedule
+    if schedule is None:
+        return ""
+    slow = f" with {', '.join(schedule.slow.spelled())}" if schedule.slow else ""
+    return f", {schedule.adversary.value} interleaving {schedule.seed}{slow}"
+
+
+def _schedule_document(runs: _Runs) -> dict[str, Any] | None:
+    schedule = runs.schedule
+    if schedule is None:
+        return None
+    return {
+        "seed": schedule.seed,
+        "adversary": schedule.adversary.value,
+        "slow": schedule.slow.spelled(),
+    }

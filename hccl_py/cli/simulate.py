@@ -2,39 +2,302 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import resource
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hccl_py.cli.options import Call, Output, TimeModel, grouped
-from hccl_py.cli.streams import say
+from hccl_py.cli.call import (
+    Request,
+    check_tasks,
+    describe_op,
+    describe_topology,
+    document_of_call,
+    document_of_plan,
+    request_of,
+)
+from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes, TimeModel, grouped
+from hccl_py.cli.output import Screen, counted, facts, print_json, table
+from hccl_py.cli.sizes import row_sizes
+from hccl_py.cli.sources import check_save, save_program
+from hccl_py.cli.time_model import Model, checked_model
+from hccl_py.errors import ParameterError
+from hccl_py.planning import Plan
+from hccl_py.program.program import Program
+from hccl_py.simulator.batches import simulate_batches
+from hccl_py.simulator.bounds import lower_bound
+from hccl_py.simulator.entry import simulate
+from hccl_py.simulator.summary import MOST, Summary
+from hccl_py.simulator.timeline import Timeline
+from hccl_py.topology import Topology
+from hccl_py.trace.units import spell_size, spell_time
 
-__all__ = ["simulate"]
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["command"]
+
+FEW_TASKS = 300_000
+"""Programs up to here are simulated task by task, which takes well under a second."""
 
 
 @grouped
-def simulate(
+def command(
     *,
-    call: Call,
+    call: ProgramOptions,
+    sizes: Sizes,
     model: TimeModel,
     report: Annotated[
         bool,
         typer.Option("--report", help="Say what the time goes into, however large the program."),
     ] = False,
+    saving: Saving,
     output: Output,
 ) -> None:
     """Compute how long an op takes, without running it.
 
     By the α-β-γ model of the product, or --cost. Small programs are timed task by task, and what
-    the time goes into is shown; large ones by whole batches, unless --report asks for it.
+    the time goes into is shown; large ones by whole batches, unless --report asks for it. With -e,
+    a row for each size. In the place of an op, a program file is timed as it is.
     """
-    from hccl_py.cli.simulation import Simulation
-
-    found = Simulation.of(call, model, report)
+    request = request_of(call)
+    request.check_sizes(sizes)
+    wanted = [request.minbytes] if request.is_fixed else row_sizes(call.minbytes, sizes)
+    if sizes.maxbytes is not None:
+        _refuse_one_size_s(report, saving)
+    if saving.save is not None:
+        check_save(saving.save)
+    used = checked_model(model, request.topology)
+    with request.comm:
+        rows = (_simulated(request, used, size, report) for size in wanted)
+        if sizes.maxbytes is not None:
+            _show_rows(request, used, rows, output)
+            return
+        found = next(rows)
+    save_program(found.plan.program, saving.save)
     if output.json:
-        from hccl_py.cli.output import print_json
+        print_json(_document(found, report))
+        return
+    screen = Screen()
+    for part in _drawing(found):
+        screen.show(part)
 
-        print_json(found.document(report))
+
+def _refuse_one_size_s(report: bool, saving: Saving) -> None:
+    for option, value in (("--report", report), ("--save", saving.save)):
+        if value:
+            raise ParameterError(
+                f"{option} is about one program, -e asks for several.", "Leave one of them out."
+            )
+
+
+@dataclass(frozen=True)
+class _Times:
+    """How long a program takes, and how that was computed: by `batches`, or by `tasks`, which have
+    a timeline.
+
+    `link_s` is what expanding the tasks and matching posts and waits took.
+    """
+
+    walk: str
+    total_us: float
+    link_s: float
+    simulate_s: float
+    timeline: Timeline | None = None
+
+
+@dataclass(frozen=True)
+class _Simulated:
+    """A call at one size with its times."""
+
+    request: Request
+    model: Model
+    plan: Plan
+    times: _Times
+    record_s: float
+    lower_bound_us: float
+
+    @property
+    def algbw_gbps(self) -> float:
+        """10^9 bytes of data size per second."""
+        size, total = self.request.data_size(self.plan.op), self.times.total_us
+        return size / total * 1e-3 if total else 0.0
+
+    @property
+    def busbw_gbps(self) -> float:
+        """The same, times what each link carries per byte of data size."""
+        return self.algbw_gbps * self.request.operator.bus_factor(self.plan.program.ranks)
+
+    @property
+    def times_bound(self) -> float | None:
+        """How many times the lower bound it takes; None where that is 0."""
+        return self.times.total_us / self.lower_bound_us if self.lower_bound_us else None
+
+
+def _simulated(request: Request, model: Model, size: int, report: bool) -> _Simulated:
+    """Record a call and time it; `report` asks for the tasks of large programs, too."""
+    start = time.perf_counter()
+    plan = request.plan(request.op(size))
+    record_s = time.perf_counter() - start
+    times = _timed(plan.program, model, request.topology, report)
+    bound = lower_bound(plan.op, request.topology, model.cost)
+    return _Simulated(request, model, plan, times, record_s, bound.time_us)
+
+
+def _timed(program: Program, model: Model, topology: Topology, report: bool) -> _Times:
+    """Time a program: task by task where it is small, where links are shared, or for a report."""
+    start = time.perf_counter()
+    if program.task_count > FEW_TASKS and model.network == "uncontended" and not report:
+        clocks = simulate_batches(program, topology, model.cost, model.slow)
+        return _Times("batches", clocks.total_us, 0.0, time.perf_counter() - start)
+    check_tasks(program)
+    program.linked.check(program)
+    linked = time.perf_counter()
+    timeline = simulate(program, topology, model.cost, network=model.network, slow=model.slow)
+    done = time.perf_counter()
+    return _Times("tasks", timeline.total_us, linked - start, done - linked, timeline)
+
+
+def _document(found: _Simulated, report: bool) -> dict[str, Any]:
+    document = {
+        "schema": "hccl-py.simulate/1",
+        **document_of_plan(found.request, found.plan),
+        **found.model.document(),
+        **_measures(found),
+        "peak_rss_mb": _peak_rss_mb(),
+    }
+    if report and found.times.timeline is not None:
+        document["report"] = Summary(found.times.timeline).document()
+    return document
+
+
+def _measures(found: _Simulated) -> dict[str, Any]:
+    return {
+        "walk": found.times.walk,
+        "simulated_us": found.times.total_us,
+        "algbw_gbps": found.algbw_gbps,
+        "busbw_gbps": found.busbw_gbps,
+        "lower_bound_us": found.lower_bound_us,
+        "record_s": found.record_s,
+        "link_s": found.times.link_s,
+        "simulate_s": found.times.simulate_s,
+    }
+
+
+_NAMES = 14
+"""Columns of the names on the left, the same in both parts of what people read."""
+
+_OF_A_ROW = ("bytes", "count", "executor", "algorithm", "rounds", "tasks")
+
+
+def _show_rows(request: Request, model: Model, rows: Iterator[_Simulated], output: Output) -> None:
+    """Show a row for each size."""
+    found = [_row(row) for row in rows]
+    op = request.op(request.minbytes)
+    if output.json:
+        head = {"schema": "hccl-py.simulate/1", **document_of_call(request, op)}
+        print_json(head | model.document(), rows=found)
+        return
+    screen = Screen()
+    screen.show(f"{describe_op(op)}, {op.dtype.value}, {op.mode.value}")
+    screen.show(describe_topology(request.topology))
+    screen.show(f"cost model {model.cost.name}, {model.conditions}")
+    screen.show()
+    screen.show_whole(_table(found))
+
+
+def _row(found: _Simulated) -> dict[str, Any]:
+    head = document_of_plan(found.request, found.plan)
+    return {name: head[name] for name in _OF_A_ROW} | _measures(found)
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> RenderableType:
+    shown = table("bytes", "us", "GB/s", "bus GB/s", "vs bound", left=("executor",))
+    for row in rows:
+        bound, us = row["lower_bound_us"], row["simulated_us"]
+        shown.add_row(
+            spell_size(row["bytes"]),
+            spell_time(us),
+            f"{row['algbw_gbps']:.2f}",
+            f"{row['busbw_gbps']:.2f}",
+            f"{us / bound:.2f}" if bound else "",
+            " ".join([row["executor"], *row["algorithm"].values()]),
+        )
+    return shown
+
+
+def _drawing(found: _Simulated) -> Iterator[RenderableType]:
+    """Yield what people read, part by part."""
+    program, times = found.plan.program, found.times
+    yield found.request.describe(found.plan.op)
+    yield describe_topology(found.request.topology)
+    yield found.request.describe_executor(found.plan.selection)
+    yield f"cost model {found.model.cost.name}, {found.model.conditions}"
+    tasks, rounds = counted(program.task_count, "task"), counted(program.rounds, "round")
+    yield (
+        f"{tasks} in {rounds}: recorded in {found.record_s:.3f} s, "
+        f"simulated in {times.link_s + times.simulate_s:.3f} s by {times.walk}"
+    )
+    yield ""
+    bound = found.times_bound
+    longer = "" if bound is None else f": the program takes {bound:.4g} times as long"
+    yield facts(
+        [
+            ("time", [f"{times.total_us:.2f} us of model time"]),
+            ("bandwidth", [f"{found.algbw_gbps:.5g} GB/s, on the bus {found.busbw_gbps:.5g} GB/s"]),
+            ("lower bound", [f"{found.lower_bound_us:.2f} us{longer}"]),
+        ],
+        least=_NAMES,
+    )
+    yield ""
+    if times.timeline is None:
+        yield "--report says what the time goes into."
+    elif not times.total_us:
+        yield "Nothing takes any time."
     else:
-        for line in found.lines():
-            say(line)
+        yield facts(_report(Summary(times.timeline)), least=_NAMES)
+
+
+_PARTS = {
+    "alpha_us": "α",
+    "notify_us": "notifies",
+    "link_us": "bytes over links",
+    "reduce_us": "reductions",
+    "copy_us": "local copies",
+    "compute_us": "compute",
+}
+
+
+def _report(summary: Summary) -> Iterator[tuple[str, list[str]]]:
+    """Yield what the time goes into: ranks, waits, links, the critical path."""
+    for use in summary.ranks():
+        use_of_time = f"busy {use.busy:.1%}, waiting {use.waiting:.1%}, idle {use.idle:.1%}"
+        yield _RANKS[use.which], [f"{use.rank}: {use_of_time}"]
+    waits = [f"rank {w.rank} {w.us:.2f} us for rank {w.on}" for w in summary.waits(MOST)]
+    yield "longest waits", waits
+    links = summary.links(MOST)
+    yield "busiest links", [f"{a} to {b}: {share:.1%}, {size} bytes" for a, b, size, share in links]
+    path, total = summary.timeline.critical_path(), summary.timeline.total_us
+    parts = path.parts()._asdict().items()
+    shares = [f"{us:.2f} us ({us / total:.1%}) {_PARTS[name]}" for name, us in parts if us]
+    yield "critical path", [counted(len(path.rows), "task"), *shares]
+    phases = [(name, us) for name, us in summary.phases().items() if us]
+    lines = [f"{us:.2f} us {name or 'no phase'}" for name, us in phases[:MOST]]
+    if len(phases) > MOST:
+        lines.append(f"{sum(us for _, us in phases[MOST:]):.2f} us {len(phases) - MOST} others")
+    yield "by phase", lines
+    first = summary.first_tasks(MOST)
+    yield "its first tasks", [f"{b:.2f}-{e:.2f}  {task}" for b, e, task in first]
+
+
+_RANKS = {"busiest": "busiest rank", "median": "median rank", "idlest": "least busy"}
+
+
+def _peak_rss_mb() -> float:
+    """Return the most memory that this process had, in 2^20 bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / ((1 << 20) if sys.platform == "darwin" else 1 << 10)

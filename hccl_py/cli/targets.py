@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from hccl_py.cli.authors import author_class
+from hccl_py.authors import author_class
 from hccl_py.cli.call import check_tasks
+from hccl_py.cli.sources import program_files_like, source_of
 from hccl_py.discovery import Registry, installed_executors
 from hccl_py.errors import HcclError, ParameterError, did_you_mean
 from hccl_py.executor import Executor
-from hccl_py.formats import load, spell_path
 from hccl_py.operators import OPERATORS, make_operator
 from hccl_py.program.program import Program
 
 __all__ = ["Target", "find_targets"]
-
-_SUFFIXES = (".json", ".npz")
 
 
 @dataclass(frozen=True)
@@ -55,21 +50,23 @@ def find_targets(
 
 
 def _find(name: str, max_bytes: int | None) -> Iterator[Target]:
-    if name.lower().endswith(_SUFFIXES):
-        yield _file(name, max_bytes)
-        return
     registry = installed_executors()
-    if name in OPERATORS:
+    source = None if name in registry.executors else source_of(name)
+    if source is not None:
+        program = source.read(name, max_bytes)
+        check_tasks(program)
+        yield Target(name, program)
+    elif name in OPERATORS:
         yield from _executors_of(name, registry)
     elif name in registry.executors:
         yield Target(name, registry.executors[name].executor)
-    elif os.path.exists(name):
-        yield _file(name, max_bytes)
     elif ":" in name:
         candidate = author_class(name, "target")
         yield Target(name, Registry().add(candidate, name.partition(":")[0]).executor)
     else:
-        raise ParameterError(f"Target {name!r} is unknown.", _near(name, registry))
+        known = [*OPERATORS, *registry.executors, *program_files_like(name)]
+        hint = did_you_mean(name, known, listed_by="`hccl-py list`")
+        raise ParameterError(f"Target {name!r} is unknown.", hint)
 
 
 def _executors_of(op: str, registry: Registry) -> Iterator[Target]:
@@ -79,27 +76,3 @@ def _executors_of(op: str, registry: Registry) -> Iterator[Target]:
             f"No executor of {op} is installed.", "`hccl-py list` shows what is installed."
         )
     yield from (Target(found.name, found.executor, True) for found in registered)
-
-
-def _file(name: str, max_bytes: int | None) -> Target:
-    if not os.path.exists(name):
-        raise ParameterError(f"There is no file {name!r}.", _near(name, installed_executors()))
-    program = load(name, max_bytes=max_bytes)
-    check_tasks(program)
-    return Target(name, program)
-
-
-def _near(name: str, registry: Registry) -> str:
-    """Return a hint with the nearest ops, executors and program files."""
-    near = map(spell_path, difflib.get_close_matches(name, _files_beside(name), n=3, cutoff=0.5))
-    return did_you_mean(name, [*OPERATORS, *registry.executors, *near])
-
-
-def _files_beside(name: str) -> list[str]:
-    """Return the program files of the folder that a name is in, written as the name is."""
-    folder = os.path.dirname(name)
-    try:
-        files = [path.name for path in Path(folder or ".").iterdir() if path.suffix in _SUFFIXES]
-    except (OSError, ValueError):
-        return []
-    return sorted(os.path.join(folder, file) for file in files)

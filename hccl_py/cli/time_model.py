@@ -36,8 +36,7 @@ class Model:
     @property
     def conditions(self) -> str:
         """Whether links are shared, and what is slow, in a phrase."""
-        shared = "links shared" if self.network == "contended" else "every link alone"
-        return ", ".join([shared, *(f"slow {text}" for text in self.stragglers)])
+        return ", ".join([self.network, *(f"slow {text}" for text in self.stragglers)])
 
 
 def checked_model(options: TimeModel, topology: Topology) -> Model:

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from hccl_py.cli.options import Call, Output, TimeModel, grouped
+from hccl_py.cli.call import (
+    Request,
+    check_tasks,
+    describe_topology,
+    document_of_plan,
+    request_of,
+)
+from hccl_py.cli.options import Output, ProgramOptions, Saving, TimeModel, grouped
+from hccl_py.cli.output import Screen, counted, print_json
+from hccl_py.cli.sources import check_save, save_program
+from hccl_py.cli.time_model import Model, checked_model
+from hccl_py.cost import CostModel
+from hccl_py.errors import ParameterError
+from hccl_py.planning import Plan
+from hccl_py.trace.document import resources, task_documents
+from hccl_py.trace.steps import Trace
+from hccl_py.trace.terminal import draw_rank, draw_resources
+from hccl_py.trace.words import Words
 
-if TYPE_CHECKING:
-    from hccl_py.cli.call import Request
-    from hccl_py.cli.time_model import Model
-    from hccl_py.communicator import Plan
-    from hccl_py.trace.steps import Trace
-
-__all__ = ["trace"]
+__all__ = ["command"]
 
 
 @grouped
-def trace(
+def command(
     *,
-    call: Call,
+    call: ProgramOptions,
     model: TimeModel,
     rank: Annotated[int, typer.Option("--rank", metavar="R", help="The rank that is drawn.")] = 0,
     all_ranks: Annotated[bool, typer.Option("--all-ranks", help="Draw every rank.")] = False,
@@ -28,36 +39,33 @@ def trace(
         int,
         typer.Option("--limit", metavar="N", min=0, help="Draw the first N tasks; 0: all."),
     ] = 200,
+    saving: Saving,
     output: Output,
 ) -> None:
     """Draw what every stream does, and when.
 
-    Who waits for whom, and which memory moves. The times are those of the cost model. --json has
-    all ranks and all tasks.
+    Which task waits for which, and which memory moves. The times are those of the cost model.
+    --json has all ranks and all tasks. In the place of an op, a program file is drawn as it is.
     """
-    from hccl_py.cli.call import Request, check_tasks
-    from hccl_py.cli.time_model import checked_model
-
-    request = Request(call)
+    request = request_of(call)
+    if saving.save is not None:
+        check_save(saving.save)
     with request.comm:
         _check_rank(rank, request)
         used = checked_model(model, request.topology)
         plan = request.plan(request.op(request.minbytes))
-        check_tasks(plan.program)
-        from hccl_py.trace.steps import Trace
-
-        topology, program = request.topology, plan.program
+        program, topology = plan.program, request.topology
+        save_program(program, saving.save)
+        check_tasks(program)
         timed = Trace.of(program, topology, used.cost, network=used.network, slow=used.slow)
         if output.json:
             _print_document(request, plan, timed, used)
         else:
-            ranks = range(request.topology.size) if all_ranks else range(rank, rank + 1)
+            ranks = range(topology.size) if all_ranks else range(rank, rank + 1)
             _draw(request, plan, timed, used, ranks, limit)
 
 
 def _check_rank(rank: int, request: Request) -> None:
-    from hccl_py.errors import ParameterError
-
     if not 0 <= rank < request.topology.size:
         raise ParameterError(
             f"--rank {rank} is out of range.",
@@ -66,25 +74,10 @@ def _check_rank(rank: int, request: Request) -> None:
 
 
 def _print_document(request: Request, plan: Plan, timed: Trace, model: Model) -> None:
-    from hccl_py.cli.call import data_size
-    from hccl_py.cli.output import print_json
-    from hccl_py.trace.document import resources, task_documents
-
-    op = plan.op
     print_json(
         {
             "schema": "hccl-py.trace/1",
-            "op": op.name,
-            "ranks": plan.program.ranks,
-            "topology": request.topology.description,
-            "bytes": data_size(request, op),
-            "count": op.count,
-            "dtype": op.dtype.value,
-            "reduce_op": None if op.reduce is None else op.reduce.spelling,
-            "mode": op.mode.value,
-            "executor": plan.selection.executor,
-            "algorithm": dict(plan.selection.algorithm),
-            "rounds": plan.program.rounds,
+            **document_of_plan(request, plan, without=("tasks",)),
             **model.document(),
             "total_us": timed.timeline.total_us,
         },
@@ -96,20 +89,13 @@ def _print_document(request: Request, plan: Plan, timed: Trace, model: Model) ->
 def _draw(
     request: Request, plan: Plan, timed: Trace, model: Model, ranks: range, limit: int
 ) -> None:
-    from hccl_py.cli.call import spell_topology
-    from hccl_py.cli.output import Screen, spell_levels
-    from hccl_py.simulator import CostModel
-    from hccl_py.trace.terminal import draw_rank, draw_resources
-    from hccl_py.trace.words import Words
-
     program, screen = plan.program, Screen()
-    rounds = f"{program.rounds} round{'s' if program.rounds > 1 else ''}"
     screen.show(request.describe(plan.op))
-    screen.show(spell_topology(request.topology))
-    screen.show(f"{plan.selection.executor}, {spell_levels(plan.selection.algorithm)}")
+    screen.show(describe_topology(request.topology))
+    screen.show(request.describe_executor(plan.selection))
     screen.show(
-        f"{program.task_count} tasks in {rounds}; {timed.timeline.total_us:.2f} us of model time, "
-        f"{model.conditions}"
+        f"{program.task_count} tasks in {counted(program.rounds, 'round')}; "
+        f"{timed.timeline.total_us:.2f} us of model time, {model.conditions}"
     )
     if model.cost != CostModel.of(request.topology.product.name):
         screen.show(f"cost model {model.cost.name}")
@@ -121,4 +107,4 @@ def _draw(
         screen.show(draw_rank(timed, rank, words, screen.console.width, limit))
     if len(ranks) < program.ranks:
         screen.show()
-        screen.show("--rank R draws another rank, --all-ranks every one.", style="dim")
+        screen.show("--rank R draws another rank, --all-ranks all of them.", style="dim")

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from hccl_py.tuning.table import Entry, Range, Sample, TuningTable
 
-__all__ = ["tuning"]
+__all__ = ["command"]
 
 
 @grouped
-def tuning(
+def command(
     *,
     file: Annotated[
         str, typer.Argument(metavar="FILE", show_default=False, help="A tuning table.")

@@ -165,7 +165,7 @@ def compare(
     what `sweep` raises.
     """
     began = time.perf_counter()
-    topology = point.machine()
+    topology = point.spec.topology()
     todo, notes = _planned(point, sorted(set(sizes)), topology, executors)
     if out is None:
         with workers(jobs, pool) as workforce:
@@ -185,7 +185,7 @@ def compare(
     left.sort(key=lambda one: one.candidate.name)
     spent = time.perf_counter() - began
     ranked = _ranked(rows)
-    op = ranked[0].point.call(topology.size)
+    op = ranked[0].point.spec.param(topology.size)
     return Comparison(point, op, topology, ranked, tuple(left), notes, spent)
 
 
@@ -229,7 +229,7 @@ def _planned(
     seen = set()
     for size in sizes:
         at = point.model_copy(update={"bytes": size})
-        op = at.call(topology.size)
+        op = at.spec.param(topology.size)
         if op in seen:
             continue
         seen.add(op)

@@ -192,7 +192,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
     )
 
 
-_HEAD = ("bytes", "fastest", "us", "GB/s", "x bound", "HCCL's rules", "us", "costs")
+_HEAD = ("bytes", "fastest", "us", "GB/s", "vs bound", "HCCL's rules", "us", "ratio")
 _NAMES = (1, 5)
 
 

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from hccl_py.call_spec import CallSpec, ClusterSpec
 from hccl_py.config import Config
 from hccl_py.cost import CostModel
 from hccl_py.discovery import installed_executors
-from hccl_py.enums import DataType, ReduceOp
-from hccl_py.errors import HcclError, NotSupportedError, ParameterError
-from hccl_py.op_param import OpParam
-from hccl_py.operators import Operator, make_operator
+from hccl_py.enums import DataType
+from hccl_py.errors import HcclError, NotSupportedError
 from hccl_py.orchestration.allowance import Allowance, TooMuchError
 from hccl_py.planning import BatchingWarning, Plan, Planner, idle
 from hccl_py.program.program import Program
@@ -33,39 +31,11 @@ from hccl_py.simulator.bounds import Limits
 from hccl_py.simulator.contended import simulate_contended
 from hccl_py.simulator.load import busiest_us
 from hccl_py.stragglers import Slow
-from hccl_py.topology import Topology, topology_of
-from hccl_py.topology.presets import DEFAULT_PRESET
+from hccl_py.topology import Topology
 
-__all__ = ["ANY_EFFORT", "Effort", "Outcome", "Place", "Point", "evaluate", "evaluate_counting"]
+__all__ = ["ANY_EFFORT", "Effort", "Outcome", "Point", "evaluate", "evaluate_counting"]
 
 _FOR_PEOPLE = {"cost": {"name", "sources", "uncertain"}}
-
-
-class Place(NamedTuple):
-    """What of a point says where the ranks are."""
-
-    preset: str | None
-    rank_table: str | None
-    ranks: int | None
-    servers: int | None
-    devices: int | None
-    superpods: int | None
-
-    def topology(self, config: Config) -> Topology:
-        """Build the topology, with the links that the settings ask for."""
-        numbers = {n: getattr(self, n) for n in ("ranks", "servers", "devices", "superpods")}
-        if self.rank_table is None:
-            return config.linked(topology_of(**numbers, preset=self.preset or DEFAULT_PRESET))
-        if any(number is not None for number in numbers.values()):
-            raise ParameterError("A rank table says where the ranks are.", "Give no numbers.")
-        from hccl_py.topology.rank_tables import read_rank_table
-
-        table = read_rank_table(self.rank_table)
-        return config.linked(table.topology(self.preset, inter_hccs=not config.inter_hccs_disable))
-
-    def digests(self) -> tuple[str, ...]:
-        """Return hashes of the files that it names."""
-        return _digest(self.preset), _digest(self.rank_table)
 
 
 class Point(BaseModel):
@@ -101,38 +71,28 @@ class Point(BaseModel):
     def key(self) -> str:
         """A hash of all that the outcome depends on, the contents of named files included."""
         values = self.model_dump(mode="json", exclude=_FOR_PEOPLE)
-        values["files"] = self.place.digests()
+        values["files"] = self.spec.cluster.digests()
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
 
-    def machine(self) -> Topology:
-        """Build the topology, with the links that the settings ask for; ParameterError where the
-        numbers and names do not make one.
-        """
-        return self.place.topology(self.config)
-
     @property
-    def place(self) -> Place:
-        """What says where the ranks are."""
-        numbers = self.ranks, self.servers, self.devices, self.superpods
-        return Place(self.topology, self.rank_table, *numbers)
-
-    def call(self, ranks: int) -> OpParam:
-        """Return the parameters of the call, with the usual amounts where an op has some."""
-        operator = make_operator(self.op)
-        dtype = DataType.parse(self.dtype)
-        count = operator.count(self.bytes, ranks, dtype.itemsize)
-        reduce = ReduceOp.parse(self.reduce_op or ReduceOp.SUM.spelling)
-        op = OpParam(
-            operator.name,
-            count,
-            dtype,
-            reduce if operator.reduces else None,
-            mode=self.config.mode,
+    def spec(self) -> CallSpec:
+        """The call, without what it is timed with."""
+        return CallSpec(
+            op=self.op,
+            bytes=self.bytes,
+            dtype=self.dtype,
+            reduce_op=self.reduce_op,
+            root=self.root,
+            cluster=ClusterSpec(
+                self.topology,
+                self.rank_table,
+                self.ranks,
+                self.servers,
+                self.devices,
+                self.superpods,
+            ),
+            config=self.config,
         )
-        op = operator.variants()[0](op, ranks)
-        if operator.rooted and self.root is not None:
-            op = replace(op, root=self.root)
-        return op
 
 
 class Outcome(BaseModel):
@@ -209,10 +169,11 @@ class _Evaluation:
 
     def __init__(self, point: Point, allowance: Allowance, shared_tasks: int | None) -> None:
         self.point, self.allowance, self.shared_tasks = point, allowance, shared_tasks
-        self.machine = _machine(point.place, point.config, point.cost, point.place.digests())
+        spec = point.spec
+        self.machine = _machine(spec.cluster, point.config, point.cost, spec.cluster.digests())
         self.topology = self.machine.topology
-        self.operator: Operator = make_operator(point.op)
-        self.op = point.call(self.topology.size)
+        self.operator = spec.operator
+        self.op = spec.param(self.topology.size)
 
     def outcome(self) -> Outcome:
         """Record, simulate and bound."""
@@ -287,21 +248,12 @@ class _Machine:
 
 
 @lru_cache(maxsize=8)
-def _machine(place: Place, config: Config, cost: CostModel, files: tuple[str, ...]) -> _Machine:
-    """Return a machine; `files` are digests of the files that the place names."""
-    return _Machine(place.topology(config), cost)
+def _machine(
+    cluster: ClusterSpec, config: Config, cost: CostModel, files: tuple[str, ...]
+) -> _Machine:
+    """Return a machine; `files` are digests of the files that the cluster names."""
+    return _Machine(cluster.build(config), cost)
 
 
 def _spell_count(count: int) -> str:
     return f"{count:,}".replace(",", " ")
-
-
-def _digest(name: str | None) -> str:
-    """Return a hash of the file of this name; empty where there is none."""
-    if name is None or not os.path.isfile(name):
-        return ""
-    found = hashlib.sha256()
-    with open(name, "rb") as file:
-        while block := file.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()

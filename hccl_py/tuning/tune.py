@@ -25,9 +25,9 @@ _THE_MACHINE = {"config", "topology", "ranks", "servers", "devices", "superpods"
 
 def alternatives(point: Point, registry: Registry | None = None) -> list[Point]:
     """Return the points of one call for every executor that suits it, the point's own left out."""
-    topology = point.machine()
+    topology = point.spec.topology()
     known = installed_executors() if registry is None else registry
-    found = candidates(point.call(topology.size), topology, point.config, known)
+    found = candidates(point.spec.param(topology.size), topology, point.config, known)
     return [
         point.model_copy(update={"executor": one.executor, "levels": one.levels}) for one in found
     ]
@@ -47,7 +47,7 @@ def tune(points: Iterable[Point], outcomes: Iterable[Outcome]) -> TuningTable:
         _check_even(point)
         if outcome.error is None and outcome.executor:
             at = point.model_dump_json(include=_THE_MACHINE)
-            machine = machines.get(at) or machines.setdefault(at, point.machine())
+            machine = machines.get(at) or machines.setdefault(at, point.spec.topology())
             call = point.model_dump_json(exclude=_THE_CALL)
             calls.setdefault(call, _Call(point, machine)).add(point, outcome)
     entries = [call.entry() for call in calls.values()]
@@ -105,7 +105,7 @@ class _Call:
 
     def __init__(self, point: Point, topology: Topology) -> None:
         self.point, self.topology = point, topology
-        self.op: OpParam = point.call(topology.size)
+        self.op: OpParam = point.spec.param(topology.size)
         self._timed: list[_Timed] = []
         self._bytes = 0
 

@@ -17,7 +17,7 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     )
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "all_reduce sum fp32, 8 ranks"
-    assert " ".join(lines[2].split()) == "bytes fastest us busbw x bound HCCL's rules us costs"
+    assert " ".join(lines[2].split()) == "bytes fastest us busbw vs bound HCCL's rules us ratio"
     assert "AllReduceMeshSmallCountExecutor" in lines[3]
     assert lines[3].endswith("1.12x")
     assert "the same" in lines[4]

@@ -6,7 +6,7 @@ from hccl_py.cli import main
 from hccl_py.cli.errors import DEFECT, USAGE, guarded
 
 CASES = {
-    "run": ["Missing argument 'OP'", "`hccl-py run --help`"],
+    "run": ["Missing argument 'OP|FILE'", "`hccl-py run --help`"],
     "rn": ["No such command 'rn'", "Did you mean 'run'?"],
     "run all_gather --foo": ["No such option: --foo", "hint"],
     "run all_gather extra": ["unexpected extra argument", "hint"],
@@ -58,7 +58,7 @@ CASES = {
     "run all_reduce --deterministic=maybe": ["illegal value 'maybe'", "false, true or strict"],
     "run all_gather --superpods 2": ["Atlas 800T A2 has no superpods", "atlas-900-a3"],
     "run all_gather --rank-table no.json": ["no.json", "cannot be read"],
-    "run all_gather --rank-table no.json --ranks 4": ["says where the ranks are", "--ranks out"],
+    "run all_gather --rank-table no.json --ranks 4": ["says where the ranks are", "(--ranks) out"],
     "run all_gather --counts no.json": ["all_gather takes no --counts", "all_to_all_v"],
     "run all_gather_v --counts no.json": ["no.json", "cannot be read"],
     "run gather --strict-hccl -n 1": ["HCCL refuses gather", "Without --strict-hccl"],

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.cli import main
-from hccl_py.cli.explanation import Choice, spans
 from hccl_py.orchestration.record import record
 from hccl_py.program import usage
+from hccl_py.selection.spans import Choice, spans
 from hccl_py.trace import document
 
 

@@ -47,7 +47,7 @@ def test_what_people_see(log: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fit", log]) == 0
     out = capsys.readouterr().out
     assert "line 5, 524288 bytes, is left out: the check failed" in out
-    assert "AllGatherMeshOpbaseExecutor, level0 mesh" in out
+    assert "AllGatherMeshOpbaseExecutor mesh" in out
     assert "kept: reduce_gbps 483, for it has no part in these times" in out
     assert "root mean square, at most" in out
 

@@ -79,7 +79,7 @@ def test_large_programs_are_walked_by_batches(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_task = simulated(capsys, *RING, "--ranks", "6")
-    monkeypatch.setattr("hccl_py.cli.simulation.FEW_TASKS", 10)
+    monkeypatch.setattr("hccl_py.cli.simulate.FEW_TASKS", 10)
     found = simulated(capsys, *RING, "--ranks", "6")
     assert (found["walk"], found["link_s"]) == ("batches", 0)
     assert found["simulated_us"] == by_task["simulated_us"]
@@ -118,11 +118,11 @@ def test_text(capsys: pytest.CaptureFixture[str]) -> None:
         "all_gather of 1M bytes, fp32, op_base",
         "4 ranks: Atlas 800T A2, 1 server x 4 devices",
     ]
-    assert lines[3] == "cost model atlas-800t-a2, every link alone, slow rank=0:1.5x"
+    assert lines[3] == "cost model atlas-800t-a2, uncontended, slow rank=0:1.5x"
     heads = [line[:16].rstrip() for line in lines[5:] if line.strip()]
     assert [head for head in heads if head] == [
-        *("time", "bandwidth", "lower bound", "busiest rank", "median rank", "idlest rank"),
-        *("waits most", "busiest links", "critical path", "by phase", "its first tasks"),
+        *("time", "bandwidth", "lower bound", "busiest rank", "median rank", "least busy"),
+        *("longest waits", "busiest links", "critical path", "by phase", "its first tasks"),
     ]
     assert any("α" in line for line in lines)
 
@@ -169,7 +169,7 @@ def test_bad_options(
 def test_a_deadlock(
     few: int, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hccl_py.cli.simulation.FEW_TASKS", few)
+    monkeypatch.setattr("hccl_py.cli.simulate.FEW_TASKS", few)
     name = f"timed_{few}"
     (here / f"{name}.py").write_text(AUTHOR)
     said = refused(capsys, "all_gather", "--executor", f"{name}:Stuck")
@@ -187,5 +187,5 @@ def test_trace_takes_the_same_options(capsys: pytest.CaptureFixture[str]) -> Non
         assert document[name] == wanted[name]
     assert main(["trace", *options]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[3].endswith("us of model time, every link alone, slow rank=1:2x")
+    assert lines[3].endswith("us of model time, uncontended, slow rank=1:2x")
     assert lines[4] == "cost model selection"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hccl_py.cli.amounts import read_amounts
+from hccl_py.cli.counts import read_counts
 from hccl_py.cost import COSTS
 from hccl_py.documents.disk import check_place, read_file, replacing, write_file
 from hccl_py.documents.kind import FileKind
@@ -37,7 +37,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "rank table": ("json", read_rank_table),
     "topology file": ("json", lambda path: read_rank_table(b"{}", path)),
     "tuning table": ("json", TuningTable.read),
-    "counts": ("json", lambda path: read_amounts(str(path), "all_gather_v")),
+    "counts": ("json", lambda path: read_counts(str(path), "all_gather_v")),
     "log": ("txt", read_log),
 }
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hccl_py.cli.call import Request
-from hccl_py.cli.options import Call
+from hccl_py.cli.call import CallRequest
+from hccl_py.cli.options import CallOptions
 from hccl_py.errors import FileError, ParameterError
 from hccl_py.simulator import CostModel, LinkCost
 from hccl_py.simulator.batches import simulate_batches
@@ -25,7 +25,7 @@ SIZES = [8192 << k for k in range(0, 15, 3)]
 class Case(NamedTuple):
     """A call, and what its times tell."""
 
-    call: Call
+    call: CallOptions
     tells: frozenset[str]
 
 
@@ -33,20 +33,22 @@ HCCS, ROCE, SIO = (
     frozenset({f"{link}.alpha_us", f"{link}.gbps"}) for link in ("hccs", "roce", "sio")
 )
 CASES = {
-    "mesh": Case(Call("all_gather", ranks=8), HCCS),
-    "chosen by size": Case(Call("all_reduce", ranks=8), HCCS | {"reduce_gbps"}),
-    "ring": Case(Call("all_reduce", ranks=4, topology="ring", executor="AllReduceComm"), HCCS),
-    "between servers": Case(Call("reduce_scatter", servers=4, devices=1), ROCE),
-    "rooted": Case(Call("broadcast", servers=3, devices=1), ROCE),
-    "both": Case(Call("all_gather", servers=2, devices=4), HCCS | ROCE),
-    "superpod": Case(Call("all_to_all", ranks=4, topology="atlas-900-a3"), HCCS | SIO),
+    "mesh": Case(CallOptions("all_gather", ranks=8), HCCS),
+    "chosen by size": Case(CallOptions("all_reduce", ranks=8), HCCS | {"reduce_gbps"}),
+    "ring": Case(
+        CallOptions("all_reduce", ranks=4, topology="ring", executor="AllReduceComm"), HCCS
+    ),
+    "between servers": Case(CallOptions("reduce_scatter", servers=4, devices=1), ROCE),
+    "rooted": Case(CallOptions("broadcast", servers=3, devices=1), ROCE),
+    "both": Case(CallOptions("all_gather", servers=2, devices=4), HCCS | ROCE),
+    "superpod": Case(CallOptions("all_to_all", ranks=4, topology="atlas-900-a3"), HCCS | SIO),
 }
 
 
 @cache
 def samples(name: str) -> tuple[Sample, ...]:
     """Return a case's programs, without times."""
-    request = Request(CASES[name].call)
+    request = CallRequest(CASES[name].call)
     plans = [request.plan(request.op(size)) for size in SIZES]
     return tuple(Sample(plan.program, request.topology, 0.0) for plan in plans)
 
@@ -155,7 +157,8 @@ def test_times_far_too_long_count_less() -> None:
 
 def test_two_ops_tell_more_than_one() -> None:
     gather, scatter = (
-        Request(Call(op, servers=4, devices=1)) for op in ("all_gather", "reduce_scatter")
+        CallRequest(CallOptions(op, servers=4, devices=1))
+        for op in ("all_gather", "reduce_scatter")
     )
     both = [
         Sample(r.plan(r.op(size)).program, r.topology, 0.0)
@@ -203,7 +206,7 @@ def test_a_base_in_which_links_are_free() -> None:
 
 
 def test_chains_that_add_nothing_are_not_added_for_ever() -> None:
-    request = Request(Call("all_reduce", servers=3, devices=2))
+    request = CallRequest(CallOptions("all_reduce", servers=3, devices=2))
     some = [Sample(request.plan(request.op(1024)).program, request.topology, 0.0)]
     parameters, rng = used_parameters(some), np.random.default_rng(1)
     chains = Chains(some, base_of(some), parameters)
@@ -217,7 +220,7 @@ def test_too_little_to_fit() -> None:
     for few, words in ([], "There is no measured time"), (some[:1], "1 measured time is not"):
         with pytest.raises(ParameterError, match=words):
             fit(few, base_of(some))
-    alone = Request(Call("all_gather", ranks=1))
+    alone = CallRequest(CallOptions("all_gather", ranks=1))
     lonely = Sample(alone.plan(alone.op(8)).program, alone.topology, 1.0)
     with pytest.raises(ParameterError, match="times tell nothing about links"):
         fit([lonely, lonely], CostModel.of("atlas-800t-a2"))

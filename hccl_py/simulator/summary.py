@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,24 +12,12 @@ from hccl_py.program.describe import spell_task
 from hccl_py.simulator import Timeline
 from hccl_py.simulator.analysis import CriticalPath
 
-__all__ = ["HEAD", "Summary", "spell_count"]
-
-HEAD = 16
-"""Columns of the words on the left."""
+__all__ = ["MOST", "Summary"]
 
 MOST = 5
 """Waits, links and tasks that are shown; a document has twice as many."""
 
 _STEP = re.compile(r" [0-9]+/[0-9]+$")
-
-_PARTS = {
-    "alpha_us": "α",
-    "notify_us": "notifies",
-    "link_us": "bytes over links",
-    "reduce_us": "reductions",
-    "copy_us": "local copies",
-    "compute_us": "compute",
-}
 
 
 class RankUse(NamedTuple):
@@ -85,27 +72,8 @@ class Summary:
             },
         }
 
-    def lines(self) -> Iterator[str]:
-        """Yield what people read."""
-        if not self.timeline.total_us:
-            yield "Nothing takes any time."
-            return
-        for use in self.ranks():
-            yield _row(
-                f"{use.which} rank",
-                f"{use.rank}: busy {use.busy:.1%}, waiting {use.waiting:.1%}, idle {use.idle:.1%}",
-            )
-        yield from _table(
-            "waits most", [f"rank {w.rank} {w.us:.2f} us for rank {w.on}" for w in self.waits(MOST)]
-        )
-        yield from _table(
-            "busiest links",
-            [f"{a} to {b}: {share:.1%}, {size} bytes" for a, b, size, share in self.links(MOST)],
-        )
-        yield from self._path()
-
     def ranks(self) -> list[RankUse]:
-        """Return the busiest, the median and the idlest rank."""
+        """Return the busiest, the median and the least busy rank."""
         total = self.timeline.total_us or 1.0
         shares = self.timeline.usage().of_ranks() / total
         order = np.argsort(-shares[:, 0], kind="stable")
@@ -126,19 +94,13 @@ class Summary:
             for k in found.busiest(most).tolist()
         ]
 
-    def _path(self) -> Iterator[str]:
-        path, total = self.timeline.critical_path(), self.timeline.total_us
-        yield _row("critical path", spell_count(len(path.rows), "task"))
-        for name, us in path.parts()._asdict().items():
-            if us:
-                yield _row("", f"{us:.2f} us ({us / total:.1%}) {_PARTS[name]}")
-        phases = [(name, us) for name, us in _phases(path).items() if us]
-        told = [f"{us:.2f} us {name or 'no phase'}" for name, us in phases[:MOST]]
-        if len(phases) > MOST:
-            told.append(f"{sum(us for _, us in phases[MOST:]):.2f} us {len(phases) - MOST} others")
-        yield from _table("by phase", told)
-        first = _first_tasks(path, MOST)
-        yield from _table("its first tasks", [f"{b:.2f}-{e:.2f}  {task}" for b, e, task in first])
+    def phases(self) -> dict[str, float]:
+        """Return the microseconds of the critical path's phases, those that take most first."""
+        return _phases(self.timeline.critical_path())
+
+    def first_tasks(self, most: int) -> list[tuple[float, float, str]]:
+        """Return begin, end and words of the critical path's first tasks that take time."""
+        return _first_tasks(self.timeline.critical_path(), most)
 
 
 def _phases(path: CriticalPath) -> dict[str, float]:
@@ -158,17 +120,3 @@ def _first_tasks(path: CriticalPath, most: int) -> list[tuple[float, float, str]
         (float(path.begin_us[k]), float(path.end_us[k]), spell_task(program, int(path.rows[k])))
         for k in places
     ]
-
-
-def spell_count(count: int, noun: str) -> str:
-    """Return `1 task`, `2 tasks`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _table(head: str, rows: list[str]) -> Iterator[str]:
-    for number, row in enumerate(rows):
-        yield _row("" if number else head, row)
-
-
-def _row(head: str, text: str) -> str:
-    return f"{head:{HEAD}}{text}"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from hccl_py.call_spec import COUNTS_OF, Counts
 from hccl_py.documents.checks import a_list, at, defect, spell
 from hccl_py.documents.disk import read_file, spell_path
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.parse import parse_document
 from hccl_py.errors import ParameterError
-from hccl_py.op_param import Numbers, OpParam, Table
+from hccl_py.op_param import Numbers
 
-__all__ = ["Amounts", "read_amounts", "with_amounts"]
-
-Amounts = Numbers | Table
+__all__ = ["read_counts"]
 
 MOST_BYTES = 100_000_000
 
@@ -25,36 +22,21 @@ _KIND = FileKind(
     digits="Counts go to 34359738367.",
 )
 
-_MEMBERS = {
-    "all_gather_v": ("counts", 1),
-    "reduce_scatter_v": ("counts", 1),
-    "all_to_all_v": ("counts", 2),
-    "all_to_all_vc": ("matrix", 2),
-}
-"""Where an op keeps them, and whether they are a list or a matrix."""
 
-
-def read_amounts(path: str, op: str) -> Amounts:
+def read_counts(path: str, op: str) -> Counts:
     """Return the counts of a file: a JSON list with an entry per rank, or a row of a matrix."""
-    if op not in _MEMBERS:
+    if op not in COUNTS_OF:
         raise ParameterError(
-            f"{op} takes no --counts.", f"These do: {', '.join(_MEMBERS)}. Give -b instead."
+            f"{op} takes no --counts.", f"These do: {', '.join(COUNTS_OF)}. Give -b instead."
         )
     data = read_file(path, MOST_BYTES, _KIND)
-    depth = _MEMBERS[op][1]
-    return named(spell_path(path), _KIND, lambda: _amounts(parse_document(data, _KIND), depth))
+    axes = COUNTS_OF[op][1]
+    return named(spell_path(path), _KIND, lambda: _counts(parse_document(data, _KIND), axes))
 
 
-def with_amounts(op: OpParam, amounts: Amounts) -> OpParam:
-    """Return a call with these counts instead of the usual ones."""
-    member = _MEMBERS[op.name][0]
-    found = replace(op, **{member: amounts})  # type: ignore[arg-type]
-    return replace(found, count=found.extent)
-
-
-def _amounts(document: object, depth: int) -> Amounts:
+def _counts(document: object, axes: int) -> Counts:
     rows = a_list("", document)
-    if depth == 1:
+    if axes == 1:
         return _row("", rows)
     return tuple(_row(at("", number), row) for number, row in enumerate(rows))
 

@@ -1,0 +1,106 @@
+"""Where programs come from: what a command takes in the place of an op, turned into a program.
+
+Another kind of source is one more entry of SOURCES.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hccl_py.documents.disk import check_place, spell_path
+from hccl_py.errors import ParameterError, did_you_mean
+from hccl_py.formats import load, save
+from hccl_py.formats.checks import PROGRAM
+from hccl_py.operators import OPERATORS
+from hccl_py.program.program import Program
+
+__all__ = [
+    "SOURCES",
+    "SUFFIXES",
+    "Source",
+    "check_save",
+    "program_files_like",
+    "refuse_source",
+    "save_program",
+    "source_of",
+]
+
+SUFFIXES = (".json", ".npz")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kind of source: its name for sentences, whether an argument is one, and its program.
+
+    `read` is given the argument and the most bytes that it may take, None for the usual.
+    """
+
+    noun: str
+    is_one: Callable[[str], bool]
+    read: Callable[[str, int | None], Program]
+
+
+def source_of(name: str) -> Source | None:
+    """Return the kind of source that an argument is; None where it is none."""
+    return next((source for source in SOURCES if source.is_one(name)), None)
+
+
+def refuse_source(name: str, command: str, hint: str) -> None:
+    """Raise ParameterError where a command that needs an op is given a program."""
+    source = source_of(name)
+    if source is not None:
+        raise ParameterError(
+            f"{command} takes an op, and {spell_path(name)} is a {source.noun}.", hint
+        )
+
+
+def check_save(path: str) -> None:
+    """Refuse, before anything is recorded, a file that no program could be written to.
+
+    What is there already stays, unless it is a program.
+    """
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise ParameterError(
+            f"--save {path!r} is no name of a program file.", "Let it end in .json or .npz."
+        )
+    check_place(path, PROGRAM)
+
+
+def save_program(program: Program, path: str | None) -> None:
+    """Keep a program in a file, if one is named."""
+    if path is not None:
+        save(program, path)
+
+
+def _is_program_file(name: str) -> bool:
+    if name.lower().endswith(SUFFIXES):
+        return True
+    return name not in OPERATORS and os.path.isfile(name)
+
+
+def program_files_like(name: str) -> list[str]:
+    """Return the names of program files beside a name, as it is written, that are nearest to it."""
+    folder = os.path.dirname(name)
+    try:
+        files = [path.name for path in Path(folder or ".").iterdir() if path.suffix in SUFFIXES]
+    except (OSError, ValueError):
+        return []
+    beside = sorted(os.path.join(folder, file) for file in files)
+    near = difflib.get_close_matches(name, beside, n=4, cutoff=0.5)
+    return [spell_path(path) for path in near if path != name][:3]
+
+
+def _read_program_file(name: str, max_bytes: int | None) -> Program:
+    if not os.path.exists(name):
+        near = program_files_like(name)
+        hint = did_you_mean(name, near) if near else "Name a .json or .npz file, or an op."
+        raise ParameterError(f"There is no file {name!r}.", hint)
+    return load(name, max_bytes=max_bytes)
+
+
+SOURCES = (Source("program file", _is_program_file, _read_program_file),)
+"""Every kind, looked through in this order."""

@@ -1,0 +1,113 @@
+"""Measuring a plan as hccl_test does: warm up, time some iterations, check the last result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hccl_py.arrays import Arrays, flat_arrays
+from hccl_py.communicator import Communicator
+from hccl_py.data import Array, WrongElement, expected_outputs, first_wrong, inputs_of, poison
+from hccl_py.op_param import OpParam
+from hccl_py.operators import make_operator
+from hccl_py.planning import Plan
+
+__all__ = ["Measurement", "Row", "bytes_needed"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One size: what ran, how long it took on average, and what the check found.
+
+    `check` is `success`, `failed`, or `NULL` where nothing was checked.
+    """
+
+    bytes: int
+    count: int
+    executor: str
+    algorithm: Mapping[str, str]
+    time_us: float
+    bus_factor: float
+    check: str
+    first_wrong: WrongElement | None
+
+    @property
+    def algbw_gbps(self) -> float:
+        """10^9 bytes of data size per second."""
+        return self.bytes / self.time_us * 1e-3 if self.time_us else 0.0
+
+    @property
+    def busbw_gbps(self) -> float:
+        """The same, times what each link carries per byte of data size."""
+        return self.algbw_gbps * self.bus_factor
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """How plans are measured: `warmup` iterations, then `iters` timed ones; whether the result of
+    the last one is checked. `progress` is called after every iteration.
+    """
+
+    comm: Communicator
+    iters: int
+    warmup: int
+    check: bool
+
+    def row(self, plan: Plan, progress: Callable[[], None]) -> Row:
+        """Run a plan on data made up for its op; raises what the platform raises."""
+        op, ranks, local = plan.op, self.comm.size, self.comm.local_ranks
+        operator = make_operator(op.name)
+        inputs = inputs_of(op, ranks)
+        mine = [inputs[rank] for rank in local]
+        arrays = flat_arrays(operator, op, mine, ranks, local)
+        expected = expected_outputs(operator, op, inputs) if self.check else []
+        right = [expected[rank] for rank in local] if self.check else []
+        seconds = self._time(plan, arrays, mine, right, progress)
+        wrong = first_wrong(arrays.outputs, right, local) if self.check else None
+        verdict = ("failed" if wrong else "success") if self.check else "NULL"
+        return Row(
+            bytes=operator.data_size(op, ranks),
+            count=op.count,
+            executor=plan.selection.executor,
+            algorithm=plan.selection.algorithm,
+            time_us=seconds * 1e6,
+            bus_factor=operator.bus_factor(ranks),
+            check=verdict,
+            first_wrong=wrong,
+        )
+
+    def _time(
+        self,
+        plan: Plan,
+        arrays: Arrays,
+        inputs: Sequence[Array],
+        right: list[Array | None],
+        progress: Callable[[], None],
+    ) -> float:
+        """Return seconds per timed iteration; outputs are made wrong before the last one, and
+        inputs, which a run in place overwrites, right before every one.
+        """
+        total = 0.0
+        self.comm.expect(plan, self.warmup + self.iters)
+        for iteration in range(-self.warmup, self.iters):
+            if self.check and iteration == self.iters - 1:
+                poison(arrays.outputs, right)
+            if plan.op.in_place:
+                for memory, values in zip(arrays.inputs, inputs, strict=True):
+                    memory[:] = values
+            start = time.perf_counter()
+            self.comm.run_plan(plan, arrays)
+            if iteration >= 0:
+                total += time.perf_counter() - start
+            progress()
+        return total / self.iters
+
+
+def bytes_needed(comm: Communicator, op: OpParam) -> int:
+    """Estimate inputs, outputs and touched CCL memory of all ranks, and the right result."""
+    into, out_of = make_operator(op.name).user_bytes(op, comm.size)
+    touched = np.minimum(2 * comm.config.ccl_bytes, into + out_of)
+    return int((into + out_of + touched).sum() + 2 * out_of.max())
