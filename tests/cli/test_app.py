@@ -1,0 +1,62 @@
+"""The table of commands: each has its file, and the overview is not cut."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hccl_py.cli import (
+    check,
+    compare,
+    explain,
+    fit,
+    listing,
+    main,
+    new,
+    run,
+    simulate,
+    trace,
+    tuning,
+)
+from hccl_py.cli.app import COMMANDS
+
+
+def test_every_command_has_its_file() -> None:
+    files = {m.__name__.rpartition(".")[2] for m in (run, trace, simulate, compare, explain)}
+    files |= {m.__name__.rpartition(".")[2] for m in (fit, tuning, check, new)} | {"list"}
+    assert files == set(COMMANDS)
+    assert callable(listing.command)
+
+
+def test_the_overview_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert all(f"{name} {text}" in words for name, text in COMMANDS.items())
+
+
+def test_the_package_is_the_command() -> None:
+    command = [sys.executable, "-m", "hccl_py", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("hccl-py ")
+
+
+def test_a_saved_program_goes_wherever_an_op_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call = ["all_gather", "--ranks", "2", "-b", "1K"]
+    assert main(["trace", *call, "--save", "a.json"]) == 0
+    for command in (["run", "a.json", "-n", "1"], ["simulate", "a.json"], ["trace", "a.json"]):
+        assert main(command) == 0
+    capsys.readouterr()
+    for command in ("compare", "explain"):
+        assert main([command, "a.json"]) == 2
+        assert f"{command} takes an op, and a.json is a program file." in capsys.readouterr().err
+    assert main(["simulate", "a.json", "--ranks", "2"]) == 2
+    assert "--ranks does not go with a program file" in capsys.readouterr().err
+    Path("mine.json").write_text("{}")
+    assert main(["simulate", *call, "--save", "mine.json"]) == 2
+    assert Path("mine.json").read_text() == "{}"
+    assert os.listdir(".").count("a.json") == 1
