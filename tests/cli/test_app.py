@@ -51,9 +51,9 @@ def test_a_saved_program_goes_wherever_an_op_goes(
     for command in (["run", "a.json", "-n", "1"], ["simulate", "a.json"], ["trace", "a.json"]):
         assert main(command) == 0
     capsys.readouterr()
-    for command in ("compare", "explain"):
-        assert main([command, "a.json"]) == 2
-        assert f"{command} takes an op, and a.json is a program file." in capsys.readouterr().err
+    for name in ("compare", "explain"):
+        assert main([name, "a.json"]) == 2
+        assert f"{name} takes an op, and a.json is a program file." in capsys.readouterr().err
     assert main(["simulate", "a.json", "--ranks", "2"]) == 2
     assert "--ranks does not go with a program file" in capsys.readouterr().err
     Path("mine.json").write_text("{}")
