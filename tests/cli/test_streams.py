@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +193,8 @@ def test_no_import_error_reaches_the_terminal_raw(
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "broken_plugin.py").write_text(f"print({HOSTILE!r}); raise Exception({HOSTILE!r})")
     point = EntryPoint("broken", "broken_plugin", discovery.EXECUTOR_GROUP)
-    monkeypatch.setattr(discovery, "entry_points", lambda group: [point])
+    installed = [*entry_points(group=discovery.EXECUTOR_GROUP), point]
+    monkeypatch.setattr(discovery, "entry_points", lambda group: installed)
     discovery.installed_executors.cache_clear()
     try:
         assert r"\x1b[2J" in check_output(capsys, ["list"])
