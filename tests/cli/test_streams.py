@@ -193,8 +193,11 @@ def test_no_import_error_reaches_the_terminal_raw(
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "broken_plugin.py").write_text(f"print({HOSTILE!r}); raise Exception({HOSTILE!r})")
     point = EntryPoint("broken", "broken_plugin", discovery.EXECUTOR_GROUP)
-    installed = [*entry_points(group=discovery.EXECUTOR_GROUP), point]
-    monkeypatch.setattr(discovery, "entry_points", lambda group: installed)
+    monkeypatch.setattr(
+        discovery,
+        "entry_points",
+        lambda group: [*entry_points(group=group), *[point] * (group == point.group)],
+    )
     discovery.installed_executors.cache_clear()
     try:
         assert r"\x1b[2J" in check_output(capsys, ["list"])
