@@ -56,7 +56,8 @@ def _imported(name: str) -> Any:
         raise _broken(name, error) from error
     finally:
         sys.path.remove(here)
-        sys.path.append(here)
+        if here not in sys.path:
+            sys.path.append(here)
 
 
 def _broken(name: str, error: BaseException) -> ParameterError:

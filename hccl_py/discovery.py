@@ -89,6 +89,15 @@ class Registry:
         """Return the executors of an op."""
         return [r for r in self.executors.values() if op in ops_of(r.executor)]
 
+    def with_own(self, candidate: Any) -> tuple[Registry, str]:
+        """Return a registry with a caller's executor, in the place of any that has its name, and
+        that name; PluginError names what is wrong with it.
+        """
+        registry = Registry(dict(self.executors), list(self.problems))
+        name = candidate.__name__ if isinstance(candidate, type) else type(candidate).__name__
+        registry.executors.pop(name, None)
+        return registry, registry.add(candidate, "the caller").name
+
     def copy(self) -> Registry:
         """Return a registry that can be added to without touching this one."""
         return Registry(dict(self.executors), list(self.problems))

@@ -95,10 +95,7 @@ class Planner:
         if name is None and self._chooser is not None:
             return self._choose(op)
         if name is not None and not isinstance(name, str):
-            registry = registry.copy()
-            wanted = name.__name__ if isinstance(name, type) else type(name).__name__
-            registry.executors.pop(wanted, None)
-            name = registry.add(executor, "the caller").name
+            registry, name = registry.with_own(name)
         return select(
             op, self.topology, self.config, registry, name, levels=levels, group=self.group
         )

@@ -11,7 +11,7 @@ from typing import Any
 from hccl_py.authors import author_class
 from hccl_py.call_spec import CallSpec, ClusterSpec
 from hccl_py.cli.counts import read_counts
-from hccl_py.cli.errors import say_warning
+from hccl_py.cli.errors import say_problems
 from hccl_py.cli.options import CallOptions, ProgramOptions, Sizes
 from hccl_py.cli.output import spell_levels
 from hccl_py.cli.sizes import first_size
@@ -302,8 +302,7 @@ def _communicator(
         schedule=schedule,
         selection=options.select,
     )
-    for problem in comm.registry.problems:
-        say_warning(problem.message)
+    say_problems(comm.registry.problems)
     return comm
 
 

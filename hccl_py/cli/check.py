@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hccl_py.cli.errors import WRONG, say_error
+from hccl_py.cli.errors import WRONG, say_error, say_problems
 from hccl_py.cli.narrowing import Narrowing, cases_of
 from hccl_py.cli.options import Output, grouped
 
@@ -208,10 +208,12 @@ def _targets(names: list[str], max_size: str | None, narrowing: Narrowing) -> li
     """Return what is to be verified; every name and file is looked at before anything runs."""
     from hccl_py.cli.sizes import parse_size
     from hccl_py.cli.targets import find_targets
+    from hccl_py.discovery import installed_executors
     from hccl_py.errors import ParameterError
     from hccl_py.formats import spell_path
 
     limit = None if max_size is None else parse_size(max_size, "--max-size")
+    say_problems(installed_executors().problems)
     found, problems = find_targets(names, limit)
     _raise_last(problems)
     if narrowing.is_given and all(target.is_program for target in found):

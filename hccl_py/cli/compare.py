@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,7 +45,11 @@ def command(
     model: TimeModel,
     executors: Annotated[
         str | None,
-        typer.Option("--executors", metavar="A,B", help="Only these; else all that suit."),
+        typer.Option(
+            "--executors",
+            metavar="A,B",
+            help="Only these; else every executor that can run it.",
+        ),
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Show every candidate, not only the fastest.")
@@ -85,12 +90,14 @@ def command(
 ) -> None:
     """Time every executor that suits, at sizes from -b to -e, and show the fastest.
 
-    And what HCCL's rules choose, and what that costs. Times are those of the cost model. Sizes are
+    And what HCCL's rules choose, and how much longer that takes. --executor module:Class takes part
+    beside the others. Times are those of the cost model. Sizes are
     multiplied by 4 unless -f or -i says otherwise.
     """
     refuse_source(
         call.op, "compare", "It times the executors of an op; `simulate` takes a program."
     )
+    _check(call, {"--out": out, "--save": save})
     files = _Files(png, html, save)
     files.check(model)
     found = _compared(call, sizes, model, executors, effort, jobs, out)
@@ -111,7 +118,6 @@ def _compared(
     out: str | None,
 ) -> Comparison:
     """Compare what the options say; an effort of 0 is any."""
-    _check(call)
     if out is not None and effort_s:
         raise ParameterError("--out times every point: it takes no --effort.", "Leave one out.")
     request = CallRequest(call)
@@ -152,6 +158,7 @@ def _compared(
             point,
             wanted,
             executors=names,
+            own=call.executor,
             effort_s=EFFORT_S if effort_s is None else effort_s or None,
             out=out,
             jobs=jobs,
@@ -159,10 +166,22 @@ def _compared(
         )
 
 
-def _check(call: CallOptions) -> None:
-    """Refuse options that make no sense here, rather than ignore them."""
+def _check(call: CallOptions, kept: Mapping[str, str | None]) -> None:
+    """Refuse options that make no sense here, rather than ignore them; `kept` are files that name
+    executors.
+    """
+    own = call.executor if ":" in (call.executor or "") else None
+    for option, path in kept.items():
+        if own and path:
+            raise ParameterError(
+                f"{option} keeps executors by name, and {own} is a class of this folder.",
+                f"Install it as a package (`hccl-py new` writes one), or leave {option} out.",
+            )
     refused = {
-        "--executor": (call.executor, "--executors names those to compare."),
+        "--executor": (
+            call.executor and not own,
+            "--executors names those to compare; --executor module:Class adds one of this folder.",
+        ),
         "--counts": (call.counts, "Give -b and -e: amounts are the usual ones."),
         "--in-place": (call.in_place, "Times in place are the same."),
         "--strict-hccl": (call.strict_hccl, "HCCL's choice is shown beside the others."),

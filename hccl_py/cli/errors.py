@@ -1,12 +1,17 @@
 """How a command ends: errors as a sentence and a hint on stderr, and the exit status."""
 
+from __future__ import annotations
+
 import errno
 import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from hccl_py.errors import PluginError
 
 __all__ = [
     "DEFECT",
@@ -18,6 +23,7 @@ __all__ = [
     "WrongResultError",
     "guarded",
     "say_error",
+    "say_problems",
     "say_warning",
 ]
 
@@ -66,6 +72,12 @@ def say_error(message: str, hint: str = "") -> None:
 def say_warning(message: str) -> None:
     """Write a warning in the form that all warnings have."""
     sys.stderr.write(f"warning: {message}\n")
+
+
+def say_problems(problems: Iterable[PluginError]) -> None:
+    """Warn about broken plugins: their executors are missing from what follows."""
+    for problem in problems:
+        say_warning(problem.message)
 
 
 def _show_notes() -> logging.Handler:

@@ -40,7 +40,12 @@ class Narrowing:
         typer.Option("--algo", metavar="LEVELS", help="Only these of the levels that are open."),
     ] = None
     topology: Annotated[
-        str | None, typer.Option("--topology", metavar="PRESET", help="Only this preset.")
+        str | None,
+        typer.Option(
+            "--topology",
+            metavar="NAME|FILE",
+            help="Only this product, network such as torus:4x4, or the file of one.",
+        ),
     ] = None
     count: Annotated[
         str | None, typer.Option("--count", metavar="N,...", help="Only these counts of elements.")

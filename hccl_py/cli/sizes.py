@@ -8,7 +8,7 @@ from hccl_py.errors import ParameterError
 
 __all__ = ["first_size", "last_size", "parse_size", "row_sizes"]
 
-_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
 LARGEST = 1 << 60
 
@@ -17,11 +17,11 @@ DEFAULT = "1M"
 
 def parse_size(text: str, option: str) -> int:
     """Return the bytes of `64M`; ParameterError names the option and what was expected."""
-    match = re.fullmatch(r"([0-9]{1,19})([KMG]?)", text.strip().upper())
+    match = re.fullmatch(r"([0-9]{1,19})([KMGTP]?)", text.strip().upper())
     if not match:
         raise ParameterError(
             f"{option} {text!r} is not a size.",
-            "Give bytes as a whole number, with K, M or G for 1024, 1024^2 or 1024^3: 64M.",
+            "Give bytes as a whole number, with K, M, G, T or P for 1024^1 to 1024^5: 64M.",
         )
     size = int(match[1]) * _SUFFIXES[match[2]]
     if size > LARGEST:

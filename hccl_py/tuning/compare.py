@@ -18,6 +18,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from hccl_py.authors import author_class
 from hccl_py.discovery import installed_executors
 from hccl_py.documents.disk import PathLike, spell_path
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
@@ -148,6 +149,7 @@ def compare(
     sizes: Iterable[int],
     *,
     executors: Collection[str] = (),
+    own: str | None = None,
     effort_s: float | None = EFFORT_S,
     out: PathLike | None = None,
     jobs: int | None = None,
@@ -156,7 +158,8 @@ def compare(
 ) -> Comparison:
     """Time every candidate of a point's call at every data size in bytes.
 
-    `executors` names those that take part, by default all that suit. `effort_s` is in seconds for
+    `executors` names those that take part, by default all that suit; `own` is `module:Class` of the
+    current folder, which takes part beside them. `effort_s` is in seconds for
     each candidate, None for any. `out` is a file of a sweep, .csv or .parquet: then every point is
     timed, but those that it has. The work is done by `pool`, or by `jobs` processes, or by as many
     as there are cores; with one job and no file in this process. `progress` is called with how many
@@ -166,7 +169,7 @@ def compare(
     """
     began = time.perf_counter()
     topology = point.spec.topology()
-    todo, notes = _planned(point, sorted(set(sizes)), topology, executors)
+    todo, notes = _planned(point, sorted(set(sizes)), topology, executors, own)
     if out is None:
         with workers(jobs, pool) as workforce:
             found = _tried(todo, effort_s, workforce, progress)
@@ -217,13 +220,19 @@ def _tried(
 
 
 def _planned(
-    point: Point, sizes: Sequence[int], topology: Topology, executors: Collection[str]
+    point: Point,
+    sizes: Sequence[int],
+    topology: Topology,
+    executors: Collection[str],
+    own: str | None,
 ) -> tuple[list[Job], tuple[str, ...]]:
     """Return the jobs and what is to be said of HCCL's choices; sizes that make the same call are
     one.
     """
-    registry = installed_executors()
+    registry, own_name = installed_executors(), ""
     _check_names(point.op, executors)
+    if own is not None:
+        registry, own_name = registry.with_own(author_class(own, "executor"))
     ways: dict[tuple[str, str], list[tuple[Point, Candidate]]] = {}
     notes: dict[str, None] = {}
     seen = set()
@@ -237,11 +246,19 @@ def _planned(
         chosen, _ = select(op, topology, config, registry)
         notes |= dict.fromkeys(_notes(chosen))
         for one in candidates(op, topology, config, registry):
-            if one.executor in executors or not executors:
-                update = {"executor": one.executor, "levels": one.levels}
+            is_own = one.executor == own_name
+            if is_own or one.executor in executors or not executors:
+                executor = own if is_own else one.executor
+                update = {"executor": executor, "levels": one.levels}
                 ways.setdefault((one.executor, one.name), []).append(
                     (at.model_copy(update=update), one)
                 )
+    if own_name and all(executor != own_name for executor, _ in ways):
+        select(op, topology, config, registry, own_name)  # raises where it does not suit
+        raise NotSupportedError(
+            f"{own_name} adds in another order than HCCL_DETERMINISTIC asks for.",
+            "State its order in the class's attribute order, or leave --deterministic out.",
+        )
     todo = [Job.of(way) for way in ways.values()]
     todo.sort(key=lambda job: -sum(job.is_hccl))  # without a limit: they take the longest
     return todo, tuple(notes)

@@ -12,10 +12,11 @@ import time
 import warnings
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from hccl_py.authors import author_class
 from hccl_py.call_spec import CallSpec, ClusterSpec
 from hccl_py.config import Config
 from hccl_py.cost import CostModel
@@ -43,8 +44,9 @@ class Point(BaseModel):
 
     `topology` and the numbers are those of `topology_of`; with `rank_table` the ranks are those of
     the file, and `topology` names its product. `config` has HCCL's settings: mode, buffsize_mb,
-    deterministic and the others. Without `executor` HCCL's rules choose; `levels` has words for
-    `level1` and `level2` where the executor leaves them open. `slow` is as `--slow` spells it.
+    deterministic and the others. `executor` is a name, or `module:Class` of the current folder;
+    without it HCCL's rules choose. `levels` has algorithm names for `level1` and `level2` where the
+    executor leaves them open. `slow` is as `--slow` spells it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -215,7 +217,7 @@ class _Evaluation:
             return planner.nothing(self.op)
         with warnings.catch_warnings():  # many batches cost time here, which outcomes tell
             warnings.simplefilter("ignore", BatchingWarning)
-            return planner.plan(self.op, point.executor, point.levels or None)
+            return planner.plan(self.op, _executor(point.executor), point.levels or None)
 
     def _check(self, program: Program) -> None:
         most = self.shared_tasks
@@ -233,6 +235,11 @@ class _Evaluation:
 
     def _bound(self) -> float:
         return 0.0 if idle(self.op) else self.machine.limits.bound(self.op).time_us
+
+
+def _executor(name: str | None) -> Any:
+    """Return what planners take: a name, or an author's class."""
+    return name if name is None or ":" not in name else author_class(name, "executor")
 
 
 class _Machine:

@@ -4,6 +4,7 @@ import copy
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hccl_executors import EXECUTORS
 from hccl_py.cli import main
 from hccl_py.cli.errors import USAGE, WRONG
 from hccl_py.cli.targets import find_targets
+from hccl_py.discovery import installed_executors
 from hccl_py.executor import ops_of
 from hccl_py.formats import save
 from tests.recording import op_of, recorded
@@ -352,6 +354,46 @@ def test_bad_options(options: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, "all_gather", *options.split())
     for words in BAD_OPTIONS[options]:
         assert words in said
+
+
+@pytest.fixture
+def broken_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install a package whose entry point names a module without executors."""
+    (tmp_path / "odd.py").write_text("")
+    folder = tmp_path / "odd-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[hccl_py.executors]\nodd = odd\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    installed_executors.cache_clear()
+    yield
+    installed_executors.cache_clear()
+
+
+@pytest.mark.usefixtures("broken_plugin")
+@pytest.mark.parametrize("command", ["check", "trace", "run"])
+def test_broken_plugins_are_warned_of_everywhere(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    narrow = ["--count", "3", "-d", "fp32", "--mode", "op_base"]
+    options = narrow if command == "check" else ["-b", "1K"]
+    target = "AllGatherComm" if command == "check" else "all_gather"
+    assert main([command, target, "--ranks", "2", *options]) == 0
+    assert capsys.readouterr().err == "warning: Plugin odd has no tuple EXECUTORS.\n"
+
+
+def test_networks_and_their_files_are_topologies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "three.json"
+    ends = [{"from": "a", "to": "b", "gbps": 10}, {"from": "b", "to": "c", "gbps": 10}]
+    ranks = [{"name": name} for name in "abc"]
+    path.write_text(json.dumps({"name": "three", "ranks": ranks, "links": ends}))
+    narrow = ["--count", "3", "-d", "fp32", "--mode", "op_base"]
+    for topology in ("torus:2x2", str(path)):
+        (report,) = check_json(capsys, "AllGatherComm", "--topology", topology, *narrow)
+        assert report["ok"]
+        assert report["cases"] > 0
 
 
 def test_names_of_files_stay_on_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,11 +1,13 @@
 """`hccl-py compare`: its table, its document, its files, its errors."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from hccl_py.cli import main
+from tests.cli.authors import AUTHOR
 
 FEW = ("--ranks", "4", "--jobs", "1", "--executors", "AllReduceComm,AllReduceRing")
 
@@ -102,6 +104,46 @@ def test_every_point_into_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert again["rows"] == first["rows"]
     assert first["notes"] == [f"8 of 8 points timed, all are in {path}"]
     assert again["notes"] == [f"0 of 8 points timed, all are in {path}"]
+
+
+@pytest.fixture
+def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the name of an author's module in the current folder."""
+    name = f"author_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{name}.py").write_text(AUTHOR)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return name
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_author_s_class_takes_part_beside_the_others(
+    author: str, jobs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["all_gather", "--ranks", "4", "-b", "1K", "-e", "4K", "--jobs", jobs, "--json"]
+    arguments += ["--executors", "AllGatherMeshOpbaseExecutor", "--executor", f"{author}:Right"]
+    assert main(["compare", *arguments]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {row["executor"] for row in rows} == {"AllGatherMeshOpbaseExecutor", "Right"}
+    own = {row["bytes"]: row["simulated_us"] for row in rows if row["executor"] == "Right"}
+    simulate = ["simulate", "all_gather", "--ranks", "4", "-b", "4K", "--json"]
+    assert main([*simulate, "--executor", f"{author}:Right"]) == 0
+    assert own[4096] == json.loads(capsys.readouterr().out)["simulated_us"]
+
+
+def test_an_author_s_class_that_cannot_take_part(
+    author: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(op: str, *arguments: str) -> str:
+        assert main(["compare", op, "--ranks", "4", "--jobs", "1", *arguments]) == 2
+        return capsys.readouterr().err
+
+    own = ("--executor", f"{author}:Right")
+    assert "Right executes all_gather, not all_reduce." in refused("all_reduce", *own)
+    assert f"{author} has no Wright" in refused("all_gather", "--executor", f"{author}:Wright")
+    for option, name in (("--save", "t.json"), ("--out", "t.csv")):
+        said = refused("all_gather", *own, option, name)
+        assert f"{option} keeps executors by name, and {author}:Right is a class" in said
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,22 @@ from hccl_py.errors import ParameterError
 
 SUFFIXES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "k": 1024, "m": 1024**2, "g": 1024**3}
 
+TERABYTES = {"T": 1024**4, "t": 1024**4, "P": 1024**5, "p": 1024**5}
+
 
 @given(st.integers(0, 10**8), st.sampled_from(list(SUFFIXES)))
 def test_numbers_with_suffixes(number: int, suffix: str) -> None:
     assert parse_size(f"{number}{suffix}", "-b") == number * SUFFIXES[suffix]
+
+
+@given(st.integers(0, 1024), st.sampled_from(list(TERABYTES)))
+def test_large_numbers_with_suffixes(number: int, suffix: str) -> None:
+    assert parse_size(f"{number}{suffix}", "-b") == number * TERABYTES[suffix]
+
+
+def test_more_than_2_to_the_60_bytes_are_refused() -> None:
+    with pytest.raises(ParameterError, match="more than 2\\^60 bytes"):
+        parse_size("1025P", "-b")
 
 
 @given(st.text())
