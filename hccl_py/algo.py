@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hccl_py.errors import ConfigError, did_you_mean
+from hccl_py.ops import ALL_TO_ALL
 
 __all__ = ["ALGORITHMS", "check_algo", "parse_algo"]
 
@@ -39,7 +40,7 @@ _OPS = {
     "reduce": ("reduce",),
     "scatter": ("scatter",),
     "gather": ("gather",),
-    "alltoall": ("all_to_all", "all_to_all_v", "all_to_all_vc"),
+    "alltoall": ALL_TO_ALL,
     "send": ("send_recv",),
     "receive": ("send_recv",),
     "sendrecv": ("send_recv", "batch_send_recv"),

@@ -18,6 +18,7 @@ from hccl_py.enums import DataType
 from hccl_py.errors import HcclResult, ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators.base import Operator
+from hccl_py.ops import OPS
 from hccl_py.topology.topology import Topology
 
 __all__ = [
@@ -38,11 +39,6 @@ Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 Output: TypeAlias = Array | Any
 """An array, or None at a rank that has no output; which one, the caller of the op knows."""
-
-_OWN_SLOT = {"all_gather": 1, "reduce_scatter": -1}
-"""Ops whose smaller buffer may be the rank's own slot of the larger one, and on which side of the
-output's beginning the input then lies.
-"""
 
 
 class MissingArrayError(ParameterError):
@@ -329,7 +325,7 @@ def _is_in_place(op: OpParam, offsets: list[int | None], local_ranks: range) -> 
     """Whether all ranks' inputs lie in their outputs as HCCL allows it: at the same address, or one
     of both in the rank's own slot of the other.
     """
-    slot = op.size * _OWN_SLOT.get(op.name, 0)
+    slot = op.size * OPS[op.name].own_slot
     pairs = list(zip(local_ranks, offsets, strict=True))
     same = all(offset == 0 for _, offset in pairs)
     return same or all(offset == rank * slot for rank, offset in pairs)

@@ -20,21 +20,14 @@ from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import Numbers, OpParam, Table
 from hccl_py.operators import Operator, make_operator
+from hccl_py.ops import COUNTS_OF
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import DEFAULT_PRESET
 
-__all__ = ["COUNTS_OF", "CallSpec", "ClusterSpec", "Counts"]
+__all__ = ["CallSpec", "ClusterSpec", "Counts"]
 
 Counts = Numbers | Table
 """Elements of every rank, or a row of elements for every rank."""
-
-COUNTS_OF = {
-    "all_gather_v": ("counts", 1),
-    "reduce_scatter_v": ("counts", 1),
-    "all_to_all_v": ("counts", 2),
-    "all_to_all_vc": ("matrix", 2),
-}
-"""The ops that take counts by rank: the parameter that holds them, and how many axes it has."""
 
 
 @dataclass(frozen=True)

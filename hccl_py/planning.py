@@ -13,6 +13,7 @@ from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry
 from hccl_py.executor import Executor, OpParam, Rank, RankView, ResourceRequest, Topology
 from hccl_py.operators import make_operator
+from hccl_py.ops import OPS
 from hccl_py.orchestration.allowance import Allowance
 from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
@@ -32,9 +33,6 @@ ExecutorChoice: TypeAlias = str | Executor | type[Executor] | None
 
 CACHED_PLANS = 128
 """Plans that a communicator keeps; the least recently used goes first."""
-
-_ALWAYS = ("all_gather_v", "reduce_scatter_v", "all_to_all_v", "all_to_all_vc")
-"""Ops that HCCL does not leave early where there is nothing to do: a rank may well have nothing."""
 
 
 class BatchingWarning(UserWarning):
@@ -177,7 +175,7 @@ def _caller_level() -> int:
 
 def idle(op: OpParam) -> bool:
     """Whether HCCL returns success at once, before it looks at anything else."""
-    return op.extent == 0 and op.name not in _ALWAYS
+    return op.extent == 0 and OPS[op.name].returns_when_empty
 
 
 class _Nothing:

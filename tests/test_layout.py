@@ -49,8 +49,8 @@ DEDICATED: dict[str, set[str]] = {}
 # module the import stands. The longest name that fits says in which layer a module is.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "lines", "printable"),
-    ("algo", "cost", "documents", "enums", "stragglers", "values"),
-    ("op_param", "resources"),
+    ("cost", "documents", "enums", "ops", "stragglers", "values"),
+    ("algo", "op_param", "resources"),
     ("program",),
     ("topology",),
     ("config", "formats", "orchestration"),

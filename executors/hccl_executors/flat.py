@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from hccl_executors.levels import LEVELS, choices
-from hccl_executors.staging import ROOTED, delivered, request, staged
+from hccl_executors.staging import delivered, request, staged
 from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
+from hccl_py.ops import OPS
 
 __all__ = [
     "AllGatherComm",
@@ -40,7 +41,7 @@ class Flat:
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Stage, run, deliver."""
         work = staged(op, rank)
-        root = (op.root,) if self.op in ROOTED else ()
+        root = (op.root,) if OPS[self.op].rooted else ()
         LEVELS[self.op][op.level1].run(rank.main, rank.flat, work, *root)
         delivered(op, rank, work)
 

@@ -13,6 +13,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.ops import ALL_TO_ALL
 
 __all__ = [
     "AllGatherSingleExecutor",
@@ -90,4 +91,4 @@ class GatherSingleExecutor(Single):
 class RunAlltoAllSingleExecutor(Single):
     """The all_to_all family of one rank."""
 
-    op = ("all_to_all", "all_to_all_v", "all_to_all_vc")
+    op = ALL_TO_ALL

@@ -18,14 +18,11 @@ from typing import Any
 
 from hccl_py.enums import Buffer
 from hccl_py.executor import Mode, OpParam, PlaneRequest, Rank, RankView, ResourceRequest
+from hccl_py.ops import OPS
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.resources import Pattern
 
-__all__ = ["ROOTED", "SLOTTED", "delivered", "request", "staged"]
-
-ROOTED = ("broadcast", "reduce", "scatter", "gather")
-SLOTTED = ("all_gather", "reduce_scatter", "scatter", "gather")
-"""Ops whose work has one slot per rank."""
+__all__ = ["delivered", "request", "staged"]
 
 _IN_SCRATCH = ("reduce_scatter", "scatter", "gather")
 
@@ -40,7 +37,7 @@ def request(
         own = Buffer.USER_IN if op.name in _IN_SCRATCH else Buffer.USER_OUT
         memories = (own, Buffer.SCRATCH)
     limit = rank.ccl_bytes // op.unit
-    if op.name in SLOTTED:
+    if OPS[op.name].has_slots:
         limit = rank.ccl_bytes // rank.size // 128 * 128 // op.unit
     return ResourceRequest(
         planes=tuple(PlaneRequest(level, pattern, *memories) for level, pattern in planes),

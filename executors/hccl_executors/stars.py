@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hccl_executors.staging import ROOTED, delivered, request, staged
+from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.star import (
     star_all_reduce,
     star_broadcast,
@@ -19,6 +19,7 @@ from hccl_executors.templates.star import (
     star_scatter,
 )
 from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
+from hccl_py.ops import OPS
 
 __all__ = ["AllReduceStar", "BroadCastStar", "GatherStar", "ReduceStar", "ScatterStar"]
 
@@ -48,7 +49,7 @@ class Star:
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Stage, run, deliver."""
         work = staged(op, rank)
-        root = (op.root,) if op.name in ROOTED else ()
+        root = (op.root,) if OPS[op.name].rooted else ()
         _TEMPLATES[op.name](rank.main, rank.flat, work, *root)
         delivered(op, rank, work)
 

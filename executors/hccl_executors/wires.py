@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hccl_executors.levels import LEVELS
-from hccl_executors.staging import ROOTED
 from hccl_py.executor import Rank, RankView
+from hccl_py.ops import OPS
 from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.plane import PlaneView
 from hccl_py.resources import Pattern
@@ -51,7 +51,7 @@ class Wire(NamedTuple):
 
     def run(self, op: str, work: Region | Chunks, root: int = 0) -> None:
         """Run an op on the plane; `root` is a rank."""
-        index = (self.plane.index_of(root),) if op in ROOTED else ()
+        index = (self.plane.index_of(root),) if OPS[op].rooted else ()
         LEVELS[op][self.word].run(self.stream, self.plane, work, *index)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hccl_py.call_spec import COUNTS_OF, Counts
+from hccl_py.call_spec import Counts
 from hccl_py.documents.checks import a_list, at, defect, spell
 from hccl_py.documents.disk import read_file, spell_path
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.parse import parse_document
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import Numbers
+from hccl_py.ops import COUNTS_OF
 
 __all__ = ["read_counts"]
 

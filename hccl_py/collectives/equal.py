@@ -13,12 +13,9 @@ from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
-from hccl_py.operators.barrier import COUNT
+from hccl_py.ops import BARRIER_COUNT, OPS
 
 __all__ = ["barrier", "from_root", "same"]
-
-_SPLIT = ("reduce_scatter", "scatter", "all_to_all")
-"""Ops whose inputs hold one part per rank."""
 
 
 def same(
@@ -79,14 +76,14 @@ def _without_root(name: str, arrays: Sequence[Array | None], ranks: Ranks, root:
 
 def barrier(ranks: Ranks) -> Data:
     """Return what HCCL's barrier communicates, in memory of its own."""
-    op = OpParam("barrier", COUNT, DataType.FP32, ReduceOp.SUM)
-    zeros = [np.zeros(COUNT, np.float32) for _ in ranks.local]
-    return Data(op, zeros, [(COUNT,)] * len(zeros))
+    op = OpParam("barrier", BARRIER_COUNT, DataType.FP32, ReduceOp.SUM)
+    zeros = [np.zeros(BARRIER_COUNT, np.float32) for _ in ranks.local]
+    return Data(op, zeros, [(BARRIER_COUNT,)] * len(zeros))
 
 
 def _count(name: str, shape: Shape, ranks: Ranks) -> int:
     """Return the op's count for an input of a shape, which may have to hold one part per rank."""
-    if name not in _SPLIT:
+    if not OPS[name].slots_in:
         return prod(shape)
     if not shape or shape[0] % ranks.size:
         raise ParameterError(

@@ -20,39 +20,10 @@ from hccl_py.errors import NotSupportedError, did_you_mean
 from hccl_py.formats.checks import LIMIT, MAX_NUMBER, whole
 from hccl_py.formats.models import OpModel
 from hccl_py.op_param import Numbers, OpParam, Table
+from hccl_py.ops import OPS
 from hccl_py.program.program import Call
 
-__all__ = ["OPS", "calls_document", "calls_from", "data_type", "op_from", "op_object", "reduce_op"]
-
-OPS = (
-    "all_gather",
-    "all_gather_v",
-    "all_reduce",
-    "all_to_all",
-    "all_to_all_v",
-    "all_to_all_vc",
-    "barrier",
-    "batch_send_recv",
-    "broadcast",
-    "gather",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_v",
-    "scatter",
-    "send_recv",
-)
-_REDUCING = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatter_v")
-_ROOTED = ("broadcast", "gather", "reduce", "scatter")
-_SLOTTED = ("all_gather", "reduce_scatter")
-_COUNTLESS = (
-    "all_gather_v",
-    "all_to_all_v",
-    "all_to_all_vc",
-    "barrier",
-    "batch_send_recv",
-    "reduce_scatter_v",
-    "send_recv",
-)
+__all__ = ["calls_document", "calls_from", "data_type", "op_from", "op_object", "reduce_op"]
 
 T = TypeVar("T")
 
@@ -78,7 +49,7 @@ def op_from(value: object, ranks: int, path: str = "op") -> OpParam:
         deterministic=model.deterministic,
         **amounts_from(model, ranks, count, dtype.itemsize, path)._asdict(),
     )
-    if op.name in _REDUCING and op.reduce is None:
+    if OPS[op.name].reduces and op.name != "barrier" and op.reduce is None:
         hint = f"{op.name} reduces: state sum, prod, max or min."
         raise defect(at(path, "reduce"), "a reduce op", "null", hint)
     if op.size * ranks > LIMIT:
@@ -137,35 +108,25 @@ def _in_place(model: OpModel, path: str) -> bool | InPlace:
     if isinstance(model.in_place, bool):
         return model.in_place
     for way in InPlace:
-        if model.in_place == way.value and (way is InPlace.START or model.name in _SLOTTED):
+        if model.in_place == way.value and (way is InPlace.START or OPS[model.name].own_slot):
             return way
-    slot = ', "start" or "slot"' if model.name in _SLOTTED else ' or "start"'
+    slot = ', "start" or "slot"' if OPS[model.name].own_slot else ' or "start"'
     hint = "start: IN and OUT begin at one address; slot: one is the rank's own slot of the other."
     raise defect(at(path, "in_place"), f"true, false{slot}", spell(model.in_place), hint)
 
 
 def _count(model: OpModel, path: str) -> int:
-    if model.count is None and model.name in _COUNTLESS:
+    if model.count is None and not OPS[model.name].needs_count:
         return 0
     return int(whole([model.count], lambda _: at(path, "count"), "a count of elements")[0])
 
 
 def _root(model: OpModel, ranks: int, path: str) -> int | None:
-    if model.root is None and model.name not in _ROOTED:
+    if model.root is None and not OPS[model.name].rooted:
         return None
     where = at(path, "root")
     return int(whole([model.root], lambda _: where, "the root's rank", 0, ranks - 1)[0])
 
-
-MEMBERS = {
-    "all_gather_v": ("counts", "displs"),
-    "reduce_scatter_v": ("counts", "displs"),
-    "all_to_all_v": ("counts", "displs"),
-    "all_to_all_vc": ("matrix",),
-    "send_recv": ("pairs",),
-    "batch_send_recv": ("pairs",),
-}
-"""Which ops have which members."""
 
 _NAMES = ("counts", "displs", "matrix", "pairs")
 
@@ -203,14 +164,14 @@ def amounts_from(model: OpModel, ranks: int, count: int, unit: int, path: str) -
 
 def _check_members(op: str, given: dict[str, Any], path: str) -> None:
     """Refuse members that the op does not have, and those that it cannot do without."""
-    allowed = MEMBERS.get(op, ())
+    allowed = OPS[op].members
     for name, value in given.items():
         if name not in allowed:
-            having = ", ".join(other for other, names in MEMBERS.items() if name in names)
+            having = ", ".join(row.name for row in OPS.values() if name in row.members)
             hint = f"{name} belongs to {having}."
             raise defect(at(path, name), f"no {name} for {op}", spell(value), hint)
     for name in allowed:
-        if name not in given and name != "displs" and op != "send_recv":
+        if name not in given and name not in OPS[op].optional:
             raise defect(at(path, name), f"the {name} of {op}", "nothing", _shape_hint(name))
 
 

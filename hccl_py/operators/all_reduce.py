@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hccl_py.op_param import OpParam
 from hccl_py.operators.base import Array, Operator, reduced
+from hccl_py.ops import OPS
 
 __all__ = ["AllReduce"]
 
@@ -13,13 +14,8 @@ __all__ = ["AllReduce"]
 class AllReduce(Operator):
     """`count` elements in, `count` elements out."""
 
-    name = "all_reduce"
-    reduces = True
+    facts = OPS["all_reduce"]
 
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
         """Return the reduction for every rank."""
         return [reduced(op, inputs)] * len(inputs)
-
-    def bus_factor(self, ranks: int) -> float:
-        """Return 2(p - 1) / p."""
-        return 2 * (ranks - 1) / ranks

@@ -18,6 +18,7 @@ from hccl_py.operators.parts import (
     first_overlap,
     refuse_others,
 )
+from hccl_py.ops import OPS
 from hccl_py.orchestration.rank import Rank
 from hccl_py.orchestration.region import Chunks
 from hccl_py.topology.topology import Topology
@@ -29,8 +30,7 @@ __all__ = ["AllToAllV"]
 class AllToAllV(Operator):
     """`counts[i][j]` elements go from rank i to rank j; they lie where `displs` says, or packed."""
 
-    name = "all_to_all_v"
-    in_place = False
+    facts = OPS["all_to_all_v"]
 
     def check(self, op: OpParam, topology: Topology) -> None:
         """Refuse amounts that are not ranks x ranks, and displacements of another shape."""
@@ -89,10 +89,6 @@ class AllToAllV(Operator):
                     output[to : to + count] = inputs[source][from_ : from_ + count]
             outputs.append(output)
         return outputs
-
-    def bus_factor(self, ranks: int) -> float:
-        """Return (p - 1) / p."""
-        return (ranks - 1) / ranks
 
 
 def mixed_amounts(count: int, ranks: int) -> Table:

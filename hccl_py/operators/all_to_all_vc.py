@@ -8,6 +8,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.operators.all_to_all_v import AllToAllV, mixed_amounts, sparse_amounts
 from hccl_py.operators.base import Operator, Variant
 from hccl_py.operators.parts import check_numbers, refuse_others
+from hccl_py.ops import OPS
 from hccl_py.topology.topology import Topology
 
 __all__ = ["AllToAllVC"]
@@ -16,7 +17,7 @@ __all__ = ["AllToAllVC"]
 class AllToAllVC(AllToAllV):
     """`matrix[i][j]` elements go from rank i to rank j; parts lie packed in rank order."""
 
-    name = "all_to_all_vc"
+    facts = OPS["all_to_all_vc"]
 
     def check(self, op: OpParam, topology: Topology) -> None:
         """Refuse a matrix that is not ranks x ranks, and displacements."""

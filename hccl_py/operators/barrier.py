@@ -12,40 +12,34 @@ from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators.all_reduce import AllReduce
 from hccl_py.operators.base import Array, Variant
+from hccl_py.ops import BARRIER_COUNT, OPS
 from hccl_py.topology.topology import Topology
 
 __all__ = ["Barrier"]
-
-COUNT = 8
 
 
 class Barrier(AllReduce):
     """HCCL's AllReduce of 8 fp32 elements on internal buffers, with its executors and tag."""
 
-    name = "barrier"
-
-    @property
-    def runs_as(self) -> str:
-        """AllReduce's executors run it."""
-        return "all_reduce"
+    facts = OPS["barrier"]
 
     def check(self, op: OpParam, topology: Topology) -> None:
         """Refuse anything but a sum of 8 fp32 elements."""
         super().check(op, topology)
         given = (op.count, op.dtype, op.reduce)
-        if op.count and given != (COUNT, DataType.FP32, ReduceOp.SUM):
+        if op.count and given != (BARRIER_COUNT, DataType.FP32, ReduceOp.SUM):
             raise ParameterError(
-                f"barrier communicates a sum of {COUNT} fp32 elements, nothing else.",
+                f"barrier communicates a sum of {BARRIER_COUNT} fp32 elements, nothing else.",
                 "Leave size, data type and reduce op out.",
             )
 
     def count(self, size: int, ranks: int, unit: int) -> int:
         """Return 8, whatever the size."""
-        return COUNT
+        return BARRIER_COUNT
 
     def variants(self) -> tuple[Variant, ...]:
         """Return the one call there is, whatever the count."""
-        return (lambda op, ranks: replace(op, count=COUNT),)
+        return (lambda op, ranks: replace(op, count=BARRIER_COUNT),)
 
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
         """Return the sums, which nobody looks at."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from hccl_py.enums import Buffer, DataType, ReduceOp
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.op_param import OpParam
+from hccl_py.ops import OpFacts
 from hccl_py.orchestration.rank import Rank
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.topology.topology import Topology
@@ -46,21 +47,36 @@ MAX_COUNT = 0x7FFFFFFFF
 
 class Operator(ABC):
     """One collective. Counts are elements of `OpParam.count`, sizes bytes. By default every rank
-    has `count` elements in and as many out.
-
-    `reduces` and `rooted` say whether it takes a reduce op and a root, `in_place` whether HCCL lets
-    input and output be the same memory. `runs_as` names the op whose executors run it.
+    has `count` elements in and as many out, or one slot of so many per rank where the op's row in
+    `hccl_py.ops` says so.
     """
 
-    name: ClassVar[str]
-    reduces: ClassVar[bool] = False
-    rooted: ClassVar[bool] = False
-    in_place: ClassVar[bool] = True
+    facts: ClassVar[OpFacts]
+
+    @property
+    def name(self) -> str:
+        """The op's name."""
+        return self.facts.name
+
+    @property
+    def reduces(self) -> bool:
+        """Whether it takes a reduce op."""
+        return self.facts.reduces
+
+    @property
+    def rooted(self) -> bool:
+        """Whether it takes a root."""
+        return self.facts.rooted
+
+    @property
+    def in_place(self) -> bool:
+        """Whether HCCL lets input and output be the same memory."""
+        return self.facts.in_place
 
     @property
     def runs_as(self) -> str:
         """The op whose executors and tables serve this one."""
-        return self.name
+        return self.facts.runs_as or self.name
 
     def check(self, op: OpParam, topology: Topology) -> None:
         """Raise where HCCL would refuse the parameters; the error carries the HcclResult."""
@@ -77,20 +93,26 @@ class Operator(ABC):
 
     def count(self, size: int, ranks: int, unit: int) -> int:
         """Return the count of hccl_test's data size in bytes, rounded up."""
-        return -(-size // unit)
+        return -(-size // (unit * (ranks if self.facts.has_slots else 1)))
 
     def user_bytes(self, op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
         """Return the bytes of every rank's input and output, shape [ranks] each."""
-        return same(op.size, ranks), same(op.size, ranks)
+        slots_in, slots_out = self.facts.slots_in, self.facts.slots_out
+        return (
+            same(op.size * (ranks if slots_in else 1), ranks),
+            same(op.size * (ranks if slots_out else 1), ranks),
+        )
 
     def data_size(self, op: OpParam, ranks: int) -> int:
         """Return hccl_test's data size: the larger one of a rank's input and output, in bytes."""
         return int(max(part.max() for part in self.user_bytes(op, ranks)))
 
     def bind(self, op: OpParam, rank: Rank[Any, Any], start: int, count: int) -> None:
-        """Set `rank.user_in` and `rank.user_out` for one round."""
-        rank.user_in = whole(Buffer.USER_IN, op, start, count)
-        rank.user_out = whole(Buffer.USER_OUT, op, start, count)
+        """Set `rank.user_in` and `rank.user_out` for one round: a region, or one chunk per slot."""
+        cut_in = slots if self.facts.slots_in else whole
+        cut_out = slots if self.facts.slots_out else whole
+        rank.user_in = cut_in(Buffer.USER_IN, op, rank.size, start, count)
+        rank.user_out = cut_out(Buffer.USER_OUT, op, rank.size, start, count)
 
     @abstractmethod
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
@@ -99,8 +121,14 @@ class Operator(ABC):
         """
 
     def output_shape(self, shape: tuple[int, ...], ranks: int) -> tuple[int, ...]:
-        """Return the shape of one rank's output for an input of `shape`."""
-        return shape
+        """Return the shape of one rank's output for an input of `shape`: slots are joined, and
+        inputs cut, along the first axis.
+        """
+        if self.facts.slots_in == self.facts.slots_out:
+            return shape
+        if self.facts.slots_in:
+            return (shape[0] // ranks, *shape[1:])
+        return (ranks * shape[0], *shape[1:]) if shape else (ranks,)
 
     def variants(self) -> tuple[Variant, ...]:
         """Return the ways to fill in what a count leaves open, the usual one first."""
@@ -110,7 +138,7 @@ class Operator(ABC):
 
     def bus_factor(self, ranks: int) -> float:
         """Return bus bandwidth divided by algorithm bandwidth."""
-        return 1.0
+        return self.facts.bus_factor * (ranks - 1) / ranks if self.facts.bus_factor else 1.0
 
 
 _ROOTS: tuple[Callable[[int], int], ...] = (
@@ -141,8 +169,8 @@ def lanes(rank: Rank[Any, Any]) -> IntArray:
     return np.atleast_1d(np.asarray(values_of(rank.id), np.int64))
 
 
-def whole(buffer: Buffer, op: OpParam, start: int, count: int) -> Region:
-    """Return elements start .. start + count of a buffer that holds one slot."""
+def whole(buffer: Buffer, op: OpParam, ranks: int, start: int, count: int) -> Region:
+    """Return elements start .. start + count of a buffer that is one slot for all `ranks`."""
     return Region(buffer, start * op.unit, count * op.unit)
 
 

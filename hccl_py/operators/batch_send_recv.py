@@ -12,6 +12,7 @@ from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam, Table
 from hccl_py.operators.base import Array, Operator, Variant, divided, lanes
 from hccl_py.operators.parts import messages_of
+from hccl_py.ops import OPS
 from hccl_py.orchestration.rank import Rank
 from hccl_py.orchestration.region import Chunks
 from hccl_py.topology.topology import Topology
@@ -27,8 +28,6 @@ class PairOperator(Operator):
     ones that it receives, both in the order of the list; ranks with fewer have empty ones at the
     end.
     """
-
-    in_place = False
 
     def check(self, op: OpParam, topology: Topology) -> None:
         """Refuse messages of the wrong form, or from and to what is no rank."""
@@ -79,7 +78,7 @@ class PairOperator(Operator):
 class BatchSendRecv(PairOperator):
     """Any number of messages between any ranks, also to oneself, each with a count of its own."""
 
-    name = "batch_send_recv"
+    facts = OPS["batch_send_recv"]
 
     def variants(self) -> tuple[Variant, ...]:
         """Return messages to both neighbours and oneself, and a star with three messages a pair."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hccl_py.op_param import OpParam
 from hccl_py.operators.base import Array, Operator
+from hccl_py.ops import OPS
 
 __all__ = ["Broadcast"]
 
@@ -13,8 +14,7 @@ __all__ = ["Broadcast"]
 class Broadcast(Operator):
     """`count` elements everywhere; HCCL has one buffer, which is both input and output in place."""
 
-    name = "broadcast"
-    rooted = True
+    facts = OPS["broadcast"]
 
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
         """Return the root's input for every rank."""

@@ -21,7 +21,7 @@ from hccl_py.operators.send_recv import SendRecv
 __all__ = ["OPERATORS", "make_operator"]
 
 OPERATORS: dict[str, type[Operator]] = {
-    cls.name: cls
+    cls.facts.name: cls
     for cls in (
         AllReduce,
         AllGather,

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hccl_py.enums import Buffer
 from hccl_py.op_param import OpParam
-from hccl_py.operators.base import Array, Operator, nobody, same, slots, whole
-from hccl_py.orchestration.rank import Rank
-from hccl_py.orchestration.region import Chunks, Region
+from hccl_py.operators.base import Array, Operator, nobody, same
+from hccl_py.ops import OPS
 from hccl_py.values import IntArray
 
 __all__ = ["Gather"]
@@ -19,26 +17,11 @@ __all__ = ["Gather"]
 class Gather(Operator):
     """`count` elements per rank in, `count` times ranks out at the root."""
 
-    name = "gather"
-    rooted = True
-    in_place = False
-
-    def count(self, size: int, ranks: int, unit: int) -> int:
-        """Return the count per rank of a gathered size in bytes, rounded up."""
-        return -(-size // (ranks * unit))
-
-    def output_shape(self, shape: tuple[int, ...], ranks: int) -> tuple[int, ...]:
-        """Return the shape of the inputs joined along their first axis."""
-        return (ranks * shape[0], *shape[1:]) if shape else (ranks,)
+    facts = OPS["gather"]
 
     def user_bytes(self, op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
         """Return bytes of input, and output at the root only."""
         return same(op.size, ranks), nobody(ranks, but=op.root, size=op.size * ranks)
-
-    def bind(self, op: OpParam, rank: Rank[Region, Chunks], start: int, count: int) -> None:
-        """Cut the input to a region and the root's output to one chunk per rank."""
-        rank.user_in = whole(Buffer.USER_IN, op, start, count)
-        rank.user_out = slots(Buffer.USER_OUT, op, rank.size, start, count)
 
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
         """Return the inputs in rank order for the root, nothing for the others."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hccl_py.op_param import OpParam
 from hccl_py.operators.base import Array, Operator, reduced
+from hccl_py.ops import OPS
 
 __all__ = ["Reduce"]
 
@@ -13,9 +14,7 @@ __all__ = ["Reduce"]
 class Reduce(Operator):
     """`count` elements in; as many out, at other ranks than the root with open contents."""
 
-    name = "reduce"
-    reduces = True
-    rooted = True
+    facts = OPS["reduce"]
 
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
         """Return the reduction for the root; what the others' outputs hold is open."""

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hccl_py.enums import Buffer
 from hccl_py.op_param import OpParam
-from hccl_py.operators.base import Array, Operator, reduced, same, slots, whole
-from hccl_py.orchestration.rank import Rank
-from hccl_py.orchestration.region import Chunks, Region
-from hccl_py.values import IntArray
+from hccl_py.operators.base import Array, Operator, reduced
+from hccl_py.ops import OPS
 
 __all__ = ["ReduceScatter"]
 
@@ -19,30 +16,8 @@ __all__ = ["ReduceScatter"]
 class ReduceScatter(Operator):
     """`count` times ranks elements in, `count` elements out."""
 
-    name = "reduce_scatter"
-    reduces = True
-
-    def count(self, size: int, ranks: int, unit: int) -> int:
-        """Return the count per rank of a full size in bytes, rounded up."""
-        return -(-size // (ranks * unit))
-
-    def output_shape(self, shape: tuple[int, ...], ranks: int) -> tuple[int, ...]:
-        """Return the shape of one of `ranks` parts along the first axis."""
-        return (shape[0] // ranks, *shape[1:])
-
-    def user_bytes(self, op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
-        """Return bytes of input and output."""
-        return same(op.size * ranks, ranks), same(op.size, ranks)
-
-    def bind(self, op: OpParam, rank: Rank[Chunks, Region], start: int, count: int) -> None:
-        """Cut the input to one chunk per rank and the output to a region."""
-        rank.user_in = slots(Buffer.USER_IN, op, rank.size, start, count)
-        rank.user_out = whole(Buffer.USER_OUT, op, start, count)
+    facts = OPS["reduce_scatter"]
 
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
         """Return part r of the reduction for rank r."""
         return list(np.split(reduced(op, inputs), len(inputs)))
-
-    def bus_factor(self, ranks: int) -> float:
-        """Return (p - 1) / p."""
-        return (ranks - 1) / ranks

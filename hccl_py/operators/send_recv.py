@@ -9,6 +9,7 @@ from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators.base import Variant
 from hccl_py.operators.batch_send_recv import PairOperator
+from hccl_py.ops import OPS
 from hccl_py.topology.topology import Topology
 
 __all__ = ["SendRecv"]
@@ -19,7 +20,7 @@ class SendRecv(PairOperator):
     rank r sends to (r + 1) mod N. A rank sends at most one message and receives at most one.
     """
 
-    name = "send_recv"
+    facts = OPS["send_recv"]
 
     def check(self, op: OpParam, topology: Topology) -> None:
         """Refuse a rank that sends or receives twice."""

@@ -11,16 +11,12 @@ from hccl_py.config import Config
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.op_param import OpParam
 from hccl_py.operators.parts import exchange_of
+from hccl_py.ops import BARRIER_COUNT
 from hccl_py.selection.levels import Levels, choose_levels
 from hccl_py.selection.shape import Shape
 from hccl_py.topology.topology import Topology
 
-__all__ = ["ALL_TO_ALL", "Facts", "gather_facts", "served"]
-
-ALL_TO_ALL = ("all_to_all", "all_to_all_v", "all_to_all_vc")
-
-BARRIER_COUNT = 8
-"""HCCL's barrier is an all-reduce of so many fp32 elements, with its tables and resources."""
+__all__ = ["Facts", "gather_facts", "served"]
 
 AIV_BUFFER_MIN = AIV_ACROSS_MOST = 16 << 20
 """The CCL buffers that AIV kernels over several servers need, and the most that they reduce."""

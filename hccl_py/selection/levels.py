@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from hccl_py.enums import Mode
 from hccl_py.op_param import OpParam
+from hccl_py.ops import ALL_TO_ALL
 from hccl_py.selection.shape import WHOLE_RING, Shape
 
 __all__ = ["Levels", "choose_levels"]
@@ -93,7 +94,6 @@ _LEVEL2 = {
 _LEVEL2_OTHERS = (RING, NHR, NB)
 
 _UNSET = ("", "NA", "null", "fullmesh")
-_ALL_TO_ALL = ("all_to_all", "all_to_all_v", "all_to_all_vc")
 _POINT_TO_POINT = ("send_recv", "batch_send_recv")
 
 
@@ -140,7 +140,7 @@ def _level1(
     pipelines: bool,
     notes: list[str],
 ) -> str:
-    kind = "all_to_all" if op.name in _ALL_TO_ALL else op.name
+    kind = "all_to_all" if op.name in ALL_TO_ALL else op.name
     allowed = LEVEL1.get(shape.device, {}).get(kind, (RING,))
     wanted = _forced(op, shape, given, allowed, notes) or _wanted(op, shape, given, allowed, notes)
     if wanted:
@@ -175,7 +175,7 @@ def _forced(
     """Return what servers or superpods of different sizes leave; empty where there is a choice."""
     word = given.get("level1", "")
     joins = _joins_pods(op, shape)
-    if shape.symmetric or given.get("level0") == "null" or op.name in _ALL_TO_ALL:
+    if shape.symmetric or given.get("level0") == "null" or op.name in ALL_TO_ALL:
         return ""
     if not joins and word in (AHC, AHC_BROKE) and word in allowed:
         return word
@@ -245,7 +245,7 @@ def _level2(op: OpParam, shape: Shape, given: Mapping[str, str], notes: list[str
 
 def _contexts(op: str, shape: Shape) -> int:
     """Return the FFTS contexts of a pipeline; they do not depend on the data."""
-    copies = 1 + shape.servers if op in _ALL_TO_ALL else 1
+    copies = 1 + shape.servers if op in ALL_TO_ALL else 1
     contexts = shape.servers * (5 * (shape.devices - 1) + 7 + copies) + 4 + 1
     return 2 * contexts if op == "all_reduce" else contexts
 

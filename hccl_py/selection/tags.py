@@ -6,7 +6,8 @@ import zlib
 
 from hccl_py.enums import Mode
 from hccl_py.op_param import OpParam
-from hccl_py.selection.facts import ALL_TO_ALL, Facts
+from hccl_py.ops import ALL_TO_ALL
+from hccl_py.selection.facts import Facts
 from hccl_py.selection.tables.cells import UNCOPIED
 
 __all__ = ["GROUP_NAME", "tag_of"]

@@ -8,6 +8,7 @@ import pytest
 
 from hccl_py.cli import main
 from hccl_py.operators import OPERATORS
+from hccl_py.ops import OPS
 
 RANKS = [["--ranks", str(n)] for n in (1, 2, 3, 4, 5, 6, 7, 8, 12, 16)]
 SERVERS = [
@@ -16,7 +17,7 @@ SERVERS = [
 ]
 SUPERPODS = [["--topology", "atlas-900-a3", "--superpods", "2", "--servers", "2", "--devices", "4"]]
 
-IN_PLACE = [name for name, operator in OPERATORS.items() if operator.in_place and name != "barrier"]
+IN_PLACE = [name for name, op in OPS.items() if op.in_place and name != "barrier"]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:

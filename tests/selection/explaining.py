@@ -92,7 +92,7 @@ def explain(row: Row, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             monkeypatch.setenv(name, value)
         else:
             arguments += [f"--{name.replace('_', '-')}", value]
-    if OPERATORS[row.op].rooted and "root" not in dict(row.options):
+    if OPERATORS[row.op].facts.rooted and "root" not in dict(row.options):
         arguments += ["--root", "0"]
     with _stdout() as output:
         assert main(arguments) == 0, arguments

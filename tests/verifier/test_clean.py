@@ -7,7 +7,7 @@ import pytest
 
 from hccl_py.enums import Buffer
 from hccl_py.executor import Executor, PlaneRequest, ResourceRequest
-from hccl_py.formats.op import OPS
+from hccl_py.ops import OPS
 from hccl_py.orchestration import exchange
 from hccl_py.topology import Topology
 from hccl_py.verifier import Options, Report, Severity, verify_executor, verify_program

@@ -3,5 +3,3 @@
 HCCL first gathers the counts and displacements of all ranks before an AlltoAllV. Here a call has
 those of all ranks, so no task is needed for that.
 """
-
-ALL_TO_ALL = ("all_to_all", "all_to_all_v", "all_to_all_vc")

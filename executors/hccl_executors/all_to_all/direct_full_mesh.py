@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hccl_executors.all_to_all import ALL_TO_ALL
 from hccl_executors.all_to_all.layout import aligned
 from hccl_py.enums import Buffer
 from hccl_py.executor import (
@@ -23,6 +22,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.ops import ALL_TO_ALL
 from hccl_py.orchestration import Chunks, Notify, Region, Stream, exchange
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 

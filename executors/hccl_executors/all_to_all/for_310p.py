@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hccl_executors.all_to_all import ALL_TO_ALL
 from hccl_executors.all_to_all.layout import aligned, layout_of
 from hccl_executors.all_to_all.parts import Direct, Slots
 from hccl_executors.templates.pairwise import mesh_all_to_all
@@ -17,6 +16,7 @@ from hccl_py.executor import (
     ResourceRequest,
     Topology,
 )
+from hccl_py.ops import ALL_TO_ALL
 
 __all__ = ["RunAlltoAllVFor310PExecutor"]
 

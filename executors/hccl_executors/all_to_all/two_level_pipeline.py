@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from hccl_executors.all_to_all import ALL_TO_ALL
 from hccl_executors.all_to_all.layout import Layout, Table, aligned, layout_of
 from hccl_executors.all_to_all.two_levels import (
     Blocks,
@@ -29,6 +28,7 @@ from hccl_py.executor import (
     Unsuitable,
 )
 from hccl_py.operators.parts import exchange_of
+from hccl_py.ops import ALL_TO_ALL
 from hccl_py.orchestration import Stream
 from hccl_py.values import IntArray
 

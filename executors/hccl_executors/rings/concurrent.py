@@ -24,7 +24,7 @@ from typing import Any
 
 from hccl_executors.levels import choices
 from hccl_executors.rings.places import sets
-from hccl_executors.staging import SLOTTED, delivered, request, staged
+from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.ring import ring_all_gather, ring_all_reduce, ring_reduce_scatter
 from hccl_executors.wires import Wire, all_reduce, links, words
 from hccl_py.executor import (
@@ -36,6 +36,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.ops import OPS
 from hccl_py.orchestration import Chunks, Region, Stream
 
 __all__ = [
@@ -147,7 +148,7 @@ class ConcurrentRings:
             *wide,
             sub_streams=1,
         )
-        parts = rank.size if op.name in SLOTTED else 1
+        parts = rank.size if OPS[op.name].has_slots else 1
         return replace(asked, max_count=rank.ccl_bytes // (parts * op.unit))
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:

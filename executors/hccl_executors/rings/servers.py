@@ -17,7 +17,7 @@ from typing import Any
 
 from hccl_executors.levels import choices
 from hccl_executors.rings.inside import Rings
-from hccl_executors.staging import SLOTTED, delivered, request, staged
+from hccl_executors.staging import delivered, request, staged
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
 from hccl_executors.wires import Wire, all_servers, links
 from hccl_py.executor import (
@@ -29,6 +29,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.ops import OPS
 
 __all__ = [
     "AllGatherRingExecutor",
@@ -66,7 +67,7 @@ class ServerRings:
             *links(op.name, [(between, op.level1)], op.root or 0),
             sub_streams=len(inside) - 1,
         )
-        parts = rank.size if op.name in SLOTTED else 1
+        parts = rank.size if OPS[op.name].has_slots else 1
         return replace(asked, max_count=rank.ccl_bytes // (parts * op.unit))
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:

@@ -33,7 +33,7 @@ from typing import Any
 from hccl_executors.levels import choices
 from hccl_executors.rings.inside import Rings
 from hccl_executors.rings.places import blocks, sets
-from hccl_executors.staging import SLOTTED, delivered, request, staged
+from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.double_ring import aligned_all_gather, aligned_reduce_scatter
 from hccl_executors.wires import (
     STEPS,
@@ -55,6 +55,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.ops import OPS
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.bundles import Bundles
 
@@ -272,7 +273,7 @@ class SuperpodRings:
             *links(op.name, between, op.root or 0),
             sub_streams=len(inside) - 1 + (len(inside) if helped else 0),
         )
-        parts = rank.size if op.name in SLOTTED else 1
+        parts = rank.size if OPS[op.name].has_slots else 1
         return replace(asked, max_count=rank.ccl_bytes // (parts * op.unit))
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:

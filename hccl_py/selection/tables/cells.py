@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hccl_py.ops import ALL_TO_ALL
 from hccl_py.selection.rules import Rule, refuse, rule
 
 __all__ = [
@@ -98,7 +99,7 @@ NO_GATHER: dict[str, tuple[Rule, ...]] = {
 
 def for_family(*rows: Rule) -> dict[str, tuple[Rule, ...]]:
     """Return the same rows for all_to_all, all_to_all_v and all_to_all_vc."""
-    return dict.fromkeys(("all_to_all", "all_to_all_v", "all_to_all_vc"), rows)
+    return dict.fromkeys(ALL_TO_ALL, rows)
 
 
 UNCOPIED = ("RunAlltoAllDirectFullmesh",)
