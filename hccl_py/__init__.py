@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hccl_py.groups import ParallelGroups, parallel_groups
     from hccl_py.jobs import Job
     from hccl_py.op_param import OpParam
+    from hccl_py.orchestration.entry import record
     from hccl_py.planning import Plan
     from hccl_py.platforms import Adversary, Schedule
     from hccl_py.program.program import Program
@@ -49,6 +50,7 @@ _HOMES = {
     "Topology": "hccl_py.topology",
     "load": "hccl_py.formats",
     "parallel_groups": "hccl_py.groups",
+    "record": "hccl_py.orchestration.entry",
     "simulate": "hccl_py.simulator.entry",
     "topology_of": "hccl_py.topology",
     "verify": "hccl_py.verifier.entry",
@@ -73,6 +75,7 @@ __all__ = [
     "Topology",
     "load",
     "parallel_groups",
+    "record",
     "simulate",
     "topology_of",
     "verify",

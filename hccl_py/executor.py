@@ -13,10 +13,12 @@ HCCL_DETERMINISTIC asks for (`ORDERS`); one that says nothing adds in the same o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
 from hccl_py.enums import Mode
+from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.op_param import OpParam
 from hccl_py.orchestration.rank import Rank, RankView
 from hccl_py.resources import PlaneRequest, ResourceRequest
@@ -33,6 +35,7 @@ __all__ = [
     "ResourceRequest",
     "Topology",
     "Unsuitable",
+    "check_levels",
     "choices_of",
     "executor_name",
     "ops_of",
@@ -112,6 +115,18 @@ def choices_of(executor: Executor) -> dict[str, tuple[str, ...]]:
     """Return what an executor can do on each level, its default first."""
     parts = (part.split(":", 1) for part in executor.algorithm.split(";") if ":" in part)
     return {level.strip(): tuple(words.strip().split("|")) for level, words in parts}
+
+
+def check_levels(executor: Executor, levels: Mapping[str, str]) -> None:
+    """Raise ParameterError for algorithms that an executor does not do on `level1` or `level2`."""
+    choices = choices_of(executor)
+    for level, word in levels.items():
+        words = choices.get(level, ()) if level in ("level1", "level2") else ()
+        if word not in words:
+            raise ParameterError(
+                f"{executor_name(executor)} does not do {word} on {level}.",
+                f"It does {', '.join(words)}." if words else did_you_mean(level, choices),
+            )
 
 
 def with_levels(executor: Executor, op: OpParam) -> OpParam:

@@ -56,7 +56,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("config", "formats", "orchestration"),
     ("authors", "call_spec", "executor", "operators", "platforms"),
     ("arrays", "data", "discovery", "simulator"),
-    ("orchestration.author_errors", "orchestration.record"),
+    ("orchestration.author_errors", "orchestration.entry", "orchestration.record"),
     ("collectives", "scaffold", "selection", "verifier"),
     ("planning", "testing", "trace"),
     ("tuning",),

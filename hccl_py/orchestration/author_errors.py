@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hccl_py.errors import OrchestrationError, did_you_mean
+from hccl_py.executor import Executor, OpParam, Topology, Unsuitable
 from hccl_py.lines import is_recording_file, spell_line
 from hccl_py.program.describe import spell_ranks
 from hccl_py.values import IntArray, OutOfBoundsError
 
-__all__ = ["Told", "author_error", "definition_line", "ranks_of", "told_of"]
+__all__ = ["Told", "author_error", "definition_line", "ranks_of", "reason_against", "told_of"]
 
 _BAD_CALL = re.compile(r"([\w.<>]+)\(\) (?:got|missing|takes)\b")
 _BAD_KEYWORD = re.compile(r"got an unexpected keyword argument '(\w+)'")
@@ -32,6 +35,20 @@ def author_error(what: str, ids: IntArray, error: BaseException) -> Orchestratio
         line=told.line,
         ranks=ranks_of(ids),
     )
+
+
+def reason_against(executor: Executor, op: OpParam, topology: Topology) -> str:
+    """Ask `suits`, and return why an executor cannot run a call; empty where it can."""
+    try:
+        verdict: object = executor.suits(op, topology)
+    except (Exception, SystemExit) as error:
+        told = told_of(error)
+        return f"its suits() raised {told.text} ({told.line})"
+    if isinstance(verdict, Unsuitable):
+        return verdict.reason
+    if not isinstance(verdict, (bool, np.bool_)):
+        return f"its suits() returned a {type(verdict).__name__} instead of True or False"
+    return "" if verdict else "its suits() says no"
 
 
 class Told(NamedTuple):

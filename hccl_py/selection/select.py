@@ -7,14 +7,12 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import numpy as np
-
 from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry
-from hccl_py.errors import HcclResult, NotSupportedError, ParameterError, did_you_mean
-from hccl_py.executor import Unsuitable, choices_of, order_of, with_levels
+from hccl_py.errors import HcclResult, NotSupportedError, ParameterError
+from hccl_py.executor import check_levels, choices_of, order_of, with_levels
 from hccl_py.op_param import OpParam
-from hccl_py.orchestration.author_errors import told_of
+from hccl_py.orchestration.author_errors import reason_against
 from hccl_py.selection.advice import advice
 from hccl_py.selection.facts import Facts, gather_facts
 from hccl_py.selection.order import breaks_order
@@ -138,7 +136,7 @@ class _Choice:
         """Return the executor that the caller names, if it suits."""
         chosen = next((r for r in self.known if r.name == name), None)
         chosen = chosen or self.registry.find(name, self.facts.op.name)
-        _check_forced(chosen, self.forced)
+        check_levels(chosen.executor, self.forced)
         if self.against(chosen):
             suiting = [r.name for r in self.known if not self.against(r)]
             raise NotSupportedError(
@@ -332,28 +330,7 @@ class _Choice:
             self.op, level1=levels.get("level1", ""), level2=levels.get("level2", "")
         )
         op = with_levels(registered.executor, levelled)
-        try:
-            verdict: object = registered.executor.suits(op, self.topology)
-        except (Exception, SystemExit) as error:
-            told = told_of(error)
-            return f"its suits() raised {told.text} ({told.line})"
-        if isinstance(verdict, Unsuitable):
-            return verdict.reason
-        if not isinstance(verdict, (bool, np.bool_)):
-            return f"its suits() returned a {type(verdict).__name__} instead of True or False"
-        return "" if verdict else "its suits() says no"
-
-
-def _check_forced(chosen: Registered, forced: Mapping[str, str]) -> None:
-    """Raise for words that the executor does not do."""
-    choices = choices_of(chosen.executor)
-    for level, word in forced.items():
-        words = choices.get(level, ()) if level in ("level1", "level2") else ()
-        if word not in words:
-            raise ParameterError(
-                f"{chosen.name} does not do {word} on {level}.",
-                f"It does {', '.join(words)}." if words else did_you_mean(level, choices),
-            )
+        return reason_against(registered.executor, op, self.topology)
 
 
 def _rows(facts: Facts) -> tuple[Table, tuple[Rule, ...]]:
