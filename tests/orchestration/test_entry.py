@@ -93,7 +93,7 @@ def test_a_barrier_is_recorded_as_its_all_reduce() -> None:
         (AllReduceComm, replace(CALL, count=-1), ParameterError, "-1"),
         (AllReduceComm, replace(CALL, level1="star"), ParameterError, "does not do star on level1"),
         (AllReduceComm, replace(CALL, name="all_reduse"), ParameterError, "all_reduse"),
-        (Broken, CALL, OrchestrationError, "Broken.orchestrate, ranks 0-3"),
+        (Broken, CALL, OrchestrationError, "Broken.orchestrate, ranks 0 to 3"),
         (AllReduceComm, "all_reduce", ParameterError, "op is 'all_reduce'"),
     ],
 )
