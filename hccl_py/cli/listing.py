@@ -106,6 +106,8 @@ def _print(document: Document) -> None:
     from hccl_py.cli.output import Screen
 
     screen = Screen()
+    if not document["executors"]:
+        _section(screen, "executors", [], ())
     for op in dict.fromkeys(row["op"] for row in document["executors"]):
         rows = [row for row in document["executors"] if row["op"] == op]
         _section(screen, f"executors of {op}", rows, ("algorithm", "summary"))
@@ -122,7 +124,9 @@ def _section(screen: Screen, title: str, rows: list[Document], lines: tuple[str,
     from rich.padding import Padding
 
     screen.show(title, style="bold")
-    width = max(len(row["name"]) for row in rows)
+    if not rows:
+        screen.show("  none is installed")
+    width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
         head = f"  {row['name']:<{width}}  {row.get('package', '')}"
         screen.show(head.rstrip(), style="green")

@@ -95,7 +95,7 @@ def program_files_like(name: str) -> list[str]:
 
 
 def _read_program_file(name: str, max_bytes: int | None) -> Program:
-    if not os.path.exists(name):
+    if not os.path.lexists(name):
         near = program_files_like(name)
         hint = did_you_mean(name, near) if near else "Name a .json or .npz file, or an op."
         raise ParameterError(f"There is no file {name!r}.", hint)

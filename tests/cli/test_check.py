@@ -328,6 +328,17 @@ def test_bad_targets(target: str, folder: Path, capsys: pytest.CaptureFixture[st
         assert words in said
 
 
+def test_a_dangling_link_says_where_it_leads(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "link.json").symlink_to("gone.json")
+    said = refused(capsys, "link.json")
+    assert "link.json: the file cannot be read: it is a link that leads to no file." in said
+    assert "hint: It leads to gone.json." in said
+    (folder / "loop.json").symlink_to("loop.json")
+    assert "It leads to loop.json." in refused(capsys, "loop.json")
+
+
 BAD_OPTIONS = {
     "--product a2": ["--product 'a2' is unknown", "atlas-800t-a2"],
     "--repeat 0": ["--repeat", "hint"],

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from hccl_py.cli import main
-from hccl_py.discovery import Registry, installed_executors
+from hccl_py.discovery import Platforms, Registry, installed_executors
 from hccl_py.errors import PluginError
 
 
@@ -47,6 +47,17 @@ def test_what_people_read(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert "\nplatforms\n  emulated" in output
     assert "broken" not in output
+
+
+def test_nothing_installed_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hccl_py.discovery.installed_executors", Registry)
+    monkeypatch.setattr("hccl_py.discovery.installed_platforms", Platforms)
+    assert main(["list"]) == 0
+    output = capsys.readouterr().out
+    assert output.startswith("executors\n  none is installed\n\nplatforms\n  none is installed\n\n")
+    assert "\ntopologies\n  atlas-800t-a2" in output
 
 
 def test_broken_packages_are_shown_and_warned_of(
