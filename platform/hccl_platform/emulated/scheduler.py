@@ -84,7 +84,7 @@ class Scheduler:
         self._post_of = np.full(len(tasks), -1, np.int32)
         self._turns = turns or Turns.of(program)
         first = [self._turns.on_stream[queue[0]] if queue else 1 for queue in self._queues]
-        self._lots = first + [1] * len(program.transports)
+        self._lots = first + self._turns.on_wire
         self._adversary = adversary
         self._last = self._draw_victims()
 
@@ -187,15 +187,12 @@ class Scheduler:
         flight = self._flights.setdefault(wire, deque())
         if not flight:
             self._busy.append(wire)
-            self._lots[wire] = self._turns.on_wire[row]
         flight.append(row)
 
     def _deliver(self, wire: int) -> None:
         flight = self._flights[wire]
         self._complete(flight.popleft())
-        if flight:
-            self._lots[wire] = self._turns.on_wire[flight[0]]
-        else:
+        if not flight:
             self._busy.remove(wire)
 
     def _complete(self, row: int) -> None:

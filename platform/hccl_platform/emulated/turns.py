@@ -28,7 +28,7 @@ _MOST_LOTS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Turns:
-    """How many lots a stream has before each task row, and an RDMA connection before delivering it.
+    """How many lots a stream has before each task row, and the RDMA connection of each end.
 
     A slow rank is slow in all that it does. A slow link is slow in what moves or posts over it: by
     SDMA the stream does that, by RDMA the connection. `are_even` says that everybody has one lot.
@@ -43,16 +43,16 @@ class Turns:
         """Return the lots of a program; slow links need a topology."""
         tasks, transports = program.tasks, program.transports
         if not slow:
-            return Turns([1] * len(tasks), [1] * len(tasks), are_even=True)
-        rank = slow.of_ranks(program.ranks)[tasks.rank]
-        link = np.ones(len(tasks))
-        is_rdma = np.zeros(len(tasks), np.bool_)
-        linked = np.flatnonzero(tasks.end >= 0)
+            return Turns([1] * len(tasks), [1] * len(transports), are_even=True)
+        rank = slow.of_ranks(program.ranks)
+        link = np.ones(len(transports))
         if topology is not None and slow.links:
-            link[linked] = _factors(transports, topology, slow)[tasks.end[linked]]
-        is_rdma[linked] = transports.is_rdma[tasks.end[linked]]
-        on_stream, on_wire = _lots(np.stack([np.where(is_rdma, rank, rank * link), rank * link]))
-        return Turns(on_stream.tolist(), on_wire.tolist())
+            link = _factors(transports, topology, slow)
+        moved = np.ones(len(tasks))
+        linked = np.flatnonzero(tasks.end >= 0)
+        moved[linked] = np.where(transports.is_rdma, 1.0, link)[tasks.end[linked]]
+        lots = _lots(np.concatenate([rank[tasks.rank] * moved, rank[transports.rank] * link]))
+        return Turns(lots[: len(tasks)].tolist(), lots[len(tasks) :].tolist())
 
 
 def check_slow(topology: Topology, slow: Slow) -> None:
