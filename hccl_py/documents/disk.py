@@ -23,6 +23,7 @@ __all__ = [
     "check_place",
     "check_regular",
     "read_file",
+    "refusal",
     "replacing",
     "spell_path",
     "write_file",
@@ -84,9 +85,18 @@ def replacing(path: PathLike, kind: FileKind) -> Iterator[Path]:
             part.chmod(stat.S_IMODE(target.stat().st_mode))
         part.replace(target)
     except OSError as error:
-        raise kind.error(f"{name}: {_unusable('written', error)}", _hint(error)) from None
+        raise refusal("written", error, f"{name}: ", kind.error) from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def refusal(
+    verb: str, error: Exception, prefix: str = "", kind: type[FileError] = FileError
+) -> FileError:
+    """Return what to raise where the system refuses to have a file read, written, used."""
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    message = f"{prefix}the file cannot be {verb}: {reason or type(error).__name__}."
+    return kind(message, _hint(error))
 
 
 def _read(path: PathLike, max_bytes: int, kind: FileKind, begins: bytes) -> bytes:
@@ -103,7 +113,7 @@ def _read(path: PathLike, max_bytes: int, kind: FileKind, begins: bytes) -> byte
                     raise FileError(f"$: the bytes are no {kind.noun}.", kind.text)
                 data += file.read(max_bytes + 1 - _HEAD)
     except (OSError, ValueError) as error:
-        raise FileError(_unusable("read", error), _hint(error)) from None
+        raise refusal("read", error) from None
     if len(data) > max_bytes:
         raise _too_large("more", max_bytes, kind)
     return data
@@ -137,7 +147,7 @@ def _checked_place(path: PathLike, kind: FileKind) -> Path:
             check_regular(target, "written")
             _check_ours(target, kind)
     except (OSError, ValueError) as error:
-        raise FileError(_unusable("written", error), _hint(error)) from None
+        raise refusal("written", error) from None
     return target
 
 
@@ -154,11 +164,6 @@ def _check_ours(target: Path, kind: FileKind) -> None:
 
 def _too_large(found: str, max_bytes: int, kind: FileKind) -> FileError:
     return FileError(f"$: expected at most {max_bytes:,} bytes, found {found}.", kind.larger)
-
-
-def _unusable(verb: str, error: Exception) -> str:
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    return f"the file cannot be {verb}: {reason or type(error).__name__}."
 
 
 def _hint(error: Exception) -> str:

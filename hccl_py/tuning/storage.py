@@ -16,17 +16,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, SimpleNamespace, TracebackType, UnionType
-from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from hccl_py.documents.disk import PathLike, check_regular, read_file, replacing, spell_path
+from hccl_py.documents.disk import (
+    PathLike,
+    check_regular,
+    read_file,
+    refusal,
+    replacing,
+    spell_path,
+)
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.errors import FileError, ParameterError
 
 __all__ = ["Column", "Journal", "Row", "Store", "columns_of", "row_of"]
 
 SCHEMA = "hccl-py.sweep/1"
+_HEAD = f'{{"schema": "{SCHEMA}"'.encode()
+"""How a journal begins: what breaks off in it is the first line of one, torn."""
 KEY = "key"
 
 Row = dict[str, Any]
@@ -294,7 +303,7 @@ class Journal:
         try:
             self._file = _locked(self.path)
         except OSError as error:
-            raise _unusable(self.path, error) from None
+            raise refusal("used", error, f"{spell_path(self.path)}: ") from None
         try:
             self._read()
         except BaseException:
@@ -311,13 +320,14 @@ class Journal:
         self._file.close()
 
     def _read(self) -> None:
-        whole, end, _ = self._file.read().rpartition(b"\n")
-        self._file.truncate(len(whole) + len(end))
-        if not whole:
-            self._write({"schema": SCHEMA, "columns": list(self._store.columns)})
-            return
+        data = self._file.read()
+        whole, end, torn = data.rpartition(b"\n")
         head, *lines = whole.split(b"\n")
-        self._check(self._parsed(head, 1))
+        if end or not _HEAD.startswith(torn[: len(_HEAD)]):
+            self._check(self._parsed(head or torn, 1))
+        self._file.truncate(len(data) - len(torn))
+        if not end:
+            self._write({"schema": SCHEMA, "columns": list(self._store.columns)})
         for number, line in enumerate(lines, start=2):
             place = f"{spell_path(self.path)} line {number}"
             row = self._store.parsed(self._parsed(line, number), place)
@@ -341,16 +351,20 @@ class Journal:
         if not isinstance(found, dict):
             raise FileError(
                 f"{spell_path(self.path)} line {number}: the line is no JSON object.",
-                "Take the line out: it is then computed anew.",
+                "Take the line out: it is then computed anew." if number > 1 else _OTHER_COLUMNS,
             )
         return found
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-        self._file.flush()
+        left = memoryview(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            raise refusal("written", error, f"{spell_path(self.path)}: ") from None
 
 
-def _locked(path: Path) -> IO[bytes]:
+def _locked(path: Path) -> io.FileIO:
     """Open a journal that no other process has open.
 
     Record locks are not inherited: workers that outlive a killed sweep hold none.
@@ -358,7 +372,7 @@ def _locked(path: Path) -> IO[bytes]:
     while True:
         if path.exists():
             named(spell_path(path), _SWEEP, lambda: check_regular(path, "used"))
-        file = open(path, "a+b")  # noqa: SIM115 (the journal closes it)
+        file = open(path, "a+b", buffering=0)  # noqa: SIM115 (the journal closes it)
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -371,10 +385,3 @@ def _locked(path: Path) -> IO[bytes]:
         if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
             return file
         file.close()  # the other one has just ended and taken its journal away
-
-
-def _unusable(path: Path, error: OSError) -> FileError:
-    return FileError(
-        f"{spell_path(path)}: the file cannot be used: {error.strerror}.",
-        "Name a file in a folder that exists and that you may use.",
-    )

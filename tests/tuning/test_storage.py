@@ -1,6 +1,7 @@
 """Rows come back as they were, from CSV, Parquet and a journal, whatever is in them."""
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +104,31 @@ def test_other_journals_are_refused(tmp_path: Path, text: str, message: str) -> 
     with pytest.raises(FileError, match=message), Journal(store(tmp_path)):
         pass
     assert (tmp_path / "sweep.csv.journal").read_text() == text
+
+
+@pytest.mark.parametrize("data", [b"a letter", b"a letter\nto a friend", b'{"a": 1}', b"\0\1\n\2"])
+def test_what_is_no_journal_is_refused_and_stays_as_it_is(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "sweep.csv.journal"
+    path.write_bytes(data)
+    with pytest.raises(FileError, match=r"(?s)journal.*another program"), Journal(store(tmp_path)):
+        pass
+    assert path.read_bytes() == data
+
+
+def test_a_full_disk_is_said_and_loses_no_row_before_it(tmp_path: Path) -> None:
+    first, second = (row_of(key, point(1), doubled(point(1))) for key in "ab")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Journal(store(tmp_path)) as journal:
+        journal.append(first)
+        path = journal.path
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, before[1]))
+        try:
+            with pytest.raises(FileError, match=r"journal: .* written: .*\nMake room there"):
+                journal.append(second)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with Journal(store(tmp_path)) as journal:
+        assert list(journal.rows) == ["a"]
 
 
 def test_a_bad_line_in_the_middle_of_a_journal_is_named(tmp_path: Path) -> None:
