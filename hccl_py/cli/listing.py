@@ -23,6 +23,9 @@ def command(
     op: Annotated[
         str | None, typer.Option("--op", metavar="OP", help="Only executors of this op.")
     ] = None,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Also show file and line of each executor.")
+    ] = False,
     output: Output,
 ) -> None:
     """List executors, platforms and topologies.
@@ -36,7 +39,7 @@ def command(
     if output.json:
         print_json(document)
     else:
-        _print(document)
+        _print(document, verbose)
 
 
 def _document(op: str | None) -> Document:
@@ -56,6 +59,7 @@ def _document(op: str | None) -> Document:
                 "algorithm": found.executor.algorithm,
                 "package": found.package,
                 "summary": _summary(type(found.executor)),
+                "source": _source(type(found.executor)),
             }
             for found in registry.executors.values()
             if op is None or op in ops_of(found.executor)
@@ -102,15 +106,25 @@ def _summary(thing: type) -> str:
     return first + stop.strip() or "(no description)"
 
 
-def _print(document: Document) -> None:
+def _source(thing: type) -> str | None:
+    """Return the file and line where a class is written; None where Python does not know it."""
+    try:
+        file, (_, line) = inspect.getsourcefile(thing), inspect.getsourcelines(thing)
+    except (OSError, TypeError):
+        return None
+    return f"{file}:{line}"
+
+
+def _print(document: Document, verbose: bool) -> None:
     from hccl_py.cli.output import Screen
 
     screen = Screen()
+    lines = ("algorithm", "summary", *(("source",) if verbose else ()))
     if not document["executors"]:
         _section(screen, "executors", [], ())
     for op in dict.fromkeys(row["op"] for row in document["executors"]):
         rows = [row for row in document["executors"] if row["op"] == op]
-        _section(screen, f"executors of {op}", rows, ("algorithm", "summary"))
+        _section(screen, f"executors of {op}", rows, lines)
     _section(screen, "platforms", document["platforms"], ("summary",))
     _section(screen, "topologies", document["topologies"], ("summary",))
     _section(screen, "networks, also with gbps= and latency=", document["networks"], ("summary",))
@@ -131,6 +145,8 @@ def _section(screen: Screen, title: str, rows: list[Document], lines: tuple[str,
         head = f"  {row['name']:<{width}}  {row.get('package', '')}"
         screen.show(head.rstrip(), style="green")
         for line in lines:
-            text = row[line].replace(";", "; ")  # so that lines break between levels
+            text = (row[line] or "source unknown").replace(
+                ";", "; "
+            )  # so that lines break between levels
             screen.show(Padding(text, (0, 0, 0, 6)))
     screen.show()

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,26 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert "emulated" in [platform["name"] for platform in document["platforms"]]
     assert "atlas-800t-a2" in [topology["name"] for topology in document["topologies"]]
     assert document["problems"] == []
+
+
+def test_every_executor_says_where_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--json"]) == 0
+    executors = json.loads(capsys.readouterr().out)["executors"]
+    for executor in executors:
+        file, _, line = executor["source"].rpartition(":")
+        written = Path(file).read_text("utf-8").splitlines()[int(line) - 1]
+        assert written.startswith("class ")
+    ring = next(e for e in executors if e["name"] == "AllReduceRing")
+    assert Path(ring["source"].rpartition(":")[0]).name == "inference.py"
+
+
+def test_people_see_where_executors_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = {}
+    for options in ((), ("-v",)):
+        assert main(["list", "--op", "gather", *options]) == 0
+        shown[options] = capsys.readouterr().out
+    assert "flat.py" in shown["-v",].replace("\n      ", "")
+    assert "flat.py" not in shown[()]
 
 
 def test_only_one_op(capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,7 +77,7 @@ def test_words_name_notify_and_lines() -> None:
     (ack,) = of(mesh, "Ack")
     post, wait = ack.lines
     assert ack.words == f"Ack posted at {post}, awaited at {wait}"
-    assert post.startswith("templates/mesh.py:")
+    assert post.startswith("all_gather/mesh_opbase.py:")
     assert len(of(mesh, "notify of main")) == len(of(mesh, "notify of a sub stream")) == 1
     assert [m.lines for m in of(mesh, "every post and wait of")][1:] == [
         (line,) for line in (post, wait, *of(mesh, "DataSignal")[0].lines)

@@ -1,7 +1,6 @@
 """AllGatherMeshOpbaseExecutor: the hello-world of HCCL algorithm development."""
 
 from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode
-from hccl_executors.templates.mesh import mesh_all_gather
 from hccl_py.executor import (
     OpParam,
     PlaneRequest,
@@ -42,7 +41,14 @@ class AllGatherMeshOpbaseExecutor:
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
-        """Stage, then read from everyone."""
+        """Stage, then read from everyone: five tasks per link, the same at both ends."""
         staged = rank.ccl_out.head(rank.user_in.size)
         rank.main.copy(staged, rank.user_in)
-        mesh_all_gather(rank, rank.level0, rank.user_out, staged)
+        with rank.main.phase("all-gather"), rank.level0.fork() as lanes:
+            rank.main.copy(rank.user_out[rank.level0.id], staged)
+            for sub, peer, link in lanes:
+                link.tx_ack(sub)  # mine is staged: you may read it
+                link.rx_ack(sub)  # yours is staged: I may read it
+                sub.copy(rank.user_out[peer], link.remote(staged))
+                link.tx_data_signal(sub)  # I have read yours
+                link.rx_data_signal(sub)  # you have read mine
