@@ -145,8 +145,8 @@ def _section(screen: Screen, title: str, rows: list[Document], lines: tuple[str,
         head = f"  {row['name']:<{width}}  {row.get('package', '')}"
         screen.show(head.rstrip(), style="green")
         for line in lines:
-            text = (row[line] or "source unknown").replace(
-                ";", "; "
-            )  # so that lines break between levels
+            text = row[line] or "(source unknown)"
+            if line == "algorithm":
+                text = text.replace(";", "; ")  # so that lines break between levels
             screen.show(Padding(text, (0, 0, 0, 6)))
     screen.show()
