@@ -1,31 +1,36 @@
 """α, β and γ from measured times: least squares with the project's own programs as the model.
 
-What a program takes is the longest of its chains, each a sum of parameters times how often it
-counts them. Which is the longest depends on the parameters, so chains are found on the way:
+What a program takes is the length of its critical path, a sum of parameters times how often the
+path counts them. Which path is critical depends on the parameters, so paths are collected:
 
-    fit the parameters to the chains found so far
-    simulate: where a program takes longer than that, it has a longer chain, found by moving each
-    parameter a little; add it
-    again, until simulated times are those of the chains found
+    fit the parameters to the critical paths known so far
+    simulate: where a program takes longer than that, its critical path is another one, whose
+    counts are read off by moving each parameter a little; add it
+    again, until simulated times are those of the known paths
 
-With the longest chains given, the fit is a linear least squares of the relative deviations, no
-parameter below 0. It is solved and gone to, as far as deviations get smaller, until nothing moves.
-Where two sorts of links work at once that may end with the wrong one waited for, so it starts with
-each of them slow, too, and the best end counts.
-Times far off count less (Cauchy's weights) where there are at least three to a parameter.
+With the paths given, times are piecewise linear, and scipy's bounded least squares minimise the
+relative deviations, no parameter below 0. Where two link types work at once that may end with the
+wrong one waited for, so it starts with each of them slow, too, and the best end counts.
+Times far off count less (Cauchy's loss) where there are at least three to a parameter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from importlib.util import find_spec
 
 import numpy as np
 
 from hccl_py.cost import CostModel
 from hccl_py.errors import ParameterError
-from hccl_py.simulator.fit_chains import Around, Chains, Parameter, Sample, used_parameters
+from hccl_py.simulator.fit_critical_paths import (
+    CriticalPaths,
+    Linearization,
+    Parameter,
+    Sample,
+    used_parameters,
+)
 from hccl_py.values import Floats
 
 __all__ = ["Estimate", "Fit", "Kept", "Parameter", "Sample", "fit"]
@@ -33,18 +38,18 @@ __all__ = ["Estimate", "Fit", "Kept", "Parameter", "Sample", "fit"]
 Free = tuple[int, ...]
 
 _ROUNDS = 100
-_SHORTEST = 1 / 64
-"""The least share of a step that is tried."""
+_TOLERANCE = 1e-15
+"""Of scipy's search, which is cheap: it simulates nothing."""
 _SLOW = 4.0
 """How many times as much a slow start costs."""
-_APART = 0.01
+_DISTINCT = 0.01
 """What a parameter must explain by itself, as a share of all that it explains."""
 _OTHER = 1.05
 _SAME = 1e-8
 _CAUCHY = 2.385
 """Usual deviations at which a weight is a half."""
 _ROBUST = 3
-"""Times per parameter from which weights are used."""
+"""Times per parameter from which times far off count less."""
 _NORMAL = 0.6745
 """The median of the size of normal deviations, whose standard deviation is 1."""
 
@@ -64,7 +69,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Kept:
-    """A parameter that the times do not tell, its value in the base model, and why."""
+    """A parameter that the times do not determine, its value in the base model, and why."""
 
     parameter: Parameter
     value: float | None
@@ -88,11 +93,13 @@ class Fit:
 def fit(samples: Sequence[Sample], base: CostModel) -> Fit:
     """Return the cost model whose uncontended times come nearest to the measured ones.
 
-    Fitted are α and β of the links that the programs use, and γ. What cannot be told from these
-    times keeps its value in `base`: what grows in step with parameters that are fitted, and what
-    has a standard error larger than itself. Raises ParameterError for fewer than two samples, and
-    where nothing can be told.
+    Fitted are α and β of the links that the programs use, and γ. What these times do not determine
+    keeps its value in `base`: what grows in step with parameters that are fitted, and what has a
+    standard error larger than itself. Raises ParameterError for fewer than two samples, where
+    nothing can be determined, and without scipy.
     """
+    if find_spec("scipy") is None:
+        raise ParameterError("Fitting needs scipy.", "pip install 'hccl-py[fit]' brings it.")
     if len(samples) < 2:
         raise ParameterError(
             f"{len(samples)} measured time is not enough to fit."
@@ -102,7 +109,7 @@ def fit(samples: Sequence[Sample], base: CostModel) -> Fit:
         )
     problem = _Problem(samples, base)
     free = tuple(range(len(problem.parameters)))
-    kept = problem.never_apart(free)
+    kept = problem.never_distinct(free)
     while True:
         free = tuple(k for k in free if k not in kept)
         if not free:
@@ -110,11 +117,11 @@ def fit(samples: Sequence[Sample], base: CostModel) -> Fit:
                 "These times tell nothing about links or reductions.",
                 "Measure more sizes, small ones and large ones, of two ranks or more.",
             )
-        found = problem.solve(free)
-        more = problem.not_apart(found.at, free) or problem.not_unique(found)
-        more = more or found.most_blurred(problem.base)
+        solution = problem.solve(free)
+        more = problem.indistinct(solution.at, free) or problem.not_unique(solution)
+        more = more or solution.least_certain(problem.base)
         if not more:
-            return _spelled(problem, found, kept)
+            return _fit_of(problem, solution, kept)
         kept |= more
 
 
@@ -144,7 +151,7 @@ class _Solution:
         variance = self.weights @ self.off**2 / spare
         return np.asarray(np.sqrt(np.diag(spread) * variance) / size)
 
-    def most_blurred(self, base: Floats) -> dict[int, str]:
+    def least_certain(self, base: Floats) -> dict[int, str]:
         """Return the parameter with the largest error as a share of itself, found or in the base,
         if there is one whose error is larger.
         """
@@ -166,16 +173,16 @@ class _Problem:
         self._row = [place[id(sample.program)] for sample in samples]
         self._time_us = np.array([sample.time_us for sample in samples])
         self.parameters = used_parameters(distinct.values())
-        self.chains = Chains(list(distinct.values()), base, self.parameters)
+        self.paths = CriticalPaths(list(distinct.values()), base, self.parameters)
         self.base: Floats = np.array([p.microseconds(base) for p in self.parameters])
 
-    def never_apart(self, free: Free) -> dict[int, str]:
-        """Return what cannot be told, wherever the search starts."""
-        found: list[dict[int, str]] = []
+    def never_distinct(self, free: Free) -> dict[int, str]:
+        """Return what is indistinct wherever the search starts, and why."""
+        reasons: list[dict[int, str]] = []
         for start in self._starts(free):
-            self.chains.grow(start)
-            found.append(self.not_apart(start, free))
-        return {k: why for k, why in found[0].items() if all(k in other for other in found)}
+            self.paths.extend(start)
+            reasons.append(self.indistinct(start, free))
+        return {k: why for k, why in reasons[0].items() if all(k in some for some in reasons)}
 
     def _start(self, free: Free) -> Floats:
         """Return the base model, with something where what is free costs nothing there."""
@@ -184,63 +191,62 @@ class _Problem:
             at[k] = at[k] or self.parameters[k].usual
         return at
 
-    def not_apart(self, at: Floats, free: Free) -> dict[int, str]:
-        """Return which free parameters cannot be told from others that take more of the time, or
+    def indistinct(self, at: Floats, free: Free) -> dict[int, str]:
+        """Return which free parameters grow in step with others that take more of the time, or
         take none, and why.
         """
-        columns = self._columns(self.chains.around(at))
+        columns = self._columns(self.paths.linearize(at))
         sizes = np.linalg.norm(columns, axis=0)
-        apart: list[int] = []
-        found = {}
+        distinct: list[int] = []
+        reasons = {}
         for k in sorted(free, key=lambda k: -sizes[k] * at[k]):
             if not sizes[k]:
-                found[k] = "it has no part in these times"
+                reasons[k] = "it has no part in these times"
                 continue
-            others, own = columns[:, apart] / sizes[apart], columns[:, k] / sizes[k]
+            others, own = columns[:, distinct] / sizes[distinct], columns[:, k] / sizes[k]
             shares = np.linalg.lstsq(others, own, rcond=None)[0]
-            if np.linalg.norm(own - others @ shares) > _APART:
-                apart.append(k)
+            if np.linalg.norm(own - others @ shares) > _DISTINCT:
+                distinct.append(k)
                 continue
-            like = [self.parameters[a].name for a in np.array(apart)[np.abs(shares) > _APART]]
-            found[k] = f"it grows in step with {' and '.join(like)}"
-        return found
+            like = [self.parameters[a].name for a in np.array(distinct)[np.abs(shares) > _DISTINCT]]
+            reasons[k] = f"it grows in step with {' and '.join(like)}"
+        return reasons
 
     def solve(self, free: Free) -> _Solution:
         """Fit some parameters; the others keep their value in the base model."""
         starts = self._starts(free)
         for start in starts:
-            self.chains.grow(start)
+            self.paths.extend(start)
         for _ in range(_ROUNDS):
             ends = [self._search(start, free) for start in starts]
             here = min(ends, key=lambda end: float(np.abs(self._off(end.time_us)).sum()))
-            if not self.chains.grow(here.at):
+            if not self.paths.extend(here.at):
                 break
         off = self._off(here.time_us)
-        model_us, weights = here.time_us[self._row], _weights(off, len(free))
+        model_us = here.time_us[self._row]
+        weights = 1 / (1 + (off / _scale(off, len(free))) ** 2)
         return _Solution(here.at, free, model_us, self._columns(here), off, weights)
 
-    def not_unique(self, found: _Solution) -> dict[int, str]:
+    def not_unique(self, solution: _Solution) -> dict[int, str]:
         """Return a free parameter that may as well be another, if there is one: the others then
         make up for it.
         """
-        size = np.linalg.norm(found.columns, axis=0) * found.at
-        least = found.weights @ found.off**2 + len(found.off) * _SAME**2
-        for k in sorted(found.free, key=lambda k: float(size[k])):
-            others = tuple(other for other in found.free if other != k)
+        size = np.linalg.norm(solution.columns, axis=0) * solution.at
+        least = solution.weights @ solution.off**2 + len(solution.off) * _SAME**2
+        for k in sorted(solution.free, key=lambda k: float(size[k])):
+            others = tuple(kept for kept in solution.free if kept != k)
             for factor in (_OTHER, 1 / _OTHER):
-                start = found.at.copy()
+                start = solution.at.copy()
                 start[k] = start[k] * factor or (_OTHER - 1) * self.parameters[k].usual
                 end = self._search(start, others)
-                while self.chains.grow(end.at):
+                while self.paths.extend(end.at):
                     end = self._search(start, others)
-                if found.weights @ self._off(end.time_us) ** 2 <= least * (1 + _SAME):
+                if solution.weights @ self._off(end.time_us) ** 2 <= least * (1 + _SAME):
                     return {k: "others explain these times as well"}
         return {}
 
     def _starts(self, free: Free) -> list[Floats]:
-        """Return the base model, and with several sorts of links each of them slow in α, in β, in
-        both.
-        """
+        """Return the base model; with several link types also each slow in α, in β, in both."""
         at = self._start(free)
         links = {k: self.parameters[k].link for k in free if self.parameters[k].link}
         slow = [[k] for k in links]
@@ -251,79 +257,59 @@ class _Problem:
             starts[-1][some] *= _SLOW
         return starts
 
-    def _search(self, start: Floats, free: Free) -> Around:
-        """Go from a start until nothing moves."""
-        here = self.chains.around(start)
-        for _ in range(_ROUNDS):
-            weights = _weights(self._off(here.time_us), len(free))
-            there = self._towards(self._aim(here, free, weights), here, weights)
-            if np.allclose(there.at, here.at, rtol=_SAME, atol=0):
-                return there
-            here = there
+    def _search(self, start: Floats, free: Free) -> Linearization:
+        """Return the least squares that are reached from a start.
+
+        The scale of Cauchy's loss follows the deviations, until nothing moves.
+        """
+        from scipy.optimize import least_squares  # optional, and slow to import
+
+        chosen, here = list(free), self.paths.linearize(start)
+        unit = np.maximum(start, [parameter.usual for parameter in self.parameters])[chosen]
+
+        def linearize(values: Floats) -> Linearization:
+            at = start.copy()
+            at[chosen] = values
+            return self.paths.linearize(at)
+
+        for _ in range(_ROUNDS if chosen else 0):
+            scale = _scale(self._off(here.time_us), len(chosen))
+            end = least_squares(
+                lambda values: self._off(linearize(values).time_us),
+                here.at[chosen],
+                jac=lambda values: -self._columns(linearize(values))[:, chosen],
+                bounds=(0, np.inf),
+                x_scale=unit,
+                **{"loss": "cauchy", "f_scale": scale} if np.isfinite(scale) else {},
+                **dict.fromkeys(("ftol", "xtol", "gtol"), _TOLERANCE),
+            )
+            before, here = here, linearize(np.where(end.active_mask < 0, 0, end.x))
+            if np.isinf(scale) or np.allclose(here.at, before.at, rtol=_SAME, atol=0):
+                break
         return here
 
     def _off(self, time_us: Floats) -> Floats:
         """Return relative deviations of the measured times from what the programs take."""
         return np.asarray(1 - time_us[self._row] / self._time_us)
 
-    def _columns(self, here: Around) -> Floats:
+    def _columns(self, here: Linearization) -> Floats:
         return np.asarray(here.slopes[self._row] / self._time_us[:, None])
 
-    def _aim(self, here: Around, free: Free, weights: Floats) -> Floats:
-        """Return the least squares of the linear continuation."""
-        columns, root = self._columns(here), np.sqrt(weights)
-        wanted = self._off(here.time_us) + columns[:, free] @ here.at[list(free)]
-        aim = here.at.copy()
-        aim[list(free)] = _not_below_zero(root[:, None] * columns[:, free], root * wanted)
-        return aim
 
-    def _towards(self, aim: Floats, here: Around, weights: Floats) -> Around:
-        """Go as far as the deviations get smaller; stay where they do not."""
-        least = weights @ self._off(here.time_us) ** 2
-        share = 1.0
-        while share >= _SHORTEST:
-            at = here.at + share * (aim - here.at)
-            if weights @ self._off(self.chains.around(at).time_us) ** 2 < least:
-                return self.chains.around(at)
-            share /= 2
-        return here
-
-
-def _weights(off: Floats, parameters: int) -> Floats:
-    """Return Cauchy's weights: 1, and less the more deviations are above the usual ones."""
+def _scale(off: Floats, parameters: int) -> float:
+    """Return the deviation at which a time counts half; infinite where there are few times."""
     if len(off) < _ROBUST * parameters:
-        return np.ones(len(off))
+        return float("inf")
     size = np.sort(np.abs(off))[max(parameters - 1, 0) :]  # as many are met exactly
-    usual = max(float(np.median(size)) / _NORMAL, _SAME)
-    return np.asarray(1 / (1 + (off / (_CAUCHY * usual)) ** 2))
+    return _CAUCHY * max(float(np.median(size)) / _NORMAL, _SAME)
 
 
-def _not_below_zero(columns: Floats, wanted: Floats) -> Floats:
-    """Return the least squares with no value below 0; of few columns, so all choices of those at 0
-    are tried.
-    """
-    size = np.linalg.norm(columns, axis=0)
-    size[size == 0] = 1
-    best, least = np.zeros(len(size)), float("inf")
-    for count in range(len(size), -1, -1):
-        for chosen in combinations(range(len(size)), count):
-            some = np.zeros(len(size))
-            part = columns[:, chosen] / size[list(chosen)]
-            some[list(chosen)] = np.linalg.lstsq(part, wanted, rcond=None)[0] / size[list(chosen)]
-            loss = float(np.sum((columns @ some - wanted) ** 2))
-            if (some >= 0).all() and loss < least:
-                best, least = some, loss
-        if count == len(size) and np.isfinite(least):
-            break  # the least squares of all are not below 0: nothing is better
-    return best
-
-
-def _spelled(problem: _Problem, found: _Solution, kept: Mapping[int, str]) -> Fit:
+def _fit_of(problem: _Problem, solution: _Solution, kept: Mapping[int, str]) -> Fit:
     """Put a solution into the units of a cost model."""
-    cost, errors = problem.chains.cost(found.at), found.errors()
+    cost, errors = problem.paths.cost(solution.at), solution.errors()
     estimates = []
-    for number, k in enumerate(found.free):
-        parameter, at = problem.parameters[k], float(found.at[k])
+    for number, k in enumerate(solution.free):
+        parameter, at = problem.parameters[k], float(solution.at[k])
         value = parameter.of(cost)
         error = None if errors is None or value is None else float(errors[number])
         if error is not None and value is not None and parameter.is_rate:
@@ -332,4 +318,4 @@ def _spelled(problem: _Problem, found: _Solution, kept: Mapping[int, str]) -> Fi
     held = [
         Kept(problem.parameters[k], problem.parameters[k].of(cost), why) for k, why in kept.items()
     ]
-    return Fit(cost, tuple(estimates), tuple(held), found.model_us, found.weights)
+    return Fit(cost, tuple(estimates), tuple(held), solution.model_us, solution.weights)

@@ -1,6 +1,7 @@
 """`hccl-py fit`: from logs to a cost model, and errors in a sentence."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -137,9 +138,19 @@ def test_commands_without_options_and_with_a_server_in_part(
     command: str, topology: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "a.log"
-    rows = "8192 | 131.0 | 1 | success\n65536 | 140.0 | 1 | success\n67108864 | 13000 | 1 | NULL\n"
+    rows = "8192 | 231.0 | 1 | success\n65536 | 240.0 | 1 | success\n67108864 | 13000 | 1 | NULL\n"
     path.write_text(f"mpirun {command}\n{HEADER}{rows}")
     assert topology in document(capsys, str(path))["tables"][0]["topology"]
+
+
+def test_without_scipy_the_extra_is_named(
+    log: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    assert main(["fit", log]) == 2
+    captured = capsys.readouterr()
+    hint = "pip install 'hccl-py[fit]' brings it."
+    assert (captured.out, captured.err) == ("", f"error: Fitting needs scipy.\nhint: {hint}\n")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """Fitting: the parameters of simulated times come back, from logs written as hccl_test does."""
 
+import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from hccl_py.errors import FileError, ParameterError
 from hccl_py.simulator import CostModel, LinkCost
 from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.fit import Fit, Sample, fit
-from hccl_py.simulator.fit_chains import Chains, used_parameters
+from hccl_py.simulator.fit_critical_paths import CriticalPaths, used_parameters
 from hccl_py.simulator.hccl_test_log import Command, read_log
 
 SIZES = [8192 << k for k in range(0, 15, 3)]
@@ -103,7 +104,7 @@ def test_what_times_tell(name: str) -> None:
     assert set(found(fit(times, base_of(samples(name))))) == CASES[name].tells
 
 
-def test_the_alpha_of_two_links_in_a_row_is_told_as_a_sum() -> None:
+def test_the_alpha_of_two_links_in_a_row_comes_back_as_a_sum() -> None:
     cost = truth(base_of(samples("both")), 20.0, 20.0, 4.0)
     fitted = fit(measured(samples("both"), cost), base_of(samples("both")))
     (kept,) = (k for k in fitted.kept if k.parameter.field == "alpha_us")
@@ -205,14 +206,22 @@ def test_a_base_in_which_links_are_free() -> None:
     assert values == pytest.approx({"hccs.alpha_us": 5.0, "hccs.gbps": 20.0}, rel=1e-6)
 
 
-def test_chains_that_add_nothing_are_not_added_for_ever() -> None:
+def test_critical_paths_that_add_nothing_are_not_added_for_ever() -> None:
     request = CallRequest(CallOptions("all_reduce", servers=3, devices=2))
     some = [Sample(request.plan(request.op(1024)).program, request.topology, 0.0)]
     parameters, rng = used_parameters(some), np.random.default_rng(1)
-    chains = Chains(some, base_of(some), parameters)
+    paths = CriticalPaths(some, base_of(some), parameters)
     start = np.array([parameter.microseconds(base_of(some)) for parameter in parameters])
     for share in 10 ** rng.uniform(-5, 0, (25, len(start))):
-        assert not all(chains.grow(start * share) for _ in range(6))
+        assert not all(paths.extend(start * share) for _ in range(6))
+
+
+def test_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    some = measured(samples("mesh"), base_of(samples("mesh")))
+    with pytest.raises(ParameterError, match=r"^Fitting needs scipy\.") as error:
+        fit(some, base_of(some))
+    assert error.value.hint == "pip install 'hccl-py[fit]' brings it."
 
 
 def test_too_little_to_fit() -> None:

@@ -1,4 +1,4 @@
-"""What programs take, as functions of parameters: the longest of chains found on the way."""
+"""What programs take, as functions of a cost model's parameters: critical paths and their costs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats
 
-__all__ = ["Around", "Chains", "Parameter", "Sample", "used_parameters"]
+__all__ = ["CriticalPaths", "Linearization", "Parameter", "Sample", "used_parameters"]
 
 
 _STEP = 1e-6
@@ -26,7 +26,7 @@ _SAME = 1e-8
 
 @dataclass(frozen=True)
 class Parameter:
-    """α or the rate of a sort of link, or the rate of reductions, which has no `link`.
+    """α or the rate of a link type, or the rate of reductions, which has no `link`.
 
     Solved for as microseconds: a step, or a byte.
     """
@@ -46,8 +46,8 @@ class Parameter:
 
     def of(self, cost: CostModel) -> float | None:
         """Return its value in a cost model."""
-        found: float | None = getattr(getattr(cost, self.link) if self.link else cost, self.field)
-        return found
+        value: float | None = getattr(getattr(cost, self.link) if self.link else cost, self.field)
+        return value
 
     def microseconds(self, cost: CostModel) -> float:
         """Return what a step or a byte costs."""
@@ -83,7 +83,7 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class Around:
+class Linearization:
     """What programs take at a point, and how that grows with each parameter around it."""
 
     at: Floats
@@ -91,10 +91,10 @@ class Around:
     slopes: Floats
 
 
-class Chains:
-    """Distinct programs as functions of parameters in microseconds, by the chains found so far.
+class CriticalPaths:
+    """Distinct programs as functions of parameters in microseconds, by the paths known so far.
 
-    One row per chain: which program's it is, what it takes besides the parameters, and how often it
+    One row per path: which program's it is, what it takes besides the parameters, and how often it
     counts each of them.
     """
 
@@ -113,22 +113,22 @@ class Chains:
             cost = parameter.put(cost, microseconds)
         return cost
 
-    def around(self, at: Floats) -> Around:
-        """Return times and slopes at a point, by the chains found so far."""
+    def linearize(self, at: Floats) -> Linearization:
+        """Return times and slopes at a point, by the paths known so far."""
         time_us = self._besides + self._counts @ at
         order = np.lexsort((time_us, self._program))
         longest = order[np.flatnonzero(np.diff(self._program[order], append=-1))]
-        return Around(at, time_us[longest], self._counts[longest])
+        return Linearization(at, time_us[longest], self._counts[longest])
 
-    def grow(self, at: Floats) -> bool:
-        """Add the chains that are longer at a point than those found so far; False where none is.
+    def extend(self, at: Floats) -> bool:
+        """Add the critical paths at a point that are longer than those known; False where none is.
 
-        Their counts are those close by: at the point itself two chains may be equally long. Counts
-        are rounded, so a chain may come out longer than the program, which needs no other chain;
+        Their counts are those close by: at the point itself two paths may be equally long. Counts
+        are rounded, so a path may come out longer than the program, which needs no other path;
         and one that adds nothing at this point would be added for ever.
         """
         every = range(len(self._samples))
-        known = self.around(at).time_us if len(self._program) else np.zeros(len(every))
+        known = self.linearize(at).time_us if len(self._program) else np.zeros(len(every))
         rows = np.flatnonzero(self.times(at, every) > known * (1 + _SAME))
         close = at + _NEAR * self._steps(at) * np.sqrt(np.arange(2, 2 + len(at)))
         time_us = self.times(close, rows)
@@ -140,7 +140,7 @@ class Chains:
         self._program = np.concatenate([self._program, rows])
         self._besides = np.concatenate([self._besides, time_us - counts @ close])
         self._counts = np.concatenate([self._counts, counts])
-        return bool((self.around(at).time_us > known * (1 + _SAME)).any())
+        return bool((self.linearize(at).time_us > known * (1 + _SAME)).any())
 
     def times(self, at: Floats, rows: Iterable[int]) -> Floats:
         """Return what some programs take."""
@@ -162,5 +162,5 @@ def used_parameters(samples: Iterable[Sample]) -> list[Parameter]:
             media = network.media(ends.rank, ends.peer, ends.is_rdma)
         used[media] = True
     links = [name for name, is_used in zip(MEDIA, used, strict=True) if is_used]
-    found = [Parameter(link, field) for link in links for field in ("alpha_us", "gbps")]
-    return [*found, Parameter("", "reduce_gbps")]
+    of_links = [Parameter(link, field) for link in links for field in ("alpha_us", "gbps")]
+    return [*of_links, Parameter("", "reduce_gbps")]
