@@ -53,6 +53,21 @@ def test_illegal_parameters(op: OpParam, words: str) -> None:
     assert caught.value.result is HcclResult.E_PARA
 
 
+def test_the_largest_count_is_legal() -> None:
+    op = OpParam("all_gather", 0x7FFFFFFFF, DataType.FP32)
+    make_operator("all_gather").check(op, TOPOLOGY)
+    parts = OpParam("all_gather_v", 0, DataType.FP32, counts=(0, 0x7FFFFFFFF, 0, 0))
+    make_operator("all_gather_v").check(parts, TOPOLOGY)
+
+
+def test_parts_of_int64_are_reduced_on_a3_but_not_on_a2() -> None:
+    op = OpParam("reduce_scatter_v", 1, DataType.INT64, ReduceOp.SUM, counts=(1, 2, 3, 4))
+    operator = make_operator("reduce_scatter_v")
+    operator.check(op, topology_of(4, preset="atlas-900-a3"))
+    with pytest.raises(NotSupportedError, match="does not take int64"):
+        operator.check(op, topology_of(4, preset="atlas-800t-a2"))
+
+
 def test_unknown_ops_name_the_nearest() -> None:
     with pytest.raises(ParameterError, match="Did you mean all_gather"):
         make_operator("allgather")

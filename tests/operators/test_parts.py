@@ -81,6 +81,11 @@ def test_empty_parts_may_lie_anywhere() -> None:
     assert (sent.tolist(), received.tolist()) == ([2, 3], [2, 3])
 
 
+def test_an_empty_part_may_lie_within_another_one() -> None:
+    op = OpParam("all_gather_v", 0, INT8, counts=(4, 0, 3), displs=(0, 2, 4))
+    make_operator("all_gather_v").check(op, TOPOLOGY)
+
+
 OVERLAP = ((0, 0, 0, 0, 3, 5), (0, 0, 0, 0, 4, 4), (0, 0, 0, 0, 9, 9))
 
 
@@ -95,6 +100,7 @@ OVERLAP = ((0, 0, 0, 0, 3, 5), (0, 0, 0, 0, 4, 4), (0, 0, 0, 0, 9, 9))
         ("all_to_all_v", {"counts": ((1, 2, -1),) * 3}, "counts with -1"),
         ("all_to_all_v", {"counts": ((1, 2, 3), (1, 2), (1,))}, "rows of different lengths"),
         ("all_gather_v", {"counts": (1, 2.5, 3)}, "counts that are no whole numbers"),
+        ("all_gather_v", {"counts": (True, False, True)}, "counts that are no whole numbers"),
         ("all_gather_v", {"counts": (1, 2, 3), "displs": (0.0, 1.0, 3.0)}, "no whole numbers"),
         ("all_gather_v", {"counts": (1, 2, 3), "displs": (0, 1, 1 << 36)}, "displs with 687194767"),
         ("all_gather_v", {"counts": (1, 2, 3), "displs": (0, 1, 1 << 99)}, "displs with 633825300"),
@@ -127,7 +133,7 @@ def test_illegal_amounts(name: str, members: dict[str, Any], words: str) -> None
 def test_an_overlap_is_found_across_an_empty_part() -> None:
     displs, counts = (0, 5, 7), ((9, 9, 9), (0, 0, 0), (9, 9, 9))
     op = OpParam("all_to_all_v", 9, INT8, counts=counts, displs=((0, 0, 0, *displs),) * 3)
-    with pytest.raises(ParameterError, match="part from rank 0 ends at element 9, the one from ra"):
+    with pytest.raises(ParameterError, match="element 9, the one from rank 2 begins at 7"):
         make_operator("all_to_all_v").check(op, TOPOLOGY)
 
 

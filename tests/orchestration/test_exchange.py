@@ -1,6 +1,7 @@
 """exchange: places that data keeps or is led between, and what never can be right."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,37 @@ def test_a_pipeline_sends_what_came_in_the_call_before(servers: int) -> None:
         Swap(body), op_of("all_gather"), topology_of(servers=servers, devices=6 // servers)
     )
     assert not len(program.linked.stuck)
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3, 6])
+def test_a_pipeline_hands_on_every_part(servers: int) -> None:
+    """Over SDMA, over RDMA, and over both: what a rank sends is what its peer receives next."""
+
+    class Broadcast(Swap):
+        op = "broadcast"
+
+    def body(rank: Any) -> None:
+        ring, last = rank.flat, rank.size - 1
+        work = rank.ccl_in.head(rank.user_in.size)
+        cuts = [work[16 * k : 16 * (k + 1)] for k in range(4)]
+        if rank.id == 0:
+            rank.main.copy(work, rank.user_in)
+        else:
+            exchange(rank.main, None, ring.left, recv=cuts[0])
+        for now, following in pairwise(cuts):
+            to, frm = (
+                None if rank.id == edge else way
+                for edge, way in ((last, ring.right), (0, ring.left))
+            )
+            exchange(rank.main, to, frm, send=now, recv=following)
+        if rank.id != last:
+            exchange(rank.main, ring.right, None, send=cuts[3])
+        rank.main.copy(rank.user_out, work)
+
+    with hccl.Communicator(topology=topology_of(servers=servers, devices=6 // servers)) as comm:
+        inputs = [np.arange(16, dtype=np.float32) + 100 * r for r in range(6)]
+        outputs = comm.broadcast(inputs, root=0, executor=Broadcast(body)).outputs
+    assert all((out == np.arange(16)).all() for out in outputs)
 
 
 def test_ranks_may_have_data_at_places_of_their_own() -> None:

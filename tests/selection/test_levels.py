@@ -93,6 +93,13 @@ def test_a_pipeline_of_too_many_contexts_becomes_halving_doubling() -> None:
     assert level1("all_gather", M, many) == "pipeline"
 
 
+def test_an_all_to_all_pipeline_copies_once_for_every_server() -> None:
+    # Of n = 8 devices M(5 x 7 + 7 + 1 + M) + 5: 65335 for 235 servers, 65849 for 236.
+    setting = {"algo": "level0:NA;level1:pipeline"}
+    assert level1("all_to_all", K, topology(235, 8), **setting) == "pipeline"
+    assert level1("all_to_all", K, topology(236, 8), **setting) == "H-D_R"
+
+
 FALLBACKS = [
     # op, product, HCCL_ALGO's level1, what runs
     ("all_reduce", A2, "AHC", "NHR"),

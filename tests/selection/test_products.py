@@ -73,6 +73,14 @@ def test_pcie_cards(ranks: int, device: str, mode: str, dtype: str, executor: st
     assert chosen(op, Topology(cards, (ranks,))).hccl_executor == executor
 
 
+def test_two_cards_are_a_ring_whatever_hccl_algo_says() -> None:
+    cards = Topology(product("atlas-800t-a2", shape="pcie", devices_per_server=16), (2,))
+    op = call("all_reduce", M, mode="graph")
+    selection = chosen(op, cards, algo="level0:null;level1:ring")
+    assert selection.hccl_algorithm["level0"] == "whole_ring"
+    assert selection.hccl_executor == "AllReduceRingExecutor"
+
+
 def test_reduce_scatter_v_needs_links_that_reduce() -> None:
     where = Topology(product("atlas-800t-a2", inline=frozenset()), (8,))
     selection = chosen(call("reduce_scatter_v", K), where)

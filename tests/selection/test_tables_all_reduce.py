@@ -111,6 +111,7 @@ ROWS = [
     ar("A2 1x8", K, SMALL, **AIV, **FIXED),
     ar("A2 1x8", K, SMALL, dtype="int64", **AIV),
     ar("A2 1x8", K, SMALL, buffsize="15", **AIV),
+    ar("A2 1x8", K, "AllReduceMeshAivExecutor", buffsize="16", **AIV),
     # 910_93
     ar("A3 2x8", 16 * 256 * K, COMM, "NHR"),
     ar("A3 2x8", 16 * 256 * K + 4, ALIGNED, "NHR"),

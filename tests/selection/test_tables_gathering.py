@@ -79,6 +79,7 @@ ALL_GATHER = [
     ag("A3 1x2", K, AG_DOUBLE),
     ag("A3 1x3", 2 * M + 4, "AllGatherRingFor91093Executor"),
     ag("A3 1x8", 4 * M, "AllGatherMeshAivExecutor", **AIV, **GRAPH),
+    ag("A3 1x8", 4 * M + 4, AG_DOUBLE, **AIV, **GRAPH),
     ag("A3 1x8", 512 * K, "AllGatherMeshAivSmallCountExecutor", **AIV),
     ag("A3 1x8", 512 * K + 4, "AllGatherMeshOpbaseExecutor", **AIV),
     ag("A3 2x8", 8 * M, "AllGatherComm", "ring", algo="level0:null;level1:ring"),

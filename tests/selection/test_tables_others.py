@@ -11,6 +11,7 @@ GRAPH = {"mode": "graph"}
 NO_HCCS = {"HCCL_INTER_HCCS_DISABLE": "TRUE"}
 BCAST_RING, FULL = "BroadCastRingFor91093Executor", "RunAlltoAllVFullMesh"
 DIRECT, STAGED = "RunAlltoAllDirectFullmesh", "RunAlltoAllVStaged"
+TWO_LEVEL = "RunAlltoAllVTwoLevelPipeline"
 
 
 def algo(level1: str) -> dict[str, str]:
@@ -87,9 +88,10 @@ ALL_TO_ALL = [
     row("A2 1x8", "all_to_all", 25 * M, DIRECT),
     row("A2 1x8", "all_to_all", 25 * M + 4, FULL),
     row("A2 1x8", "all_to_all", K, FULL, **GRAPH),
-    row("A2 2x8", "all_to_all", K, "RunAlltoAllVTwoLevelPipeline", "pipeline", **algo("pipeline")),
-    row("A2 2x8", "all_to_all_v", K, "RunAlltoAllVTwoLevelPipeline", **algo("pipeline")),
+    row("A2 2x8", "all_to_all", K, TWO_LEVEL, "pipeline", **algo("pipeline")),
+    row("A2 2x8", "all_to_all_v", K, TWO_LEVEL, **algo("pipeline")),
     row("A2 2x8", "all_to_all", K, STAGED, buffsize="79", **algo("pipeline")),
+    row("A2 2x8", "all_to_all", K, TWO_LEVEL, buffsize="80", **algo("pipeline")),
     row("A2 2x8", "all_to_all", K, STAGED, **algo("pipeline"), **GRAPH),
     row("A3 2x8", "all_to_all", K, FULL, **GRAPH),
     row("A3 4x8", "all_to_all", K, FULL, **GRAPH),

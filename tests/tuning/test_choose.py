@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from hccl_executors.all_reduce.order_preserved import AllReduceOrderPreservedExecutor
+from hccl_executors.templates.star import star_broadcast
 from hccl_py import Communicator, OpParam, Selection
 from hccl_py.arrays import flat_arrays
 from hccl_py.data import expected_outputs, first_wrong, inputs_of
 from hccl_py.errors import FileError, ParameterError
-from hccl_py.executor import Executor, Rank, RankView, ResourceRequest, Topology
+from hccl_py.executor import Executor, PlaneRequest, Rank, RankView, ResourceRequest, Topology
 from hccl_py.operators import OPERATORS, make_operator
 from hccl_py.orchestration.region import Region
 from hccl_py.simulator import COSTS, CostModel, simulate_batches
@@ -180,6 +181,31 @@ def test_plugins_take_part_and_broken_ones_do_not_stop_it() -> None:
     assert "not today" in against["Broken"]
 
 
+class Crowd(Shortcut):
+    """The root writes to everybody at once, through its one port."""
+
+    op = "broadcast"
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        return ResourceRequest((PlaneRequest("flat", "mesh"),))
+
+    def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
+        data = rank.ccl_in.head(rank.user_in.size)
+        if rank.id == op.root:
+            rank.main.copy(data, rank.user_in)
+        star_broadcast(rank.main, rank.flat, data, op.root)
+        rank.main.copy(rank.user_out, data)
+
+
+def test_who_crowds_a_port_waits_for_it() -> None:
+    size, wire = 64 << 20, COST.roce.gbps
+    assert wire is not None
+    with Communicator(servers=5, devices=1, selection="cost", executors=[Crowd]) as comm:
+        found = comm.select(filled(op_of("broadcast", size // 4), 5))[0]
+    reason = next(r.reason for r in found.rejected if r.executor == "Crowd")
+    assert float(reason.split()[-2]) >= 4 * size / wire * 1e-3  # to four peers, in µs
+
+
 def test_the_caller_has_the_last_word() -> None:
     with Communicator(4, selection="cost", executors=[Shortcut]) as comm:
         found, _ = comm.select(op_of("all_reduce"), "AllReduceRing")
@@ -261,6 +287,22 @@ def test_the_nearest_entry_is_taken() -> None:
         "the tuning table given has no entry for all_reduce on atlas-800t-a2, 2 x 2: "
         "HCCL's rules choose"
     )
+
+
+@pytest.mark.parametrize("kept", [100, 300])
+def test_of_entries_for_two_buffer_sizes_the_nearer_one_is_taken(kept: int) -> None:
+    tables = {kept: two_by_two(), 400 - kept: changed(executor="Gone", levels={})}
+    entries = [
+        entry.model_copy(update={"buffsize_mb": size})
+        for size in (100, 300)
+        for entry in tables[size].entries
+    ]
+    table = TuningTable(costs=two_by_two().costs, entries=tuple(entries))
+    for size, nearer in ((50, 100), (190, 100), (210, 300), (400, 300)):
+        with Communicator(topology=TWO_BY_TWO, selection=table, buffsize_mb=size) as comm:
+            reason = select(comm).reasons[0]
+        assert ("names Gone" in reason) == (nearer != kept)
+        assert ("has it for sizes" in reason) == (nearer == kept)
 
 
 @pytest.mark.parametrize(("devices", "mode"), [(4, "op_base"), (2, "graph")])

@@ -103,6 +103,14 @@ def test_broadcast_in_parts_from_the_limit_on_but_not_of_two(size: int, tree: bo
     assert any(label.startswith("scatter") for label in labels) != tree
 
 
+@pytest.mark.parametrize(("size", "tree"), [(3_599_996, True), (3_600_000, False)])
+def test_three_ranks_use_the_tree_below_their_limit(size: int, tree: bool) -> None:
+    executor = flat_executor("broadcast", nb_broadcast, "nhr")  # 3 x 20 GB/s x 60 us are 3.6 MB
+    labels = record_flat(executor, 3, flat_op(executor, size // 4, root=0), 4 << 20).labels
+    assert any(label.startswith("broadcast") for label in labels) == tree
+    assert any(label.startswith("scatter") for label in labels) != tree
+
+
 @pytest.mark.parametrize(("op", "template"), TEMPLATES)
 def test_a_thousand_ranks_are_few_batches(op: str, template: Template) -> None:
     assert len(recorded(op, template, 1000).batches) <= 40

@@ -119,6 +119,14 @@ def test_broadcast_goes_over_a_tree_up_to_a_limit(limit: int) -> None:
     assert ("broadcast 1/2" in labels) == (limit >= 512)
 
 
+@pytest.mark.parametrize(("size", "tree"), [(2 << 20, True), ((2 << 20) + 4, False)])
+def test_hccl_broadcasts_two_megabytes_over_a_tree(size: int, tree: bool) -> None:
+    executor = flat_executor("broadcast", nhr_broadcast, "nhr")
+    labels = record_flat(executor, 4, flat_op(executor, size // 4, root=0), 4 << 20).labels
+    assert ("broadcast 1/2" in labels) == tree
+    assert ("scatter 1/2" in labels) != tree
+
+
 @pytest.mark.parametrize(("op", "template"), TEMPLATES)
 def test_a_thousand_ranks_are_few_batches(op: str, template: Template) -> None:
     assert len(recorded(op, template, 1000).batches) <= 30
