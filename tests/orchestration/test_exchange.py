@@ -49,8 +49,23 @@ def other_offset(rank: Any) -> None:
     exchange(rank.main, ring.right, ring.left, send=memory[:64], recv=memory[64:128])
 
 
+def earlier_offset(rank: Any) -> None:
+    ring, memory = rank.flat, rank.ccl_in
+    exchange(rank.main, ring.right, ring.left, send=memory[64:128], recv=memory[:64])
+
+
+def the_wrong_place_is_named(rank: Any) -> None:
+    """Over SDMA where data lands, over RDMA where it comes from."""
+    ring, near, far = rank.flat, rank.ccl_in.head(64), rank.ccl_out.head(64)
+    places = {"source": rank.ccl_in} if ring.right.rdma else {"land": rank.ccl_out}
+    exchange(rank.main, ring.right, ring.left, send=near, recv=far, **places)
+
+
+REFUSED = [other_buffer, other_offset, earlier_offset, the_wrong_place_is_named]
+
+
 @pytest.mark.parametrize(("servers", "missing"), [(1, "source"), (2, "land")], ids=["sdma", "rdma"])
-@pytest.mark.parametrize("body", [other_buffer, other_offset])
+@pytest.mark.parametrize("body", REFUSED)
 def test_two_places_and_nothing_between_is_refused(
     body: Orchestrate, servers: int, missing: str
 ) -> None:
@@ -132,6 +147,66 @@ def test_what_lands_where_it_belongs_is_not_copied_onto_itself() -> None:
 
     program = recorded(Swap(body), op_of("all_gather"), topology_of(servers=3, devices=1))
     assert TaskKind.COPY not in program.tasks.kind
+
+
+@pytest.mark.parametrize("lands", ["ccl_out", "user_out"])
+@pytest.mark.parametrize("servers", [1, 2, 4])
+def test_pieces_of_unequal_sizes_go_by_way_of_source_and_land(servers: int, lands: str) -> None:
+    """Each of four ranks gets what its left neighbour has, over SDMA, RDMA, or both."""
+
+    def body(rank: Any) -> None:
+        ring, data = rank.flat, rank.ccl_in[128:192]
+        rank.main.copy(data, rank.user_in)
+        to = rank.user_out if lands == "user_out" else rank.ccl_out[256:320]
+        cuts = ((0, 8), (8, 24), (24, 64))
+        send, recv = ([memory[a:b] for a, b in cuts] for memory in (data, to))
+        exchange(rank.main, ring.right, ring.left, send, recv, source=data, land=rank.ccl_out)
+        if lands == "ccl_out":
+            rank.main.copy(rank.user_out, to)
+
+    class Shift(Swap):
+        op = "all_reduce"  # for its buffers: as much out as in
+
+    with hccl.Communicator(topology=topology_of(servers=servers, devices=4 // servers)) as comm:
+        inputs = [np.arange(16, dtype=np.float32) + 100 * r for r in range(4)]
+        outputs = comm.all_reduce(inputs, executor=Shift(body)).outputs
+    assert all((outputs[r] == inputs[r - 1]).all() for r in range(4))
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_what_hardware_cannot_reduce_stays_where_it_landed(servers: int) -> None:
+    def body(rank: Any) -> None:
+        mate, size = rank.flat.right, rank.user_in.size
+        mine, land = rank.ccl_in.head(size), rank.ccl_out[4096 : 4096 + size]
+        rank.main.copy(mine, rank.user_in)
+        total = rank.ccl_out.head(size)
+        exchange(rank.main, mate, mate, mine, total, reduce=True, source=mine, land=land)
+        rank.main.copy(rank.user_out, land)
+
+    class Landed(Swap):
+        op = "all_reduce"
+
+    topology = topology_of(servers=servers, devices=2 // servers)
+    with hccl.Communicator(topology=topology) as comm:
+        inputs = [np.arange(7, dtype=np.int64) + 10 * r for r in range(2)]
+        outputs = comm.all_reduce(inputs, executor=Landed(body)).outputs
+    assert all((outputs[r] == inputs[1 - r]).all() for r in range(2))
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_who_names_only_what_it_moves_itself_is_believed(servers: int) -> None:
+    """A pull does not look at what is sent, nor a push at where it is received."""
+
+    def body(rank: Any) -> None:
+        ring, memory = rank.flat, rank.ccl_in.head(64)
+        named = {"send" if ring.right.rdma else "recv": memory}
+        exchange(rank.main, ring.right, ring.left, **named)
+
+    topology = topology_of(servers=servers, devices=2 // servers)
+    program = recorded(Swap(body), op_of("all_gather"), topology)
+    moved = [kind for kind in program.tasks.kind if TaskKind(kind).moves_data]
+    assert len(moved) == 2
+    assert not len(program.linked.stuck)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
