@@ -127,6 +127,18 @@ def test_a_pipeline_hands_on_every_part(servers: int) -> None:
     assert all((out == np.arange(16)).all() for out in outputs)
 
 
+@pytest.mark.parametrize("servers", [1, 3])
+def test_a_step_of_a_ring_sends_one_slot_and_receives_another(servers: int) -> None:
+    def body(rank: Any) -> None:
+        ring, slots = rank.flat, rank.ccl_in.head(384).split(3)
+        exchange(rank.main, ring.right, ring.left, slots[rank.id], slots[(rank.id - 1) % 3])
+
+    program = recorded(
+        Swap(body), op_of("all_gather"), topology_of(servers=servers, devices=3 // servers)
+    )
+    assert not len(program.linked.stuck)
+
+
 def test_ranks_may_have_data_at_places_of_their_own() -> None:
     """The even ranks send from CCL_In what the odd ones receive there, and the other way round."""
 

@@ -190,6 +190,7 @@ class Crowd(Shortcut):
         return ResourceRequest((PlaneRequest("flat", "mesh"),))
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
+        assert op.root is not None
         data = rank.ccl_in.head(rank.user_in.size)
         if rank.id == op.root:
             rank.main.copy(data, rank.user_in)
