@@ -239,7 +239,7 @@ class TimeModel:
         typer.Option(
             "--network",
             metavar="KIND",
-            help="uncontended: transfers do not slow each other; contended: they share links.",
+            help="uncontended: every transfer alone on its links; contended: they share links.",
         ),
     ] = "uncontended"
     slow: Annotated[
@@ -267,7 +267,10 @@ class CallCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Spell out what may be left out, then parse as usual."""
-        return super().parse_args(ctx, _spelled_out(args))
+        takes_word = any(
+            _DETERMINISTIC in p.opts and not getattr(p, "is_flag", False) for p in self.params
+        )
+        return super().parse_args(ctx, _spelled_out(args) if takes_word else args)
 
 
 def _spelled_out(args: list[str]) -> list[str]:

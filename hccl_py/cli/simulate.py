@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hccl_py.cli.call import (
+    ProgramRequest,
     Request,
     check_tasks,
     describe_op,
@@ -238,8 +239,10 @@ def _drawing(found: _Simulated) -> Iterator[RenderableType]:
     yield found.request.describe_executor(found.plan.selection)
     yield f"cost model {found.model.cost.name}, {found.model.conditions}"
     tasks, rounds = counted(program.task_count, "task"), counted(program.rounds, "round")
+    is_read = isinstance(found.request, ProgramRequest)
+    recorded = "" if is_read else f"recorded in {found.record_s:.3f} s, "
     yield (
-        f"{tasks} in {rounds}: recorded in {found.record_s:.3f} s, "
+        f"{tasks} in {rounds}: {recorded}"
         f"simulated in {times.link_s + times.simulate_s:.3f} s by {times.walk}"
     )
     yield ""

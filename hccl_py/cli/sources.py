@@ -79,7 +79,7 @@ def save_program(program: Program, path: str | None) -> None:
 def _is_program_file(name: str) -> bool:
     if name.lower().endswith(SUFFIXES):
         return True
-    return name not in OPERATORS and os.path.isfile(name)
+    return name not in OPERATORS and os.path.exists(name)
 
 
 def program_files_like(name: str) -> list[str]:

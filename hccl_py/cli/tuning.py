@@ -31,7 +31,7 @@ def command(
     """Show a tuning table, and where it differs from HCCL's rules.
 
     Per range of sizes: the fastest executor, what HCCL's rules choose at the sizes that were timed,
-    and how many times longer that takes by the cost model.
+    and the ratio of its time to the fastest by the cost model.
     """
     from hccl_py.cli.output import Screen, print_json
     from hccl_py.tuning.table import TuningTable
@@ -109,7 +109,7 @@ def _drawn(entry: Entry, differing: bool) -> Table | str:
     from hccl_py.trace.units import spell_size
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("bytes", "timed at", "time us", "HCCL us", "times"):
+    for name in ("bytes", "timed at", "time us", "HCCL us", "ratio"):
         table.add_column(name, justify="right")
     table.add_column("executor", overflow="fold")
     for found in entry.ranges:

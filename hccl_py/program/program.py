@@ -81,6 +81,12 @@ class Program:
         what = self.executor or "file"
         return f"<Program {self.op.name} {what}: {self.ranks} ranks, {self.task_count} tasks>"
 
+    def _repr_html_(self) -> str:
+        """Return a table of what it is and how large, for notebooks."""
+        from hccl_py.program.page import program_html
+
+        return program_html(self)
+
     @property
     def batching_hint(self) -> str:
         """What makes ranks fall into very many batches, and where; empty where they do not."""

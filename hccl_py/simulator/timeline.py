@@ -40,6 +40,12 @@ class Timeline:
         """When everything is done."""
         return float(max(self.end_us.max(initial=0.0), self.effect_us.max(initial=0.0)))
 
+    def _repr_html_(self) -> str:
+        """Return a table of what every rank does with the time, for notebooks."""
+        from hccl_py.simulator.page import timeline_html
+
+        return timeline_html(self)
+
     def usage(self) -> Usage:
         """Return how long every stream is busy, waits and is idle."""
         from hccl_py.simulator.analysis import usage

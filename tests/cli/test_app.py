@@ -60,3 +60,34 @@ def test_a_saved_program_goes_wherever_an_op_goes(
     assert main(["simulate", *call, "--save", "mine.json"]) == 2
     assert Path("mine.json").read_text() == "{}"
     assert os.listdir(".").count("a.json") == 1
+
+
+def test_a_program_that_was_read_was_not_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "a.json")
+    assert main(["simulate", "all_gather", "--ranks", "2", "-b", "1K", "--save", path]) == 0
+    assert "recorded in" in capsys.readouterr().out
+    assert main(["simulate", path]) == 0
+    output = capsys.readouterr().out
+    assert "recorded in" not in output
+    assert "simulated in" in output
+
+
+def test_shells_complete_commands_and_ops() -> None:
+    def completed(words: str, at: int) -> list[str]:
+        environment = os.environ | {
+            "_HCCL_PY_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(at),
+        }
+        command = [str(Path(sys.executable).parent / "hccl-py")]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    assert completed("hccl-py sim", 1) == ["simulate"]
+    assert completed("hccl-py run all_g", 2) == ["all_gather", "all_gather_v"]
+    command = [str(Path(sys.executable).parent / "hccl-py"), "--show-completion", "bash"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "complete_bash" in done.stdout
+    assert "hccl-py" in done.stdout

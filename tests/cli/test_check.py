@@ -299,7 +299,7 @@ BAD_TARGETS = {
     "all_gathr": ["Target 'all_gathr' is unknown.", "all_gather"],
     "AllGatherCom": ["Target 'AllGatherCom' is unknown.", "AllGatherComm"],
     "AllGatherMeshOpbase": ["is unknown", "AllGatherMeshOpbaseExecutor"],
-    "zzzz": ["Target 'zzzz' is unknown.", "Known: ", "AllGatherComm", "all_reduce"],
+    "zzzz": ["Target 'zzzz' is unknown.", "The nearest are ", "`hccl-py list` shows all"],
     "goood": ["Target 'goood' is unknown.", "good.npz"],
     "brokn.json": ["There is no file 'brokn.json'.", "Did you mean broken.json"],
     "./brokn.json": ["There is no file './brokn.json'.", "Did you mean ./broken.json"],

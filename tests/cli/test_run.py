@@ -131,7 +131,10 @@ def test_graph_mode(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_root_is_checked_and_otherwise_ignored(capsys: pytest.CaptureFixture[str]) -> None:
-    run_json(capsys, "all_gather", "-r", "3", "-n", "1")
+    (row,) = run_json(capsys, "all_gather", "-r", "3", "-n", "1")["rows"]
+    assert row["check"] == "success"
+    assert main(["run", "all_gather", "-r", "4", "-n", "1"]) == 2
+    assert "Root 4 is out of range." in capsys.readouterr().err
 
 
 def test_an_author_s_executor(author: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,6 +170,9 @@ def test_check_2_shows_the_first_wrong_element(
     assert main(command) == WRONG
     output = capsys.readouterr().out
     assert re.search(r"^  rank 0 element 0: expected \S+, found \S+$", output, re.MULTILINE)
+    right = ["run", "all_gather", "--executor", f"{author}:Right", "-b", "64", "-c", "2"]
+    assert main(right) == 0
+    assert "None" not in capsys.readouterr().out
 
 
 def test_check_0_prints_null(author: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,7 @@ def test_a_table_is_shown_with_what_hccl_takes(
     title, model, head, first, small, *_ = capsys.readouterr().out.splitlines()
     assert title.startswith("all_reduce sum, fp32, op_base, buffers of 200M, on atlas-800t-a2, 2 x")
     assert model == "timed uncontended by the cost model atlas-800t-a2"
-    assert head.split() == ["bytes", "timed", "at", "time", "us", "HCCL", "us", "times", "executor"]
+    assert head.split() == ["bytes", "timed", "at", "time", "us", "HCCL", "us", "ratio", "executor"]
     assert first.split()[:2] == ["from", "0"]
     assert small.split()[0] == "1K"
     assert " not AllReduceMeshExecutor ring" in small
@@ -120,7 +120,7 @@ def test_a_name_wins_over_selection_by_cost(capsys: pytest.CaptureFixture[str]) 
 def test_runs_selected_by_cost_are_right(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", *CALL, "-b", "1K", "-n", "1", "-w", "0", "--select", "cost", "--json"]) == 0
     [row] = json.loads(capsys.readouterr().out)["rows"]
-    assert (row["check"], row["executor"]) == ("success", "AllReduceOrderPreservedExecutor")
+    assert (row["check"], row["executor"]) == ("success", "AllReduceDoubling")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,30 @@
+"""A program for notebooks: what it is and how large, as a table."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hccl_py.program.program import Program
+
+__all__ = ["program_html"]
+
+
+def program_html(program: Program) -> str:
+    """Return a program as an HTML table; sizes of buffers are those of the rank with most."""
+    op = program.op
+    sizes = program.buffer_sizes.max(axis=0, initial=0).tolist()
+    buffers = [f"{name} {size}" for name, size in zip(program.buffers, sizes, strict=True)]
+    rows = {
+        "op": op.name if op.reduce is None else f"{op.name} {op.reduce.spelling}",
+        "data type": op.dtype.value,
+        "executor": program.executor or "not recorded here",
+        "ranks": str(program.ranks),
+        "streams of a rank": str(program.streams),
+        "tasks": str(program.task_count),
+        "rounds": str(program.rounds),
+        "bytes of a rank": ", ".join(buffers),
+    }
+    cells = (f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows.items())
+    return f"<table>{''.join(cells)}</table>"

@@ -1,0 +1,44 @@
+"""A timeline for notebooks: what every rank does with the time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hccl_py.simulator.timeline import Timeline
+
+__all__ = ["timeline_html"]
+
+SHOWN = 32
+"""Rows of the table; the other ranks are counted."""
+
+WIDTH, HEIGHT = 300, 10
+"""Pixels of the bar of a rank that is busy all the time."""
+
+
+def timeline_html(timeline: Timeline) -> str:
+    """Return a timeline as HTML: the total, and per rank the µs that its streams are busy, wait and
+    are idle on average, with a bar of the first.
+    """
+    program, total = timeline.program, timeline.total_us
+    times = timeline.usage().of_ranks()[:SHOWN].tolist()
+    rows = "".join(_row(rank, three, total) for rank, three in enumerate(times))
+    rest = program.ranks - SHOWN
+    more = f"<p>and {rest} more ranks</p>" if rest > 0 else ""
+    title = escape(f"{program.op.name}: {total:.2f} µs of model time")
+    names = ("rank", "busy µs", "waiting µs", "idle µs", "busy")
+    heads = "".join(f"<th>{name}</th>" for name in names)
+    return f"<div><p><b>{title}</b></p><table><tr>{heads}</tr>{rows}</table>{more}</div>"
+
+
+def _row(rank: int, times: Sequence[float], total_us: float) -> str:
+    share = times[0] / total_us if total_us else 0.0
+    bar = (
+        f'<svg width="{WIDTH}" height="{HEIGHT}">'
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ddd"/>'
+        f'<rect width="{WIDTH * share:.1f}" height="{HEIGHT}" fill="#47a"/></svg> {share:.0%}'
+    )
+    cells = [str(rank), *(f"{us:.2f}" for us in times), bar]
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
