@@ -9,10 +9,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.kernel_cache import compiled_anew, is_cold, warm_up
 from tests.smoke import SMOKE
 
 # The same surroundings wherever the tests run; processes that they start inherit them.
@@ -51,9 +53,36 @@ def asks_for_smoke(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Run the smoke tests in plain Python."""
+    """Run the smoke tests in plain Python; compile the kernels once before workers start."""
     if asks_for_smoke(config):
         os.environ["NUMBA_DISABLE_JIT"] = "1"
+    elif shares_kernels(config) and is_cold():
+        warm_up()
+
+
+def shares_kernels(config: pytest.Config) -> bool:
+    """Whether several workers are about to run whole folders of tests."""
+    asked = config.option
+    has_workers = getattr(asked, "dist", "no") != "no" and not hasattr(config, "workerinput")
+    is_part = asked.keyword or asked.collectonly or "NUMBA_DISABLE_JIT" in os.environ
+    return has_workers and not is_part and any(Path(argument).is_dir() for argument in config.args)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let every worker tell the controller which kernels it has compiled for itself."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["compiled"] = compiled_anew()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Name the kernels that a worker has compiled: tests/compile_kernels.py should have."""
+    compiled = getattr(node, "workeroutput", {}).get("compiled")
+    if compiled:
+        names = ", ".join(compiled)
+        node.config.pluginmanager.get_plugin("terminalreporter").write_line(
+            f"{node.gateway.id} compiled {names}", yellow=True
+        )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
