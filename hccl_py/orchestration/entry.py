@@ -29,7 +29,7 @@ def record(
 ) -> Program:
     """Return the program that an executor records for a call on all ranks of a topology.
 
-        program = hccl.record("AllReduceComm", op, hccl.topology_of(ranks=8))
+        program = hccl.record(MyRing, op, hccl.topology_of(ranks=8))
 
     `executor` is the name of an installed one (`hccl-py list` shows them), a class, or an instance.
     `op` says everything else about the call: `mode`, `deterministic`, and in `level1` and `level2`
