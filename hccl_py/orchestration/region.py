@@ -5,7 +5,7 @@ link it is reached by. One data task moves one region; chunks copied to chunks a
 piece.
 
 `Chunks` keeps tables `offsets[row, i]` and `sizes[row, i]`. Ranks whose chunks lie alike share a
-row, so that indexing with a per-rank value stays a formula (orchestration/values.py) and costs no
+row, so that indexing with a per-rank value stays a formula (hccl_py/values.py) and costs no
 array.
 """
 

@@ -33,9 +33,9 @@ class Transports:
     """One row per end: whose it is, whom it reaches, how, and which two memories it exposes to the
     peer.
 
-    `plane` numbers the planes' names in `planes`; `far` is the row of the other end; `link` numbers
-    the transports, the same for both ends. `exports` has shape [ends, 2 or more], -1 for none. The
-    notifies of end e are cells e·stride .. e·stride + stride - 1.
+    `plane` numbers the planes' names in `planes`; `kind` is a `LinkKind`; `far` is the row of the
+    other end. `exports` has shape [ends, 2 or more], -1 for none. The notifies of end e are
+    numbered e·stride .. e·stride + stride - 1.
 
     `notifies` is what the rank of each end requested; 0 says that it never did. In a file the two
     ends of a transport may differ, and tasks may use notifies that nobody requested: then `slots`
@@ -107,7 +107,8 @@ class LocalNotifies:
     """Notifies between the streams of one rank: slot k belongs to `slots[k]` = (owning stream,
     index there).
 
-    Every rank has the same slots; slot k of rank r is cell `base + r·len(slots) + k`.
+    Every rank has the same slots; slot k of rank r is number `Transports.cells` + r·len(slots) + k of
+    all notifies.
     """
 
     slots: tuple[tuple[int, int], ...]

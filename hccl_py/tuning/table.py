@@ -267,10 +267,6 @@ class TuningTable(Strict):
         document = {"schema": SCHEMA, **self.model_dump(mode="json")}
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
-    def cost_of(self, entry: Entry) -> CostModel:
-        """Return the model of an entry."""
-        return next(cost for cost in self.costs if cost.name == entry.cost)
-
     def merged(self, new: TuningTable) -> TuningTable:
         """Return this table with the entries of another one, whose times win; as `joined`."""
         return TuningTable.joined([*self.costs, *new.costs], [*self.entries, *new.entries])

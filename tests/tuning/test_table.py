@@ -181,7 +181,7 @@ def test_tuning_takes_the_fastest_and_says_what_hccl_takes() -> None:
         assert (one.sample.hccl_executor, one.sample.hccl_us) == (rule.executor, rule.simulated_us)
         assert one.sample.gain is not None
         assert one.sample.gain >= 1
-    assert found.cost_of(only) == COST
+    assert (only.cost, found.costs) == (COST.name, (COST,))
 
 
 def test_equal_times_go_to_hccls_choice() -> None:

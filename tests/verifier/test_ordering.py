@@ -105,7 +105,8 @@ def is_early(run: Unrolled, naive: Naive, node: int) -> bool:
     if run.call(node) is not None or run.queue[node] % run.program.streams == 0:
         return False
     row, copy = run.task(node)
-    call = int(run.call_nodes(copy)[run.program.tasks.rank[row]])
+    rank = int(run.program.tasks.rank[row])
+    call = run.copies * run.rows + copy * run.program.ranks + rank
     return not naive.issued[node] >> (2 * call) & 1
 
 

@@ -65,11 +65,6 @@ class Unrolled:
         number, rank = divmod(node - self.copies * self.rows, self.program.ranks)
         return (rank, number) if number >= 0 else None
 
-    def call_nodes(self, number: int) -> Nodes:
-        """Return the call before copy `number`, of every rank."""
-        begin = self.copies * self.rows + number * self.program.ranks
-        return np.arange(begin, begin + self.program.ranks, dtype=np.int32)
-
 
 def unrolled(program: Program, copies: int) -> Unrolled:
     """Lay out and walk `copies` of a program."""

@@ -23,7 +23,7 @@ from hccl_py.verifier.subject import Subject, shortened
 
 __all__ = ["LocalUse", "find_resources", "local_use"]
 
-STREAMS, NOTIFIES, TRANSPORTS = range(3)
+STREAMS, TRANSPORTS = 0, 2
 """The columns of Declared.stated."""
 
 
