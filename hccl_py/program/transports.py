@@ -107,8 +107,8 @@ class LocalNotifies:
     """Notifies between the streams of one rank: slot k belongs to `slots[k]` = (owning stream,
     index there).
 
-    Every rank has the same slots; slot k of rank r is number `Transports.cells` + r·len(slots) + k of
-    all notifies.
+    Every rank has the same slots; slot k of rank r is notify
+    `Transports.cells` + r·len(slots) + k.
     """
 
     slots: tuple[tuple[int, int], ...]
