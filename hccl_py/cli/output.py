@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -107,8 +106,7 @@ class Screen:
         """Print a part within the terminal, and as wide as it is for whatever else reads it."""
         unbounded = self.console.options.update(max_width=WIDEST)
         needed = self.console.measure(part, options=unbounded)
-        is_free = not self.console.is_terminal and "COLUMNS" not in os.environ
-        least = needed.maximum if is_free else needed.minimum
+        least = needed.minimum if self.console.is_terminal else needed.maximum
         self._print(part, None, max(self.console.width, least))
 
     def _print(self, part: RenderableType, style: str | None, width: int) -> None:
