@@ -185,7 +185,8 @@ def assert_clean(program: Program, preset: str) -> None:
 
 
 LAYOUTS = [
-    *(("atlas-900-a3", n) for n in (1, 2, 4, 6, 8, 16)),
+    *(("atlas-900-a3", n) for n in (1, 2, 4, 6)),
+    *(pytest.param("atlas-900-a3", n, marks=pytest.mark.long) for n in (8, 16)),
     *(("atlas-800t-a2", n) for n in (1, 2, 3, 5, 7)),
     *(("atlas-800-9000", n) for n in (2, 4, 8)),
 ]
