@@ -12,7 +12,7 @@ from rich.table import Table
 
 import hccl_py as hccl
 from hccl_py.jobs import Job, Overlap, overlap
-from hccl_py.simulator import Slow
+from hccl_py.simulator import Stragglers
 
 LAYERS, HIDDEN, TOKENS = 12, 1024, 4096
 FLOPS = 150e12
@@ -54,7 +54,9 @@ def backward(world: hccl.Communicator, bucket: int, *, overlaps: bool = True) ->
 
 
 def measured(job: Job, *slow: str, network: str = "uncontended") -> Overlap:
-    timeline = hccl.simulate(job.program(), job.topology, network=network, slow=Slow.parse(slow))
+    timeline = hccl.simulate(
+        job.program(), job.topology, network=network, slow=Stragglers.parse(slow)
+    )
     return overlap(timeline)
 
 

@@ -536,12 +536,13 @@ def _chooser(
     """Return what chooses executors in place of HCCL's rules, if anything does."""
     if selection == "rules" and cost is None:
         return None
-    from hccl_py.tuning.choose import chooser_of, spell_selection
+    from hccl_py.tuning.choose import chooser_of, format_selection
 
     found = chooser_of(selection, cost)
     if found is not None and config.strict:
         raise ParameterError(
-            f"Strict asks for what HCCL takes, selection by {spell_selection(selection)} does not.",
+            "Strict asks for what HCCL takes, "
+            f"selection by {format_selection(selection)} does not.",
             "Leave --strict-hccl (strict) or --select (selection) out.",
         )
     return found

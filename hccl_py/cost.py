@@ -167,8 +167,8 @@ def _selection() -> CostModel:
         for name in ("hccs", "sio", "pcie", "roce")
     }
     free = {"reduce_gbps": None, "copy_gbps": None}
-    told = {"name": "selection", "sources": "HCCL's selection", "uncertain": ""}
-    return _A2.model_copy(update={**links, **free, **told})
+    names = {"name": "selection", "sources": "HCCL's selection", "uncertain": ""}
+    return _A2.model_copy(update={**links, **free, **names})
 
 
 COSTS = {cost.name: cost for cost in (_A2, _910A, _A3, _DUO, _selection())}

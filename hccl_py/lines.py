@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from types import CodeType
 
-__all__ = ["Line", "author_line", "is_recording_file", "spell_line"]
+__all__ = ["Line", "author_line", "format_line", "is_recording_file"]
 
 Line = tuple[CodeType, int]
 """A code object and a line number in it; kept raw because recording asks for one per instruction.
@@ -39,7 +39,7 @@ def author_line() -> Line:
         frame = frame.f_back
 
 
-def spell_line(line: Line) -> str:
+def format_line(line: Line) -> str:
     """Return `folder/file.py:line`, enough to find the place and free of machine paths."""
     code, number = line
     return "/".join(Path(code.co_filename).parts[-2:]) + f":{number}"

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hccl_py.config import Config
 from hccl_py.program.program import Program
 from hccl_py.resources import ResourceResponse
-from hccl_py.stragglers import EVEN, Slow
+from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 
 __all__ = ["Adversary", "Chooser", "Platform", "Replayed", "Schedule", "Seeded", "Session"]
@@ -86,7 +86,7 @@ class Schedule:
     seed: int = 0
     adversary: Adversary = Adversary.RANDOM
     choices: tuple[int, ...] | None = None
-    slow: Slow = EVEN
+    slow: Stragglers = EVEN
 
     def chooser(self) -> Chooser:
         """Return who makes the choices of one run."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hccl_py.errors import ParameterError
 
-__all__ = ["EVEN", "Slow"]
+__all__ = ["EVEN", "Stragglers"]
 
 _FACTOR = re.compile(r"(?P<what>.+):(?P<factor>[0-9.eE+]+)x?")
 _HINT = "Write rank=3:2x or link=0-1:10x."
@@ -26,7 +26,7 @@ _MOST = 1e6
 
 
 @dataclass(frozen=True)
-class Slow:
+class Stragglers:
     """Factors from 1 to a million: of ranks, and of links by the names of their two ends.
 
     An end is a rank's number, or the name of a node of the topology's network.
@@ -36,7 +36,7 @@ class Slow:
     links: tuple[tuple[str, str, float], ...] = ()
 
     @staticmethod
-    def parse(texts: Iterable[str]) -> Slow:
+    def parse(texts: Iterable[str]) -> Stragglers:
         """Read `rank=3:2x` and `link=0-1:10x`, several of one multiplied; ParameterError for
         anything else.
         """
@@ -53,7 +53,7 @@ class Slow:
             else:
                 ends = _ends(text, name)
                 links[ends] = _factor(text, match["factor"], links.get(ends, 1.0))
-        return Slow(
+        return Stragglers(
             tuple(sorted(ranks.items())),
             tuple(sorted((a, b, factor) for (a, b), factor in links.items())),
         )
@@ -67,7 +67,7 @@ class Slow:
         ends = [(a.replace("-", "--"), b.replace("-", "--"), f) for a, b, f in self.links]
         return ranks + [f"link={a}-{b}:{factor:.15g}x" for a, b, factor in ends]
 
-    def among(self, members: Sequence[int]) -> Slow:
+    def among(self, members: Sequence[int]) -> Stragglers:
         """Return what of it concerns some ranks, numbered from 0 in the order given."""
         place = {rank: number for number, rank in enumerate(members)}
         ranks = [(place[rank], factor) for rank, factor in self.ranks if rank in place]
@@ -77,7 +77,7 @@ class Slow:
             if all(end in names or not end.isdecimal() for end in ends):
                 one, other = sorted(names.get(end, end) for end in ends)
                 links.append((one, other, factor))
-        return Slow(tuple(sorted(ranks)), tuple(sorted(links)))
+        return Stragglers(tuple(sorted(ranks)), tuple(sorted(links)))
 
     def of_ranks(self, ranks: int) -> npt.NDArray[np.float64]:
         """Return the factor of every rank; ParameterError for one that does not exist."""
@@ -91,7 +91,7 @@ class Slow:
         return found
 
 
-EVEN = Slow()
+EVEN = Stragglers()
 """Nothing is slow."""
 
 

@@ -15,7 +15,7 @@ from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
-from hccl_py.simulator import CostModel, Slow
+from hccl_py.simulator import CostModel, Stragglers
 from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.links import Links
 from hccl_py.simulator.tasks import TaskCosts
@@ -141,7 +141,7 @@ def exported(case: Case) -> dict[str, Any]:
     ["flow", bytes, route]                        ["write", bytes, route, connection]
     """
     program, topology = case.program(), case.place()
-    writer = _Writer(program, topology, case.cost(), Slow.parse(case.slow))
+    writer = _Writer(program, topology, case.cost(), Stragglers.parse(case.slow))
     queues = queues_of(program)
     streams = [
         [task for row in queues.rows[first:last].tolist() for task in writer.tasks_of(row)]
@@ -158,7 +158,9 @@ def exported(case: Case) -> dict[str, Any]:
 class _Writer:
     """Says each task for itself; what walks and kernels make of programs is not looked at."""
 
-    def __init__(self, program: Program, topology: Topology, cost: CostModel, slow: Slow) -> None:
+    def __init__(
+        self, program: Program, topology: Topology, cost: CostModel, slow: Stragglers
+    ) -> None:
         self.program, self.cost = program, cost
         self.links_of = Links(topology, cost, slow)
         self.costs = TaskCosts.of(program, Durations(program, topology, cost, slow))

@@ -21,7 +21,7 @@ from typing import Any
 from cases import CASES, Case, exported
 
 from hccl_py.program import kernels
-from hccl_py.simulator import Slow, simulate_contended, simulate_tasks
+from hccl_py.simulator import Stragglers, simulate_contended, simulate_tasks
 
 HERE = Path(__file__).parent
 
@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 def ours(case: Case) -> dict[str, Any]:
     """Simulate a case here."""
     program, topology, cost = case.program(), case.place(), case.cost()
-    slow = Slow.parse(case.slow)
+    slow = Stragglers.parse(case.slow)
     alone_us = simulate_tasks(program, topology, cost, slow).total_us
     best = float("inf")
     for _ in range(3):

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from hccl_executors.levels import choices
+from hccl_executors.outer_levels import OuterLevel, all_servers, links
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.mesh_in_place import (
     mesh_all_gather_in_place,
@@ -25,7 +26,6 @@ from hccl_executors.templates.mesh_reduce import (
     mesh_reduce_scatter_in_turn,
 )
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
-from hccl_executors.wires import Wire, all_servers, links
 from hccl_py.executor import (
     Mode,
     OpParam,
@@ -111,7 +111,7 @@ class Hierarchical:
         """Stage, run, deliver."""
         is_a2 = rank.topology.product.device == "910B"
         mesh = Mesh(rank, atomic=rank.inline_reduce and is_a2 and not op.deterministic)
-        between = Wire(rank.main, rank.plane(all_servers(rank)), op.level1)
+        between = OuterLevel(rank.main, rank.plane(all_servers(rank)), op.level1)
         work = staged(op, rank)
         COMPOSITIONS[op.name](TwoLevels(rank.level0, mesh, between), work, op.root or 0)
         delivered(op, rank, work)

@@ -110,5 +110,5 @@ LEVELS: dict[str, dict[str, Level]] = {
 
 
 def choices(op: str, *without: str) -> str:
-    """Return the algorithms of an op as executors spell them, the default first."""
+    """Return the algorithms of an op as executors format_value them, the default first."""
     return "|".join(name for name in LEVELS[op] if name not in without)

@@ -20,12 +20,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from hccl_executors.outer_levels import all_servers
 from hccl_executors.templates.pipeline import (
     pipeline_all_gather,
     pipeline_all_reduce,
     pipeline_reduce_scatter,
 )
-from hccl_executors.wires import all_servers
 from hccl_py.executor import (
     Mode,
     OpParam,

@@ -28,7 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hccl_executors.wires import Wire, holds_root
+from hccl_executors.outer_levels import OuterLevel, holds_root
 from hccl_py.orchestration import Chunks, Plane, Region
 
 __all__ = ["COMPOSITIONS", "Inside", "TwoLevels"]
@@ -58,7 +58,7 @@ class TwoLevels:
 
     server: Plane
     inside: Inside
-    between: Wire
+    between: OuterLevel
 
     def in_slots(self, work: Region) -> Chunks:
         """Return one slot of `work` per device."""

@@ -13,12 +13,12 @@ from hccl_py.call_spec import CallSpec, ClusterSpec
 from hccl_py.cli.counts import read_counts
 from hccl_py.cli.errors import say_problems
 from hccl_py.cli.options import CallOptions, ProgramOptions, Sizes
-from hccl_py.cli.output import spell_levels
+from hccl_py.cli.output import format_levels
 from hccl_py.cli.sizes import first_size
 from hccl_py.cli.sources import Source, source_of
 from hccl_py.communicator import Communicator, Plan
 from hccl_py.config import Config
-from hccl_py.documents.disk import spell_path
+from hccl_py.documents.disk import format_path
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
@@ -26,7 +26,7 @@ from hccl_py.platforms import Schedule
 from hccl_py.program.program import Program
 from hccl_py.selection import Selection
 from hccl_py.topology import Topology
-from hccl_py.trace.units import spell_size
+from hccl_py.trace.units import format_size
 
 __all__ = [
     "CallRequest",
@@ -81,12 +81,12 @@ class Request(ABC):
 
     def describe(self, op: OpParam) -> str:
         """Return op, size, data type and mode in one phrase."""
-        size = spell_size(self.data_size(op))
+        size = format_size(self.data_size(op))
         return f"{describe_op(op)} of {size} bytes, {op.dtype.value}, {op.mode.value}"
 
     def describe_executor(self, selection: Selection) -> str:
         """Return what runs, and by which algorithm on each level."""
-        levels = spell_levels(selection.algorithm)
+        levels = format_levels(selection.algorithm)
         return f"{selection.executor}, {levels}" if levels else selection.executor
 
 
@@ -161,7 +161,7 @@ class ProgramRequest(Request):
     ) -> None:
         _refuse_options(options, source)
         self.program = source.read(options.op, None)
-        self.name = spell_path(options.op)
+        self.name = format_path(options.op)
         topology = _topology_for(self.program, options, source)
         comm = _communicator(options, topology, schedule)
         super().__init__(self.program.op.name, comm, options.platform)

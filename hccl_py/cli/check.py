@@ -127,12 +127,12 @@ class _Text:
 
     def add(self, report: Report) -> None:
         """Print a report."""
-        from hccl_py.formats import spell_path
+        from hccl_py.formats import format_path
         from hccl_py.verifier.terminal import draw_report
 
         self._gap()
         self._verdicts.append(report.ok)
-        for line in draw_report(report.renamed(spell_path(report.target)), self._pen):
+        for line in draw_report(report.renamed(format_path(report.target)), self._pen):
             self._screen.show(line.text, style=line.style)
 
     def _gap(self) -> None:
@@ -210,7 +210,7 @@ def _targets(names: list[str], max_size: str | None, narrowing: Narrowing) -> li
     from hccl_py.cli.targets import find_targets
     from hccl_py.discovery import installed_executors
     from hccl_py.errors import ParameterError
-    from hccl_py.formats import spell_path
+    from hccl_py.formats import format_path
 
     limit = None if max_size is None else parse_size(max_size, "--max-size")
     say_problems(installed_executors().problems)
@@ -218,7 +218,7 @@ def _targets(names: list[str], max_size: str | None, narrowing: Narrowing) -> li
     _raise_last(problems)
     if narrowing.is_given and all(target.is_program for target in found):
         raise ParameterError(
-            f"There is no sweep to narrow: {spell_path(found[0].name)} is one program.",
+            f"There is no sweep to narrow: {format_path(found[0].name)} is one program.",
             "Leave the options from --ranks on out, or name an executor.",
         )
     return found

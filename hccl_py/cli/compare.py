@@ -20,7 +20,7 @@ from hccl_py.cli.streams import say
 from hccl_py.cli.time_model import checked_model
 from hccl_py.documents.disk import check_place, write_file
 from hccl_py.errors import ParameterError
-from hccl_py.trace.units import spell_size, spell_time
+from hccl_py.trace.units import format_size, format_time
 from hccl_py.tuning.chart import chart
 from hccl_py.tuning.compare import EFFORT_S, Comparison, Row, compare
 from hccl_py.tuning.pictures import PAGE, PNG, check_drawing, page, png, subtitle_of, title_of
@@ -300,7 +300,7 @@ def _winners(found: Comparison) -> Table:
         if rules is not None:
             same = rules.candidate.name == best.candidate.name
             name = "the same" if same else rules.candidate.name
-            chosen = (name, spell_time(rules.time_us), f"{ratio:.2f}x" if ratio else "")
+            chosen = (name, format_time(rules.time_us), f"{ratio:.2f}x" if ratio else "")
         shown.add_row(*_cells(best), *chosen)
     return shown
 
@@ -328,9 +328,9 @@ def _table(name: str) -> Table:
 def _cells(row: Row) -> tuple[str, str, str, str, str]:
     bound = row.times_bound
     return (
-        spell_size(row.bytes),
+        format_size(row.bytes),
         row.candidate.name,
-        spell_time(row.time_us),
+        format_time(row.time_us),
         f"{row.outcome.busbw_gbps:.2f}",
         "" if bound is None else f"{bound:.2f}",
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hccl_py.call_spec import Counts
-from hccl_py.documents.checks import a_list, at, defect, spell
-from hccl_py.documents.disk import read_file, spell_path
+from hccl_py.documents.checks import a_list, at, defect, format_value
+from hccl_py.documents.disk import format_path, read_file
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.parse import parse_document
 from hccl_py.errors import ParameterError
@@ -32,7 +32,7 @@ def read_counts(path: str, op: str) -> Counts:
         )
     data = read_file(path, MOST_BYTES, _KIND)
     axes = COUNTS_OF[op][1]
-    return named(spell_path(path), _KIND, lambda: _counts(parse_document(data, _KIND), axes))
+    return named(format_path(path), _KIND, lambda: _counts(parse_document(data, _KIND), axes))
 
 
 def _counts(document: object, axes: int) -> Counts:
@@ -47,6 +47,9 @@ def _row(path: str, value: object) -> Numbers:
     for number, count in enumerate(row):
         if isinstance(count, bool) or not isinstance(count, int):
             raise defect(
-                at(path, number), "a whole number", spell(count), "Count elements, not bytes."
+                at(path, number),
+                "a whole number",
+                format_value(count),
+                "Count elements, not bytes.",
             )
     return tuple(row)

@@ -13,7 +13,7 @@ from hccl_py.cli.call import (
     document_of_plan,
 )
 from hccl_py.cli.options import CallOptions, Output, Sizes, grouped
-from hccl_py.cli.output import Screen, counted, facts, print_json, spell_levels
+from hccl_py.cli.output import Screen, counted, facts, format_levels, print_json
 from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.cli.sources import refuse_source
 from hccl_py.communicator import Plan
@@ -22,8 +22,8 @@ from hccl_py.errors import ParameterError
 from hccl_py.program.usage import differences
 from hccl_py.selection.spans import Choice, Span, spans
 from hccl_py.trace.document import resources
-from hccl_py.trace.terminal import spell_runs
-from hccl_py.trace.units import spell_size
+from hccl_py.trace.terminal import format_runs
+from hccl_py.trace.units import format_size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -120,9 +120,9 @@ class _Explanation:
         yield "not", self._rejected()
         yield "ruleset", [selection.ruleset]
         yield "tag", [selection.tag or "none: one rank needs no resources"]
-        yield "resources", [_spell_class(found) for found in self._classes]
-        yield "CCL buffers", [f"2 x {spell_size(self._ccl_bytes)} bytes a rank"]
-        yield "memory", [f"{spell_size(self._memory_bytes)} bytes at the rank that needs most"]
+        yield "resources", [_format_class(found) for found in self._classes]
+        yield "CCL buffers", [f"2 x {format_size(self._ccl_bytes)} bytes a rank"]
+        yield "memory", [f"{format_size(self._memory_bytes)} bytes at the rank that needs most"]
         tasks, rounds = counted(program.task_count, "task"), counted(program.rounds, "round")
         yield "program", [f"{tasks} in {rounds}"]
         yield "unused", self._unused[:_SHOWN_UNUSED]
@@ -141,7 +141,7 @@ class _Explanation:
             return f"none, it refuses with {selection.result}: {selection.refusal}"
         if selection.hccl_executor == selection.executor:
             return "the same"
-        levels = filter(None, [spell_levels(selection.hccl_algorithm)])
+        levels = filter(None, [format_levels(selection.hccl_algorithm)])
         return ", ".join([selection.hccl_executor, *levels])
 
     def _span_table(self) -> RenderableType:
@@ -155,7 +155,7 @@ class _Explanation:
         for span in self.spans:
             hccl = span.choice.hccl_executor or "none: it refuses"
             same = hccl == span.choice.executor
-            ends = (spell_size(span.first), spell_size(span.last))
+            ends = (format_size(span.first), format_size(span.last))
             table.add_row(*ends, span.choice.executor, "the same" if same else hccl)
         return table
 
@@ -203,9 +203,9 @@ def _sample(call: CallOptions, sizes: Sizes) -> list[int]:
     return sorted({*(size for size in points if size <= last), last})
 
 
-def _spell_class(found: dict[str, Any]) -> str:
+def _format_class(found: dict[str, Any]) -> str:
     return (
-        f"{spell_runs(found['ranks'])}: {found['sub_streams']} sub streams, "
+        f"{format_runs(found['ranks'])}: {found['sub_streams']} sub streams, "
         f"{found['notifies']} notifies, {found['transports']} transports, "
-        f"scratch {spell_size(found['scratch_bytes'])}"
+        f"scratch {format_size(found['scratch_bytes'])}"
     )

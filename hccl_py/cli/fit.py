@@ -213,11 +213,11 @@ class _Fitting:
         for e in self.fit.estimates:
             unit = " GB/s" if e.parameter.is_rate else " us"
             error = "-" if e.error is None else f"{e.error:.3g}"
-            was = _spell(e.parameter.of(self.base))
-            shown.add_row(e.parameter.name, _spell(e.value, unit), error, was)
+            was = _format(e.parameter.of(self.base))
+            shown.add_row(e.parameter.name, _format(e.value, unit), error, was)
         yield shown
         for k in self.fit.kept:
-            yield f"kept: {k.parameter.name} {_spell(k.value)}, for {k.why}"
+            yield f"kept: {k.parameter.name} {_format(k.value)}, for {k.why}"
 
 
 def _requests(tables: Sequence[LogTable], call: CallOptions) -> list[CallRequest]:
@@ -267,5 +267,5 @@ def _rms(deviations: Sequence[float]) -> float:
     return float(np.sqrt(np.mean(np.square(deviations))))
 
 
-def _spell(value: float | None, unit: str = "") -> str:
+def _format(value: float | None, unit: str = "") -> str:
     return "free" if value is None else f"{value:.4g}{unit}"

@@ -270,10 +270,10 @@ class CallCommand(TyperCommand):
         takes_word = any(
             _DETERMINISTIC in p.opts and not getattr(p, "is_flag", False) for p in self.params
         )
-        return super().parse_args(ctx, _spelled_out(args) if takes_word else args)
+        return super().parse_args(ctx, _with_value(args) if takes_word else args)
 
 
-def _spelled_out(args: list[str]) -> list[str]:
+def _with_value(args: list[str]) -> list[str]:
     found = []
     for argument, following in zip(args, [*args, ""][1:], strict=True):
         alone = argument == _DETERMINISTIC and following.lower() not in ("true", "strict", "false")

@@ -20,9 +20,9 @@ __all__ = [
     "Screen",
     "counted",
     "facts",
+    "format_levels",
     "print_json",
     "printable_console",
-    "spell_levels",
     "table",
 ]
 
@@ -120,7 +120,7 @@ class Screen:
         self._text.truncate()
 
 
-def spell_levels(algorithm: Mapping[str, str]) -> str:
+def format_levels(algorithm: Mapping[str, str]) -> str:
     """Return `level0 mesh, level1 ring`."""
     return ", ".join(f"{level} {name}" for level, name in algorithm.items())
 

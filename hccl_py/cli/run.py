@@ -20,7 +20,7 @@ from hccl_py.cli.call import (
 )
 from hccl_py.cli.errors import WrongResultError
 from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes, grouped
-from hccl_py.cli.output import print_json, spell_levels
+from hccl_py.cli.output import format_levels, print_json
 from hccl_py.cli.progress import Bar
 from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.cli.sources import check_save, save_program
@@ -29,8 +29,8 @@ from hccl_py.enums import Buffer
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.measurement import Measurement, Row, bytes_needed
 from hccl_py.platforms import Adversary, Schedule
-from hccl_py.stragglers import Slow
-from hccl_py.trace.units import spell_size
+from hccl_py.stragglers import Stragglers
+from hccl_py.trace.units import format_size
 
 __all__ = ["command"]
 
@@ -119,7 +119,7 @@ def _schedule(seed: int | None, name: str | None, slow: list[str] | None) -> Sch
         raise ParameterError(f"--schedule {name!r} is unknown.", did_you_mean(name, known))
     if seed is not None and not 0 <= seed < 1 << 64:
         raise ParameterError(f"--seed is {seed}.", "Give 0 to 2^64 - 1.")
-    return Schedule(seed or 0, known[name], slow=Slow.parse(slow or []))
+    return Schedule(seed or 0, known[name], slow=Stragglers.parse(slow or []))
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class _Runs:
         for size in self.sizes:
             plan = self.request.plan(self.request.op(size))
             check_tasks(plan.program)
-            title = spell_size(self.request.data_size(plan.op))
+            title = format_size(self.request.data_size(plan.op))
             with Bar(title, self.warmup + self.iters) as bar:
                 row = measurement.row(plan, bar.advance)
             yield row
@@ -233,7 +233,7 @@ class _TextReport:
         """Print a row, before it the executor where it changes."""
         if row.executor != self._executor:
             self._executor = row.executor
-            levels = spell_levels(row.algorithm)
+            levels = format_levels(row.algorithm)
             say(f"from here on {row.executor}, {levels}")
         self._rows.append(row)
         cells = (str(row.bytes), f"{row.time_us:.2f}", f"{row.algbw_gbps:.5g}", row.check)

@@ -35,7 +35,7 @@ from hccl_py.simulator.entry import simulate
 from hccl_py.simulator.summary import MOST, Summary
 from hccl_py.simulator.timeline import Timeline
 from hccl_py.topology import Topology
-from hccl_py.trace.units import spell_size, spell_time
+from hccl_py.trace.units import format_size, format_time
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -221,8 +221,8 @@ def _table(rows: Sequence[dict[str, Any]]) -> RenderableType:
     for row in rows:
         bound, us = row["lower_bound_us"], row["simulated_us"]
         shown.add_row(
-            spell_size(row["bytes"]),
-            spell_time(us),
+            format_size(row["bytes"]),
+            format_time(us),
             f"{row['algbw_gbps']:.2f}",
             f"{row['busbw_gbps']:.2f}",
             f"{us / bound:.2f}" if bound else "",

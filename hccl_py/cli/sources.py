@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hccl_py.documents.disk import check_place, spell_path
+from hccl_py.documents.disk import check_place, format_path
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.formats import load, save
 from hccl_py.formats.checks import PROGRAM
@@ -54,7 +54,7 @@ def refuse_source(name: str, command: str, hint: str) -> None:
     source = source_of(name)
     if source is not None:
         raise ParameterError(
-            f"{command} takes an op, and {spell_path(name)} is a {source.noun}.", hint
+            f"{command} takes an op, and {format_path(name)} is a {source.noun}.", hint
         )
 
 
@@ -91,7 +91,7 @@ def program_files_like(name: str) -> list[str]:
         return []
     beside = sorted(os.path.join(folder, file) for file in files)
     near = difflib.get_close_matches(name, beside, n=4, cutoff=0.5)
-    return [spell_path(path) for path in near if path != name][:3]
+    return [format_path(path) for path in near if path != name][:3]
 
 
 def _read_program_file(name: str, max_bytes: int | None) -> Program:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from hccl_py.cli.options import TimeModel
 from hccl_py.errors import ParameterError, did_you_mean
-from hccl_py.simulator import CostModel, Slow, find_cost
+from hccl_py.simulator import CostModel, Stragglers, find_cost
 from hccl_py.simulator.entry import NETWORKS
 from hccl_py.topology import Topology
 
@@ -20,7 +20,7 @@ class Model:
 
     cost: CostModel
     network: Literal["uncontended", "contended"]
-    slow: Slow
+    slow: Stragglers
     stragglers: tuple[str, ...]
     """What is slow, as the user wrote it."""
 
@@ -46,7 +46,7 @@ def checked_model(options: TimeModel, topology: Topology) -> Model:
         raise ParameterError(f"--network {options.network!r} is unknown.", hint)
     product = topology.product.name
     cost = CostModel.of(product) if options.cost is None else find_cost(options.cost, product)
-    slow = Slow.parse(options.slow or [])
+    slow = Stragglers.parse(options.slow or [])
     slow.of_ranks(topology.size)
     network: Any = options.network
     return Model(cost, network, slow, tuple(options.slow or []))

@@ -106,7 +106,7 @@ def _drawn(entry: Entry, differing: bool) -> Table | str:
     """Return a line for each range, and below it one for each size that was timed."""
     from rich.table import Table
 
-    from hccl_py.trace.units import spell_size
+    from hccl_py.trace.units import format_size
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("bytes", "timed at", "time us", "HCCL us", "ratio"):
@@ -116,7 +116,7 @@ def _drawn(entry: Entry, differing: bool) -> Table | str:
         if differing and not found.differs:
             continue
         name = " ".join([found.executor, *found.levels.values()])
-        above = f"over {spell_size(found.from_bytes - 1)}" if found.from_bytes else "from 0"
+        above = f"over {format_size(found.from_bytes - 1)}" if found.from_bytes else "from 0"
         table.add_row(above, "", "", "", "", name)
         for sample in found.samples:
             table.add_row("", *_cells(found, sample))
@@ -124,13 +124,13 @@ def _drawn(entry: Entry, differing: bool) -> Table | str:
 
 
 def _cells(found: Range, sample: Sample) -> list[str]:
-    from hccl_py.trace.units import spell_size, spell_time
+    from hccl_py.trace.units import format_size, format_time
 
     rules = " ".join([sample.hccl_executor, *sample.hccl_levels.values()])
     return [
-        spell_size(sample.bytes),
-        spell_time(sample.simulated_us),
-        "" if sample.hccl_us is None else spell_time(sample.hccl_us),
+        format_size(sample.bytes),
+        format_time(sample.simulated_us),
+        "" if sample.hccl_us is None else format_time(sample.hccl_us),
         "" if sample.gain is None else f"{sample.gain:.2f}",
         "as HCCL's rules" if found.is_hccl(sample) else f"not {rules}",
     ]

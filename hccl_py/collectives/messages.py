@@ -14,13 +14,13 @@ from hccl_py.collectives.ranks import (
     Ranks,
     check_rows,
     common_shape,
+    counts_in,
     given,
     in_elements,
     index_of,
     need_all_local,
     row_arrays,
     row_shape,
-    told_by,
 )
 from hccl_py.enums import DataType
 from hccl_py.errors import ParameterError
@@ -71,7 +71,7 @@ def batch(inputs: Sequence[Any], ranks: Ranks, pairs: Pairs, out: object) -> Dat
         op = replace(op, pairs=listed)
     else:
         arrays = row_arrays(name, inputs, ranks)
-    known = told_by(arrays, ranks) or told_by(out, ranks)
+    known = counts_in(arrays, ranks) or counts_in(out, ranks)
     op = replace(op, dtype=common_type(name, known))
     row = row_shape(name, known)
     sent, received = (b // op.unit for b in make_operator(name).user_bytes(op, ranks.size))

@@ -15,13 +15,13 @@ from hccl_py.collectives.ranks import (
     all_given,
     check_rows,
     common_shape,
+    counts_in,
     in_elements,
     need_all_local,
     numbers,
     row_arrays,
     row_shape,
     table,
-    told_by,
 )
 from hccl_py.enums import ReduceOp
 from hccl_py.errors import ParameterError
@@ -53,7 +53,7 @@ def blocks(
     if gathers and counts is None:
         need_all_local(name, ranks)
         counts = [0 if array is None else len(array) for array in arrays]
-    known = told_by(arrays, ranks) or told_by(out, ranks)
+    known = counts_in(arrays, ranks) or counts_in(out, ranks)
     row = row_shape(name, known)
     op = OpParam(
         name,
@@ -92,7 +92,7 @@ def exchange(
     else:
         need_all_local(name, ranks)
         arrays, counts = joined(name, inputs, ranks, [ranks.size] * ranks.size, out)
-    known = told_by(arrays, ranks) or told_by(out, ranks)
+    known = counts_in(arrays, ranks) or counts_in(out, ranks)
     row = row_shape(name, known)
     rows = table(name, what, counts)
     op = OpParam(
@@ -131,7 +131,7 @@ def joined(
         for rank, mine in zip(ranks.local, arrays, strict=True)
         for array in mine
         if array is not None
-    ] or told_by(out, ranks)
+    ] or counts_in(out, ranks)
     nothing = np.zeros((0, *row_shape(op, known)), common_type(op, known).numpy)
     whole: list[Array | None] = [
         np.concatenate([nothing, *(a for a in mine if a is not None and len(a))]) for mine in arrays

@@ -22,6 +22,7 @@ __all__ = [
     "all_given",
     "check_rows",
     "common_shape",
+    "counts_in",
     "given",
     "in_elements",
     "index_of",
@@ -30,7 +31,6 @@ __all__ = [
     "row_arrays",
     "row_shape",
     "table",
-    "told_by",
 ]
 
 Inputs: TypeAlias = Sequence[npt.ArrayLike | None]
@@ -63,7 +63,7 @@ def row_arrays(op: str, inputs: Inputs, ranks: Ranks) -> list[Array | None]:
     return [None if array is None else np.atleast_1d(array) for array in arrays]
 
 
-def told_by(arrays: object, ranks: Ranks) -> list[tuple[int, Array]]:
+def counts_in(arrays: object, ranks: Ranks) -> list[tuple[int, Array]]:
     """Return the arrays that there are with their ranks: inputs, or outputs as they were given."""
     if not isinstance(arrays, (list, tuple, np.ndarray)):
         return []
@@ -152,7 +152,9 @@ def numbers(op: str, what: str, values: object) -> Numbers:
     """Return whole numbers from whatever holds them."""
     found = _whole(op, what, values)
     if found.ndim != 1:
-        raise ParameterError(f"{op} has {what} {_spell(values)}.", "Give one number for each rank.")
+        raise ParameterError(
+            f"{op} has {what} {_format(values)}.", "Give one number for each rank."
+        )
     return tuple(found.tolist())
 
 
@@ -160,7 +162,7 @@ def table(op: str, what: str, values: object) -> Table:
     """Return rows of whole numbers from whatever holds them."""
     found = np.atleast_2d(_whole(op, what, values))
     if found.ndim != 2:
-        raise ParameterError(f"{op} has {what} {_spell(values)}.", "Give one row for each rank.")
+        raise ParameterError(f"{op} has {what} {_format(values)}.", "Give one row for each rank.")
     return tuple(tuple(row) for row in found.tolist())
 
 
@@ -189,7 +191,7 @@ def _whole(op: str, what: str, values: object) -> npt.NDArray[Any]:
         found = np.asarray(None)
     if found.dtype.kind not in "iu" and (found.size or found.dtype.kind == "O"):
         raise ParameterError(
-            f"{op} has {what} {_spell(values)}.",
+            f"{op} has {what} {_format(values)}.",
             f"Give whole numbers to {MAX_COUNT}, the same number in every row.",
         )
     if found.size and int(found.max()) > MAX_COUNT:
@@ -199,6 +201,6 @@ def _whole(op: str, what: str, values: object) -> npt.NDArray[Any]:
     return found.astype(np.int64)
 
 
-def _spell(values: object) -> str:
+def _format(values: object) -> str:
     """Return a value for a sentence: on one line, cut where it is long."""
     return " ".join(repr(values).split())[:60]

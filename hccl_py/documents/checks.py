@@ -12,7 +12,7 @@ from typing import Any
 
 from hccl_py.errors import FileError, did_you_mean
 
-__all__ = ["a_list", "a_text", "an_object", "at", "defect", "only_keys", "spell"]
+__all__ = ["a_list", "a_text", "an_object", "at", "defect", "format_value", "only_keys"]
 
 _PLAIN_KEY = re.compile(r"[\w:-]{1,40}", re.ASCII)
 _SHOWN = 40
@@ -26,7 +26,7 @@ def at(path: str, *keys: int | str) -> str:
         elif _PLAIN_KEY.fullmatch(key):
             path = f"{path}.{key}" if path else key
         else:
-            path += f"[{spell(key)}]"
+            path += f"[{format_value(key)}]"
     return path
 
 
@@ -35,7 +35,7 @@ def defect(path: str, expected: str, found: str, hint: str, code: str = "") -> F
     return FileError(f"{path or '$'}: expected {expected}, found {found}.", hint, code)
 
 
-def spell(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value as JSON writes it, cut where it is long."""
     if isinstance(value, dict):
         return f"an object of {len(value)} keys"
@@ -51,21 +51,21 @@ def spell(value: object) -> str:
 def an_object(path: str, value: object, hint: str = "Write it in braces.") -> dict[str, Any]:
     """Return a value that must be an object."""
     if not isinstance(value, dict):
-        raise defect(path, "an object", spell(value), hint)
+        raise defect(path, "an object", format_value(value), hint)
     return value
 
 
 def a_list(path: str, value: object, hint: str = "Write it in brackets.") -> list[Any]:
     """Return a value that must be a list."""
     if not isinstance(value, list):
-        raise defect(path, "a list", spell(value), hint)
+        raise defect(path, "a list", format_value(value), hint)
     return value
 
 
 def a_text(path: str, value: object) -> str:
     """Return a value that must be a string of whole characters."""
     if not isinstance(value, str):
-        raise defect(path, "a string", spell(value), "Write it in quotes.")
+        raise defect(path, "a string", format_value(value), "Write it in quotes.")
     if not value.isascii() and re.search("[\ud800-\udfff]", value):
         raise defect(path, "a string", "half of a surrogate pair", "Write the character as UTF-8.")
     return value
@@ -76,4 +76,4 @@ def only_keys(path: str, mapping: Mapping[str, object], known: Collection[str]) 
     for key in mapping:
         if key not in known:
             hint = did_you_mean(key[:_SHOWN], known)
-            raise defect(at(path, key), "a key of the format", spell(key), hint)
+            raise defect(at(path, key), "a key of the format", format_value(key), hint)

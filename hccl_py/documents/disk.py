@@ -22,10 +22,10 @@ __all__ = [
     "PathLike",
     "check_place",
     "check_regular",
+    "format_path",
     "read_file",
     "refusal",
     "replacing",
-    "spell_path",
     "write_file",
 ]
 
@@ -45,7 +45,7 @@ _ODD = {
 }
 
 
-def spell_path(path: PathLike) -> str:
+def format_path(path: PathLike) -> str:
     """Return a path for a sentence: on one line, whatever characters it has."""
     return one_line(str(path))
 
@@ -56,7 +56,7 @@ def read_file(path: PathLike, max_bytes: int, kind: FileKind, *, begins: bytes =
     Of a long one only the first bytes are read where they do not begin as `begins` says; without
     that, where they are no text.
     """
-    return named(f"{spell_path(path):.200}", kind, lambda: _read(path, max_bytes, kind, begins))
+    return named(f"{format_path(path):.200}", kind, lambda: _read(path, max_bytes, kind, begins))
 
 
 def write_file(path: PathLike, data: bytes, kind: FileKind) -> None:
@@ -67,7 +67,7 @@ def write_file(path: PathLike, data: bytes, kind: FileKind) -> None:
 
 def check_place(path: PathLike, kind: FileKind) -> None:
     """Raise FileError where a file of this kind could not be written, before the work for it."""
-    named(f"{spell_path(path):.200}", kind, lambda: _checked_place(path, kind))
+    named(f"{format_path(path):.200}", kind, lambda: _checked_place(path, kind))
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def replacing(path: PathLike, kind: FileKind) -> Iterator[Path]:
 
     Whoever reads the file meanwhile, or after an error, finds the old one.
     """
-    name = f"{spell_path(path):.200}"
+    name = f"{format_path(path):.200}"
     target = named(name, kind, lambda: _checked_place(path, kind))
     part = target.with_name(f".hccl-py-{secrets.token_hex(8)}.part")
     try:
@@ -123,7 +123,7 @@ def check_regular(path: PathLike, verb: str) -> None:
     """Refuse what is no file: opening a pipe would wait, and a device may never end."""
     if os.path.islink(path) and not os.path.exists(path):
         message = f"the file cannot be {verb}: it is a link that leads to no file."
-        raise FileError(message, f"It leads to {spell_path(os.readlink(path)):.200}.")
+        raise FileError(message, f"It leads to {format_path(os.readlink(path)):.200}.")
     odd = _ODD.get(stat.S_IFMT(os.stat(path).st_mode))
     if odd is not None:
         raise FileError(f"the file cannot be {verb}: {odd}.", "Name a regular file.")
@@ -139,7 +139,9 @@ def _checked_place(path: PathLike, kind: FileKind) -> Path:
         )
     try:
         if not target.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, f"there is no folder {spell_path(target.parent)}")
+            raise FileNotFoundError(
+                errno.ENOENT, f"there is no folder {format_path(target.parent)}"
+            )
         for place in (target.parent, target):
             if place.exists() and not os.access(place, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from hccl_py.documents.checks import an_object, at, defect, only_keys, spell
+from hccl_py.documents.checks import an_object, at, defect, format_value, only_keys
 from hccl_py.errors import FileError, did_you_mean
 
 __all__ = ["Strict", "checked"]
@@ -48,10 +48,10 @@ def _first(error: ErrorDetails, path: str, model: type[BaseModel]) -> FileError:
         return defect(place, "a value", "nothing", _missing(error, model))
     if error["type"] == "extra_forbidden":
         hint = did_you_mean(str(error["loc"][-1])[:40], _keys(_model_at(model, error["loc"])))
-        return defect(place, "a key of the format", spell(str(error["loc"][-1])), hint)
+        return defect(place, "a key of the format", format_value(str(error["loc"][-1])), hint)
     expected = _TYPES.get(error["type"], error["msg"].removeprefix("Input should be "))
     hint = error.get("ctx", {}).get("hint", f"Write {expected} here.")
-    return defect(place, expected, spell(error["input"]), hint)
+    return defect(place, expected, format_value(error["input"]), hint)
 
 
 def _missing(error: ErrorDetails, model: type[BaseModel]) -> str:
@@ -61,7 +61,7 @@ def _missing(error: ErrorDetails, model: type[BaseModel]) -> str:
     free = [other for other in there if other not in fields and len(other) < 2 * len(key)]
     near = difflib.get_close_matches(key, free, n=1)
     if near:
-        return f"Is it what {spell(near[0])} is meant to be?"
+        return f"Is it what {format_value(near[0])} is meant to be?"
     needed = [name for name, field in fields.items() if field.is_required()]
     return f"Keys that must be there: {', '.join(needed)}."
 

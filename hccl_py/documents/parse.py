@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from hccl_py.documents.checks import at, defect, spell
+from hccl_py.documents.checks import at, defect, format_value
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError
 
@@ -45,7 +45,7 @@ def parse_document(document: str | bytes, kind: FileKind) -> object:
         if len(found) == len(pairs):
             return found
         hint = "Keep one of the two: the other would be overlooked."
-        bad.append(_Bad(f"the key {spell(_first_double(pairs))} once", "it twice", hint))
+        bad.append(_Bad(f"the key {format_value(_first_double(pairs))} once", "it twice", hint))
         return bad[-1]
 
     def constant(name: str) -> object:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from hccl_py.documents.checks import defect, spell
+from hccl_py.documents.checks import defect, format_value
 from hccl_py.documents.kind import FileKind
 from hccl_py.documents.parse import decoded
 from hccl_py.errors import FileError, NotSupportedError
@@ -96,7 +96,7 @@ class _Builder:
             return self._counted(self._aliased(event.anchor, line))
         if event.tag is not None:
             hint = "Leave the tag out; write texts that look like numbers in quotes."
-            raise defect(f"line {line}", "a value without a tag", spell(event.tag), hint)
+            raise defect(f"line {line}", "a value without a tag", format_value(event.tag), hint)
         if level > MOST_LEVELS:
             raise defect("", f"at most {MOST_LEVELS} levels of nesting", "more", self._kind.depth)
         if event.anchor:
@@ -136,10 +136,12 @@ class _Builder:
         for key, member in zip(members, members, strict=True):
             place = f"line {key.line}"
             if not isinstance(key.value, str):
-                raise defect(place, "a string as the key", spell(key.value), "Write it in quotes.")
+                raise defect(
+                    place, "a string as the key", format_value(key.value), "Write it in quotes."
+                )
             if key.value in value:
                 hint = "Keep one of the two: the other would be overlooked."
-                raise defect(place, f"the key {spell(key.value)} once", "it twice", hint)
+                raise defect(place, f"the key {format_value(key.value)} once", "it twice", hint)
             value[key.value] = member.value
         self._values += 1
         return _Node(value, self._values - before, line)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hccl_py.documents.disk import PathLike, read_file, spell_path, write_file
+from hccl_py.documents.disk import PathLike, format_path, read_file, write_file
 from hccl_py.errors import ProgramFileError, did_you_mean
 from hccl_py.formats.checks import JSON_LIMIT, NPZ_LIMIT, NPZ_PROGRAM, PROGRAM
 from hccl_py.formats.json_read import from_json
@@ -23,11 +23,11 @@ from hccl_py.program.program import Program
 __all__ = [
     "JSON_LIMIT",
     "NPZ_LIMIT",
+    "format_path",
     "from_json",
     "from_npz",
     "load",
     "save",
-    "spell_path",
     "to_json",
     "to_npz",
 ]
@@ -52,7 +52,7 @@ def load(path: PathLike, *, max_bytes: int | None = None) -> Program:
     that says anything that no program could: its message is one sentence with the place in the
     file. What is well-formed but wrong loads, so that it can be verified.
     """
-    name = spell_path(path)
+    name = format_path(path)
     if _suffix(path) == ".npz":
         limit = NPZ_LIMIT if max_bytes is None else max_bytes
         return from_npz(read_file(path, limit, NPZ_PROGRAM, begins=b"PK"), name, limit)
@@ -64,8 +64,8 @@ def _suffix(path: PathLike) -> str:
     suffix = Path(path).suffix.lower()
     if suffix not in _SUFFIXES:
         raise ProgramFileError(
-            f"{spell_path(path):.200}: programs are kept in .json and .npz files, not in "
-            f"{spell_path(suffix) or 'files without a suffix'}.",
+            f"{format_path(path):.200}: programs are kept in .json and .npz files, not in "
+            f"{format_path(suffix) or 'files without a suffix'}.",
             did_you_mean(suffix, _SUFFIXES),
         )
     return suffix

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.documents.checks import an_object, at, defect, spell
+from hccl_py.documents.checks import an_object, at, defect, format_value
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import ProgramFileError
 from hccl_py.values import IntArray
@@ -79,7 +79,7 @@ def whole(
     bad = next(i for i, v in enumerate(values) if type(v) is not int or not low <= v <= high)
     expected = f"{what} from {low} to {'2**62 - 1' if high == LIMIT else high}"
     hint = "Write a plain number in that range: no quotes, no fraction."
-    raise defect(where(bad), expected, spell(values[bad]), hint)
+    raise defect(where(bad), expected, format_value(values[bad]), hint)
 
 
 def numbered(path: str, value: object, below: int, what: str) -> list[tuple[int, Any]]:
@@ -92,7 +92,7 @@ def numbered(path: str, value: object, below: int, what: str) -> list[tuple[int,
     for key in _unknown(mapping, numbers):
         expected = f"the number of a {what} below {below}"
         hint = f"{what.capitalize()}s are numbered from 0, without leading zeros."
-        raise defect(at(path, key), expected, f"the key {spell(key)}", hint)
+        raise defect(at(path, key), expected, f"the key {format_value(key)}", hint)
     return sorted([(numbers[key], item) for key, item in mapping.items()], key=lambda m: m[0])
 
 

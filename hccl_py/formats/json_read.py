@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.documents.checks import a_text, an_object, at, defect, spell
+from hccl_py.documents.checks import a_text, an_object, at, defect, format_value
 from hccl_py.documents.kind import named
 from hccl_py.documents.models import checked
 from hccl_py.documents.parse import parse_document
@@ -29,7 +29,7 @@ from hccl_py.formats.checks import (
     whole,
 )
 from hccl_py.formats.json_tasks import Columns, Notes, Rows, columns_from, notes_from, rows_from
-from hccl_py.formats.links import Ends, Wires, ends_from
+from hccl_py.formats.links import Ends, LinkColumns, ends_from
 from hccl_py.formats.memory import Memory, memory_from
 from hccl_py.formats.models import FORMAT, FileModel
 from hccl_py.formats.op import calls_from, op_from
@@ -90,7 +90,9 @@ def _envelope(document: object) -> FileModel:
     found = an_object("", document, hint).get("format")
     if found != FORMAT:
         hint = "Program files of other versions, or other files, cannot be read."
-        raise defect("format", f'"{FORMAT}"', "nothing" if found is None else spell(found), hint)
+        raise defect(
+            "format", f'"{FORMAT}"', "nothing" if found is None else format_value(found), hint
+        )
     file = checked(FileModel, document, "")
     whole([file.ranks], lambda _: "ranks", "a number of ranks", 1, MAX_RANKS)
     a_text("executor", file.executor)
@@ -180,14 +182,14 @@ def layout_of(
 ) -> Layout:
     """Lay out all ends and notifies that are requested or used."""
     away = columns.key >= 0
-    wires = ends.wires(np.concatenate([columns.key[away], requests.channels[1]]))
+    link_columns = ends.link_columns(np.concatenate([columns.key[away], requests.channels[1]]))
     end, peer, cell = (np.full(len(rows), -1) for _ in range(3))
-    end[away] = wires.rows(columns.key[away])
-    peer[away] = wires.peer[end[away]]
+    end[away] = link_columns.rows(columns.key[away])
+    peer[away] = link_columns.peer[end[away]]
     remote = away & (columns.index >= 0)
-    owner = np.where(columns.posts[remote], wires.far[end[remote]], end[remote])
+    owner = np.where(columns.posts[remote], link_columns.far[end[remote]], end[remote])
     index = columns.index[remote].astype(np.int64)
-    transports = _transports(wires, owner, index, requests)
+    transports = _transports(link_columns, owner, index, requests)
     cell[remote] = owner * transports.stride + index
     local = columns.owner >= 0
     stream, index = columns.owner[local].astype(np.int64), columns.index[local].astype(np.int64)
@@ -197,38 +199,40 @@ def layout_of(
     return Layout(transports, notifies, declared, end, peer, cell)
 
 
-def _transports(wires: Wires, owner: IntArray, index: IntArray, requests: Requests) -> Transports:
+def _transports(
+    link_columns: LinkColumns, owner: IntArray, index: IntArray, requests: Requests
+) -> Transports:
     """Return the ends; `owner` and `index` are the notifies that tasks use."""
-    used = np.zeros(len(wires.keys), np.int64)
+    used = np.zeros(len(link_columns.keys), np.int64)
     np.maximum.at(used, owner, index + 1)
-    notifies = _requested(wires, used, requests).astype(np.int16)
+    notifies = _requested(link_columns, used, requests).astype(np.int16)
     slots = int(used.max(initial=0))
     stride = max(slots, int(notifies.max(initial=0)))
     if stride * len(used) > MAX_CELLS:
         hint = f"{len(used)} ends of transports have {stride} notifies each."
         raise defect("tasks", f"at most {MAX_CELLS} notifies", str(stride * len(used)), hint)
     return Transports(
-        planes=wires.planes,
-        rank=wires.rank,
-        peer=wires.peer,
-        plane=wires.plane,
-        kind=wires.kind,
-        far=wires.far,
-        exports=wires.exports,
+        planes=link_columns.planes,
+        rank=link_columns.rank,
+        peer=link_columns.peer,
+        plane=link_columns.plane,
+        kind=link_columns.kind,
+        far=link_columns.far,
+        exports=link_columns.exports,
         notifies=notifies,
         slots=slots if slots > int(notifies.max(initial=0)) else 0,
     )
 
 
-def _requested(wires: Wires, used: IntArray, requests: Requests) -> IntArray:
+def _requested(link_columns: LinkColumns, used: IntArray, requests: Requests) -> IntArray:
     """Return the notifies of every end: as its rank states them (0 for an end that it leaves out),
     else as the link does, else as many as the other side states or both use.
     """
-    stated = wires.notifies.copy()
-    stated[requests.states_channels[wires.rank]] = 0
+    stated = link_columns.notifies.copy()
+    stated[requests.states_channels[link_columns.rank]] = 0
     _, keys, count = requests.channels
-    stated[wires.rows(keys)] = count
-    theirs, both = stated[wires.far], np.maximum(used, used[wires.far])
+    stated[link_columns.rows(keys)] = count
+    theirs, both = stated[link_columns.far], np.maximum(used, used[link_columns.far])
     silent = np.where(theirs > 0, np.maximum(theirs, used), np.maximum(OWN_NOTIFIES, both))
     return np.where(stated < 0, silent, stated)
 

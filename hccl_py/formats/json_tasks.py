@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.documents.checks import a_list, a_text, at, defect, only_keys, spell
+from hccl_py.documents.checks import a_list, a_text, at, defect, format_value, only_keys
 from hccl_py.enums import TaskKind
 from hccl_py.errors import did_you_mean
 from hccl_py.formats.checks import MAX_NUMBER, Where, numbered, whole
@@ -104,10 +104,10 @@ def _check_names(rows: Rows) -> None:
         return
     for row, task in enumerate(rows.tasks):
         if type(task) is not list or not task:
-            raise defect(rows.path(row), "a task", spell(task), 'Such as ["post", 1, 0].')
+            raise defect(rows.path(row), "a task", format_value(task), 'Such as ["post", 1, 0].')
         if type(task[0]) is not str:
             hint = 'A task starts with its name, such as "copy".'
-            raise defect(rows.path(row, 0), "the name of a task", spell(task[0]), hint)
+            raise defect(rows.path(row, 0), "the name of a task", format_value(task[0]), hint)
 
 
 class Shape(NamedTuple):
@@ -167,7 +167,7 @@ def columns_from(rows: Rows, ends: Ends, memory: Memory, op: OpParam) -> Columns
     for row in np.flatnonzero(codes < 0)[:1].tolist():
         name = rows.names[row]
         hint = did_you_mean(name[:40], _NAMES)
-        raise defect(rows.path(row, 0), "the name of a task", spell(name), hint)
+        raise defect(rows.path(row, 0), "the name of a task", format_value(name), hint)
     columns = Columns(len(rows))
     for code in np.unique(codes).tolist():
         _TaskReader(_NAMES[code], np.flatnonzero(codes == code), rows, columns, ends, memory).read()
@@ -253,7 +253,7 @@ class _TaskReader:
             k = next(k for k, value in enumerate(values) if not _is_duration(value))
             hint = "A kernel takes 0 microseconds or more, and ends."
             where = self.rows.path(int(self.at[k]), position)
-            raise defect(where, "microseconds from 0 to 1e12", spell(values[k]), hint)
+            raise defect(where, "microseconds from 0 to 1e12", format_value(values[k]), hint)
         self.columns.microseconds[self.at] = values
 
     def _owner(self, side: str) -> IntArray:
@@ -270,7 +270,7 @@ class _TaskReader:
             if type(value) is not list or len(value) != 3:
                 path = self.rows.path(int(self.at[k]), position)
                 hint = 'Such as ["IN", 0, 64], in bytes.'
-                raise defect(path, "[buffer, offset, length]", spell(value), hint)
+                raise defect(path, "[buffer, offset, length]", format_value(value), hint)
         buffers = self._buffers([value[0] for value in values], position, owner)
         offsets = whole([v[1] for v in values], self._where(position, 1), "an offset in bytes")
         sizes = whole([v[2] for v in values], self._where(position, 2), "a length in bytes")
@@ -287,7 +287,7 @@ class _TaskReader:
         for k in np.flatnonzero(~self.memory.known[owner, numbers])[:1].tolist():
             path = self.rows.path(int(self.at[k]), position, 0)
             hint = f"Add it to buffers.{owner[k]} with its size."
-            raise defect(path, f"a buffer of rank {owner[k]}", spell(names[k]), hint)
+            raise defect(path, f"a buffer of rank {owner[k]}", format_value(names[k]), hint)
         return numbers
 
 

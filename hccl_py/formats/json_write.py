@@ -19,7 +19,7 @@ from hccl_py.enums import DataType, LinkKind, ReduceOp, TaskKind
 from hccl_py.errors import ProgramFileError
 from hccl_py.formats.models import FORMAT
 from hccl_py.formats.op import calls_document, op_object
-from hccl_py.program.describe import spell_place
+from hccl_py.program.describe import format_place
 from hccl_py.program.matching import Queues, queues_of
 from hccl_py.program.program import Program
 from hccl_py.program.transports import NOTIFY_NAMES, Transports
@@ -292,7 +292,7 @@ class _Maker:
 
     def _check(self, rows: IntArray, wrong: npt.NDArray[np.bool_], what: str) -> None:
         for row in rows[wrong][:1].tolist():
-            place = spell_place(self._program, row)
+            place = format_place(self._program, row)
             raise ProgramFileError(
                 f"{place}: the task's notify is none of {what}, which no file can say.",
                 "Record posts and waits through links and notifies of the rank.",

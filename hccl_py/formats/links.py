@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.documents.checks import a_list, a_text, at, defect, spell
+from hccl_py.documents.checks import a_list, a_text, at, defect, format_value
 from hccl_py.documents.models import checked
 from hccl_py.enums import LinkKind
 from hccl_py.errors import FileError, did_you_mean
@@ -28,11 +28,11 @@ from hccl_py.formats.models import FileModel, LinkModel
 from hccl_py.topology.topology import PLANES
 from hccl_py.values import IntArray
 
-__all__ = ["Ends", "Wires", "ends_from"]
+__all__ = ["Ends", "LinkColumns", "ends_from"]
 
 
 @dataclass(frozen=True, eq=False)
-class Wires:
+class LinkColumns:
     """The columns of Transports, one row per end. `notifies` has what the links themselves state,
     -1 where the file says nothing.
     """
@@ -70,7 +70,7 @@ class Ends(Protocol):
     def peers(self, keys: IntArray) -> IntArray:
         """Return the rank at the other side of each end."""
 
-    def wires(self, keys: IntArray) -> Wires:
+    def link_columns(self, keys: IntArray) -> LinkColumns:
         """Return the ends of all links, and those whose keys are given, with their other sides."""
 
 
@@ -99,11 +99,11 @@ class PairEnds:
         """Return the rank at the other side of each end."""
         return keys % self.ranks
 
-    def wires(self, keys: IntArray) -> Wires:
+    def link_columns(self, keys: IntArray) -> LinkColumns:
         """Return both ends of every pair that occurs."""
         keys = np.unique(np.concatenate([keys, self._twins(keys)]))
         planes = planes_of([self.plane])
-        return Wires(
+        return LinkColumns(
             planes=planes,
             keys=keys,
             rank=keys // self.ranks,
@@ -159,7 +159,7 @@ def ends_from(file: FileModel, memory: Memory) -> Ends:
     for name in ("link", "exported", "plane"):
         if getattr(file, name) is not None:
             hint = "Links state kind, exports and plane themselves; keep one of the two forms."
-            raise defect(name, "nothing beside links", spell(getattr(file, name)), hint)
+            raise defect(name, "nothing beside links", format_value(getattr(file, name)), hint)
     links = [checked(LinkModel, v, at("links", k)) for k, v in enumerate(file.links)]
     return LinkEnds(links, file.ranks, memory)
 
@@ -174,8 +174,8 @@ class LinkEnds:
     def __init__(self, links: Sequence[LinkModel], ranks: int, memory: Memory) -> None:
         self._ranks = ranks
         self._numbers = _numbers(links)
-        self._wires, self._rows = _laid_out(links, _pairs(links, ranks), memory)
-        pairs = self._wires.rank * ranks + self._wires.peer
+        self._columns, self._rows = _laid_out(links, _pairs(links, ranks), memory)
+        pairs = self._columns.rank * ranks + self._columns.peer
         self._by_pair = np.argsort(pairs, kind="stable")
         self._pairs = pairs[self._by_pair]
         self._absent = PairEnds(ranks, LinkKind.SDMA, [], "flat")
@@ -195,24 +195,24 @@ class LinkEnds:
     def requested(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
         """Return the same; a request says nothing of a link that is not listed."""
         keys = self.keys(rank, references, where)
-        for k in np.flatnonzero(keys >= len(self._wires.keys))[:1].tolist():
+        for k in np.flatnonzero(keys >= len(self._columns.keys))[:1].tolist():
             raise self._not_one(rank[k], int(self.peers(keys[k : k + 1])[0]), 0, where(k))
         return keys
 
     def peers(self, keys: IntArray) -> IntArray:
         """Return the rank at the other side of each end."""
-        links = len(self._wires.keys)
+        links = len(self._columns.keys)
         peers = self._absent.peers(keys - links)
-        peers[keys < links] = self._wires.peer[keys[keys < links]]
+        peers[keys < links] = self._columns.peer[keys[keys < links]]
         return peers
 
-    def wires(self, keys: IntArray) -> Wires:
+    def link_columns(self, keys: IntArray) -> LinkColumns:
         """Return the ends of all links, and those that no link has."""
-        links = len(self._wires.keys)
+        links = len(self._columns.keys)
         absent = keys[keys >= links] - links
         if not len(absent):
-            return self._wires
-        return _joined(self._wires, self._absent.wires(absent))
+            return self._columns
+        return _joined(self._columns, self._absent.link_columns(absent))
 
     def _by_rank(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
         peers = whole(references, where, "a peer's rank (or link:ID)", 0, self._ranks - 1)
@@ -230,13 +230,13 @@ class LinkEnds:
         numbers = np.array([self._numbers.get(name, -1) for name in references], np.int64)
         for k in np.flatnonzero(numbers < 0)[:1].tolist():
             hint = did_you_mean(references[k][:40], list(self._numbers)[:1000])
-            raise defect(where(k), "a peer's rank or link:ID", spell(references[k]), hint)
+            raise defect(where(k), "a peer's rank or link:ID", format_value(references[k]), hint)
         rows = self._rows[numbers]
-        mine = self._wires.rank[rows] == rank[:, None]
+        mine = self._columns.rank[rows] == rank[:, None]
         for k in np.flatnonzero(~mine.any(axis=1))[:1].tolist():
-            a, b = self._wires.rank[rows[k]].tolist()
+            a, b = self._columns.rank[rows[k]].tolist()
             hint = f"{references[k]} connects ranks {a} and {b}."
-            raise defect(where(k), f"a link of rank {rank[k]}", spell(references[k]), hint)
+            raise defect(where(k), f"a link of rank {rank[k]}", format_value(references[k]), hint)
         return np.where(mine[:, 0], rows[:, 0], rows[:, 1])
 
     @staticmethod
@@ -271,7 +271,9 @@ def _pairs(links: Sequence[LinkModel], ranks: int) -> IntArray:
     """Return the two ranks of every link, [links, 2]."""
     for number, link in enumerate(links):
         if len(link.ranks) != 2:
-            raise defect(at("links", number, "ranks"), "two ranks", spell(link.ranks), "[0, 1]")
+            raise defect(
+                at("links", number, "ranks"), "two ranks", format_value(link.ranks), "[0, 1]"
+            )
     both = [rank for link in links for rank in link.ranks]
     column = whole(both, lambda k: at("links", k // 2, "ranks", k % 2), "a rank", 0, ranks - 1)
     pairs = column.reshape(-1, 2)
@@ -281,7 +283,7 @@ def _pairs(links: Sequence[LinkModel], ranks: int) -> IntArray:
 
 def _laid_out(
     links: Sequence[LinkModel], pairs: IntArray, memory: Memory
-) -> tuple[Wires, IntArray]:
+) -> tuple[LinkColumns, IntArray]:
     """Return the ends sorted by plane, rank, peer and link, and the two rows of every link."""
     planes = planes_of([a_text(at("links", k, "plane"), v.plane) for k, v in enumerate(links)])
     plane = np.repeat(np.array([planes.index(link.plane) for link in links], np.int64), 2)
@@ -295,7 +297,7 @@ def _laid_out(
     row = np.empty(len(order), np.int64)
     row[order] = np.arange(len(order))
     exports = [e for k, link in enumerate(links) for e in _exports(link, pairs[k], memory, k)]
-    wires = Wires(
+    link_columns = LinkColumns(
         planes=planes,
         keys=np.arange(len(order)),
         rank=rank[order],
@@ -306,10 +308,10 @@ def _laid_out(
         exports=export_table(exports)[order],
         notifies=np.repeat(count, 2)[order],
     )
-    return wires, row.reshape(-1, 2)
+    return link_columns, row.reshape(-1, 2)
 
 
-def _joined(links: Wires, absent: Wires) -> Wires:
+def _joined(links: LinkColumns, absent: LinkColumns) -> LinkColumns:
     """Return all ends, sorted by plane, rank and peer; nobody requests those that no link has."""
     columns = {
         name: np.concatenate([getattr(links, name), getattr(absent, name)])
@@ -321,7 +323,7 @@ def _joined(links: Wires, absent: Wires) -> Wires:
     count = len(links.keys)
     exports = np.full((len(order), links.exports.shape[1]), -1, np.int8)
     exports[:count] = links.exports
-    return Wires(
+    return LinkColumns(
         planes=links.planes,
         keys=np.concatenate([links.keys, count + absent.keys])[order],
         far=row[np.concatenate([links.far, count + absent.far])][order],

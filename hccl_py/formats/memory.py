@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.documents.checks import a_text, an_object, at, defect, spell
+from hccl_py.documents.checks import a_text, an_object, at, defect, format_value
 from hccl_py.errors import did_you_mean
 from hccl_py.formats.checks import MAX_BUFFERS, numbered, whole
 from hccl_py.values import IntArray
@@ -39,14 +39,14 @@ class Memory:
         known = a_buffer(name, path)
         if known not in self.numbers:
             hint = did_you_mean(known[:40], self.names)
-            raise defect(path, "the name of a buffer", spell(name), hint)
+            raise defect(path, "the name of a buffer", format_value(name), hint)
         return self.numbers[known]
 
 
 def a_buffer(name: object, path: str) -> str:
     """Return a name that a buffer could have."""
     if not isinstance(name, str):
-        raise defect(path, "the name of a buffer", spell(name), "Write its name in quotes.")
+        raise defect(path, "the name of a buffer", format_value(name), "Write its name in quotes.")
     return name
 
 

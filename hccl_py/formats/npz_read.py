@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.documents.checks import an_object, defect, spell
+from hccl_py.documents.checks import an_object, defect, format_value
 from hccl_py.documents.kind import named
 from hccl_py.documents.models import Strict, checked
 from hccl_py.documents.parse import parse_document
@@ -110,7 +110,7 @@ def _header(array: Array) -> _Header:
     document = an_object("header", parse_document(array.tobytes(), PROGRAM), REWRITE)
     if document.get("format") != NPZ_FORMAT:
         hint = "Other versions of hccl-py have other npz files; JSON files keep their format."
-        raise defect("header.format", f'"{NPZ_FORMAT}"', spell(document.get("format")), hint)
+        raise defect("header.format", f'"{NPZ_FORMAT}"', format_value(document.get("format")), hint)
     header = checked(_Header, document, "header")
     within("header.ranks", np.array([header.ranks], object), 1, MAX_RANKS)
     within("header.rounds", np.array([header.rounds], object), 1, LIMIT)

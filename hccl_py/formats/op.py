@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
-from hccl_py.documents.checks import a_list, an_object, at, defect, only_keys, spell
+from hccl_py.documents.checks import a_list, an_object, at, defect, format_value, only_keys
 from hccl_py.documents.models import checked
 from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
 from hccl_py.errors import NotSupportedError, did_you_mean
@@ -33,7 +33,7 @@ def op_from(value: object, ranks: int, path: str = "op") -> OpParam:
     model = checked(OpModel, value, path)
     if model.name not in OPS:
         raise defect(
-            at(path, "name"), "an op", spell(model.name), did_you_mean(model.name[:40], OPS)
+            at(path, "name"), "an op", format_value(model.name), did_you_mean(model.name[:40], OPS)
         )
     count, dtype = _count(model, path), _data_type(model, path)
     op = OpParam(
@@ -87,11 +87,11 @@ def reduce_op(path: str, name: object) -> ReduceOp:
 
 def _parsed(path: str, name: object, parse: Callable[[str], T], what: str) -> T:
     if not isinstance(name, str):
-        raise defect(path, what, spell(name), "Write its name in quotes.")
+        raise defect(path, what, format_value(name), "Write its name in quotes.")
     try:
         return parse(name[:40])
     except NotSupportedError as error:
-        raise defect(path, what, spell(name), error.hint) from None
+        raise defect(path, what, format_value(name), error.hint) from None
 
 
 def _data_type(model: OpModel, path: str) -> DataType:
@@ -112,7 +112,7 @@ def _in_place(model: OpModel, path: str) -> bool | InPlace:
             return way
     slot = ', "start" or "slot"' if OPS[model.name].own_slot else ' or "start"'
     hint = "start: IN and OUT begin at one address; slot: one is the rank's own slot of the other."
-    raise defect(at(path, "in_place"), f"true, false{slot}", spell(model.in_place), hint)
+    raise defect(at(path, "in_place"), f"true, false{slot}", format_value(model.in_place), hint)
 
 
 def _count(model: OpModel, path: str) -> int:
@@ -169,7 +169,7 @@ def _check_members(op: str, given: dict[str, Any], path: str) -> None:
         if name not in allowed:
             having = ", ".join(row.name for row in OPS.values() if name in row.members)
             hint = f"{name} belongs to {having}."
-            raise defect(at(path, name), f"no {name} for {op}", spell(value), hint)
+            raise defect(at(path, name), f"no {name} for {op}", format_value(value), hint)
     for name in allowed:
         if name not in given and name not in OPS[op].optional:
             raise defect(at(path, name), f"the {name} of {op}", "nothing", _shape_hint(name))
@@ -236,7 +236,7 @@ def _pairs(path: str, value: object, ranks: int, has_counts: bool) -> Table:
         raise defect(path, f"a list of {members}", "a list of 0", hint)
     for k, pair in enumerate(pairs):
         if len(pair) != 2 and not (has_counts and len(pair) == 3):
-            raise defect(at(path, k), members, spell(pair), hint)
+            raise defect(at(path, k), members, format_value(pair), hint)
     both = [rank for pair in pairs for rank in pair[:2]]
     whole(both, lambda k: at(path, k // 2, k % 2), "a rank", 0, ranks - 1)
     counted = [k for k, pair in enumerate(pairs) if len(pair) == 3]
@@ -277,7 +277,7 @@ def _call(value: object, number: int, path: str) -> Call:
     listed = a_list(at(path, "after"), members.get("after", []))
     if listed and not number:
         hint = "Calls are numbered from 0; a call waits for those before it in the list."
-        raise defect(at(path, "after"), "nothing at the first call", spell(listed), hint)
+        raise defect(at(path, "after"), "nothing at the first call", format_value(listed), hint)
     after = whole(
         listed, lambda k: at(path, "after", k), "the number of an earlier call", 0, number - 1
     )

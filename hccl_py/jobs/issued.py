@@ -68,8 +68,8 @@ class Issued:
             if _what(plans[number]) != _what(plan):
                 rank = int(group.members[mine[issued[mine] == number][0]])
                 raise ParameterError(
-                    f"Call {number + 1} of {who.name} is {_spelled(plans[number])} on other "
-                    f"ranks, and {_spelled(plan)} on rank {rank}.",
+                    f"Call {number + 1} of {who.name} is {_format(plans[number])} on other "
+                    f"ranks, and {_format(plan)} on rank {rank}.",
                     "All ranks of a communicator make the same calls in the same order.",
                 )
         issued[mine] += 1
@@ -173,6 +173,6 @@ def _what(plan: Plan) -> tuple[OpParam, str]:
     return plan.op, plan.selection.executor
 
 
-def _spelled(plan: Plan) -> str:
+def _format(plan: Plan) -> str:
     op = plan.op
     return f"{op.name} of {op.count} {op.dtype.value} by {plan.selection.executor}"

@@ -23,7 +23,7 @@ from hccl_py.jobs.compose import composed
 from hccl_py.jobs.issued import Issued, ranks_of
 from hccl_py.jobs.program import JobProgram
 from hccl_py.jobs.steps import Compute, Event, Record, Run, Step, Wait
-from hccl_py.lines import spell_line
+from hccl_py.lines import format_line
 from hccl_py.op_param import OpParam
 from hccl_py.planning import Plan, idle
 from hccl_py.topology import Topology
@@ -119,7 +119,7 @@ class Stream:
         """Run a kernel that takes so long, or so long on each of the stream's ranks.
 
         Ranks with durations of their own are recorded one by one; where a rank is slow in
-        everything, `Slow` says so more cheaply.
+        everything, `Stragglers` says so more cheaply.
         """
         us = _durations(microseconds)
         if us.ndim > 1 or (us.ndim and len(us) != len(self.ranks)):
@@ -209,4 +209,4 @@ def _line() -> str:
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_HERE) and frame.f_back is not None:
         frame = frame.f_back
-    return spell_line((frame.f_code, frame.f_lineno))
+    return format_line((frame.f_code, frame.f_lineno))

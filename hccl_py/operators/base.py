@@ -221,7 +221,7 @@ def check_common(op: OpParam, topology: Topology, types: frozenset[DataType]) ->
     if op.dtype not in types:
         raise NotSupportedError(
             f"{op.name} on {topology.product.title} does not take {op.dtype.value}.",
-            f"It takes {_spell(types)}.",
+            f"It takes {_format(types)}.",
         )
     if op.root is not None and not 0 <= op.root < topology.size:
         raise ParameterError(
@@ -243,9 +243,9 @@ def check_reduction(op: OpParam, topology: Topology) -> None:
         raise NotSupportedError(
             f"{op.name} on {product.title} does not take {op.reduce.spelling} "
             f"with {op.dtype.value}.",
-            f"{op.reduce.spelling} takes {_spell(types)}.",
+            f"{op.reduce.spelling} takes {_format(types)}.",
         )
 
 
-def _spell(types: frozenset[DataType]) -> str:
+def _format(types: frozenset[DataType]) -> str:
     return ", ".join(t.value for t in DataType if t in types)

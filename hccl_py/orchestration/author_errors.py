@@ -15,11 +15,18 @@ import numpy as np
 
 from hccl_py.errors import OrchestrationError, did_you_mean
 from hccl_py.executor import Executor, OpParam, Topology, Unsuitable
-from hccl_py.lines import is_recording_file, spell_line
-from hccl_py.program.describe import spell_ranks
+from hccl_py.lines import format_line, is_recording_file
+from hccl_py.program.describe import format_ranks
 from hccl_py.values import IntArray, OutOfBoundsError
 
-__all__ = ["Told", "author_error", "definition_line", "ranks_of", "reason_against", "told_of"]
+__all__ = [
+    "AuthorMessage",
+    "author_error",
+    "author_message",
+    "definition_line",
+    "ranks_of",
+    "reason_against",
+]
 
 _BAD_CALL = re.compile(r"([\w.<>]+)\(\) (?:got|missing|takes)\b")
 _BAD_KEYWORD = re.compile(r"got an unexpected keyword argument '(\w+)'")
@@ -27,12 +34,12 @@ _BAD_KEYWORD = re.compile(r"got an unexpected keyword argument '(\w+)'")
 
 def author_error(what: str, ids: IntArray, error: BaseException) -> OrchestrationError:
     """Turn an exception of an author's code into an error that names the line."""
-    told = told_of(error)
+    message = author_message(error)
     return OrchestrationError(
-        f"{what}, {spell_ranks(ranks_of(ids))}: {told.text} ({told.line})",
-        told.hint,
+        f"{what}, {format_ranks(ranks_of(ids))}: {message.text} ({message.line})",
+        message.hint,
         finding="OUT_OF_BOUNDS" if isinstance(error, OutOfBoundsError) else "",
-        line=told.line,
+        line=message.line,
         ranks=ranks_of(ids),
     )
 
@@ -42,8 +49,8 @@ def reason_against(executor: Executor, op: OpParam, topology: Topology) -> str:
     try:
         verdict: object = executor.suits(op, topology)
     except (Exception, SystemExit) as error:
-        told = told_of(error)
-        return f"its suits() raised {told.text} ({told.line})"
+        message = author_message(error)
+        return f"its suits() raised {message.text} ({message.line})"
     if isinstance(verdict, Unsuitable):
         return verdict.reason
     if not isinstance(verdict, (bool, np.bool_)):
@@ -51,7 +58,7 @@ def reason_against(executor: Executor, op: OpParam, topology: Topology) -> str:
     return "" if verdict else "its suits() says no"
 
 
-class Told(NamedTuple):
+class AuthorMessage(NamedTuple):
     """An exception in words, the author's line that led to it, and what was expected there."""
 
     text: str
@@ -59,14 +66,14 @@ class Told(NamedTuple):
     hint: str
 
 
-def told_of(error: BaseException) -> Told:
+def author_message(error: BaseException) -> AuthorMessage:
     """Put what an author's code has raised into words."""
     place = _place_of(error)
-    line = spell_line((place.frame.f_code, place.number))
-    return Told(_spell(error), line, _hint(error, place))
+    line = format_line((place.frame.f_code, place.number))
+    return AuthorMessage(_format(error), line, _hint(error, place))
 
 
-def _spell(error: BaseException) -> str:
+def _format(error: BaseException) -> str:
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -79,7 +86,7 @@ def ranks_of(ids: IntArray) -> tuple[int, ...]:
 def definition_line(function: Callable[..., object]) -> str:
     """Return where an author's method begins; nothing where it is no Python function."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return "" if code is None else spell_line((code, code.co_firstlineno))
+    return "" if code is None else format_line((code, code.co_firstlineno))
 
 
 class _Place(NamedTuple):

@@ -97,7 +97,7 @@ def _check_places(
     if not send or not recv or not _are_apart(send[0], recv[0]):
         return
     if np.isin(values_of(to.peer), values_of(to.rank.id)).all():
-        out, into = (_spelled(regions[0]) for regions in (send, recv))
+        out, into = (_format(regions[0]) for regions in (send, recv))
         raise orchestration_error(
             f"Data keeps its place, but every rank sends {out} and receives into {into}",
             _PLACES[missing],
@@ -113,7 +113,7 @@ def _are_apart(send: Region, recv: Region) -> bool:
     return is_common and send.offset != recv.offset
 
 
-def _spelled(region: Region) -> str:
+def _format(region: Region) -> str:
     name = Buffer(region.buffer).spelling
     return f"{name} from byte {region.offset}" if isinstance(region.offset, int) else name
 

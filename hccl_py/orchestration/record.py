@@ -16,7 +16,7 @@ import numpy as np
 from hccl_py.enums import Buffer, Mode
 from hccl_py.errors import HcclError, OrchestrationError
 from hccl_py.executor import Executor, executor_name, with_levels
-from hccl_py.lines import Line, spell_line
+from hccl_py.lines import Line, format_line
 from hccl_py.op_param import OpParam
 from hccl_py.orchestration.allowance import Allowance, Counted
 from hccl_py.orchestration.author_errors import (
@@ -28,7 +28,7 @@ from hccl_py.orchestration.fabric import Fabric, RankRequest, build_fabric
 from hccl_py.orchestration.rank import Rank, RankView
 from hccl_py.orchestration.recorder import Recorder
 from hccl_py.orchestration.requests import checked_request
-from hccl_py.program.describe import spell_ranks
+from hccl_py.program.describe import format_ranks
 from hccl_py.program.instruction import Batch, Instruction, Texts
 from hccl_py.program.program import Declared, Program
 from hccl_py.resources import ResourceRequest
@@ -144,7 +144,7 @@ def _in_batches(
             done.append((ids, work(ids)))
         except Diverged as split:
             waiting += [ids[split.keys == key] for key in np.unique(split.keys)]
-            splits.append(spell_line(split.line))
+            splits.append(format_line(split.line))
         except HcclError as error:
             raise _complete(executor, what, ids, error) from error.__cause__
         except (Exception, SystemExit) as error:
@@ -161,7 +161,7 @@ def _complete(executor: Executor, what: str, ids: IntArray, error: HcclError) ->
         line = error.line or definition_line(getattr(executor, what))
         message = message if error.line else f"{message.rstrip('.')} ({line})."
     said = error.reworded(
-        f"{executor_name(executor)}.{what}, {spell_ranks(ranks_of(ids))}: {message}"
+        f"{executor_name(executor)}.{what}, {format_ranks(ranks_of(ids))}: {message}"
     )
     if isinstance(said, OrchestrationError):
         said.ranks, said.line = ranks_of(ids), line
@@ -223,7 +223,7 @@ def _program(
         declared=_declared(fabric, **declared),
         batches=batches,
         labels=tuple(labels.numbers),
-        lines=tuple(spell_line(line) for line in lines.numbers),
+        lines=tuple(format_line(line) for line in lines.numbers),
         rounds=rounds,
         splits=tuple(splits) if len(batches) > MANY_BATCHES else (),
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import OrchestrationError
-from hccl_py.lines import Line, author_line, spell_line
-from hccl_py.program.describe import spell_stream
+from hccl_py.lines import Line, author_line, format_line
+from hccl_py.program.describe import format_stream
 from hccl_py.program.instruction import Instruction, Texts
 from hccl_py.values import RankInt
 
@@ -86,6 +86,6 @@ def orchestration_error(
     message: str, hint: str = "", finding: str = "", stream: int | None = None
 ) -> OrchestrationError:
     """Return an error that names the author's line, and the stream where one is concerned."""
-    where = spell_line(author_line())
-    place = where if stream is None else f"{spell_stream(stream)}, {where}"
+    where = format_line(author_line())
+    place = where if stream is None else f"{format_stream(stream)}, {where}"
     return OrchestrationError(f"{message} ({place})", hint, finding=finding, line=where)

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 __all__ = [
     "BUFFER_WORDS",
     "Range",
+    "format_action",
+    "format_line_of",
+    "format_notify",
+    "format_number",
+    "format_place",
+    "format_ranks",
+    "format_stream",
+    "format_task",
     "notify_name",
     "ranges_of",
-    "spell_action",
-    "spell_cell",
-    "spell_line_of",
-    "spell_number",
-    "spell_place",
-    "spell_ranks",
-    "spell_stream",
-    "spell_task",
 ]
 
 BUFFER_WORDS = {
@@ -75,12 +75,12 @@ def ranges_of(program: Program, row: int) -> tuple[Range, Range]:
     )
 
 
-def spell_stream(stream: int) -> str:
+def format_stream(stream: int) -> str:
     """Return `main` or `sub k`, subs counted from 0."""
     return "main" if stream == 0 else f"sub {stream - 1}"
 
 
-def spell_ranks(ranks: Sequence[int]) -> str:
+def format_ranks(ranks: Sequence[int]) -> str:
     """Return `rank 3`, `ranks 0, 2 and 5`, `ranks 0 to 7` or `ranks 0, 2, 4, 5 and 9 more`."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
@@ -91,30 +91,30 @@ def spell_ranks(ranks: Sequence[int]) -> str:
     return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
-def spell_number(index: int, copy: int = 0) -> str:
+def format_number(index: int, copy: int = 0) -> str:
     """Return `task k`, counted from 0 in every copy of the op, and which copy that is."""
     return f"task {index} of op {copy + 1}" if copy else f"task {index}"
 
 
-def spell_place(program: Program, row: int, copy: int = 0) -> str:
+def format_place(program: Program, row: int, copy: int = 0) -> str:
     """Return `rank r main task k` of a task row, with the copy of the op if it is not the first."""
     tasks = program.tasks
-    stream = spell_stream(int(tasks.table.stream[tasks.instruction[row]]))
-    return f"rank {int(tasks.rank[row])} {stream} {spell_number(int(tasks.index[row]), copy)}"
+    stream = format_stream(int(tasks.table.stream[tasks.instruction[row]]))
+    return f"rank {int(tasks.rank[row])} {stream} {format_number(int(tasks.index[row]), copy)}"
 
 
-def spell_line_of(program: Program, row: int) -> str:
+def format_line_of(program: Program, row: int) -> str:
     """Return the author's line of a task row, or nothing."""
     number = int(program.tasks.table.line[program.tasks.instruction[row]])
     return program.lines[number] if number >= 0 else ""
 
 
-def spell_task(program: Program, row: int) -> str:
+def format_task(program: Program, row: int) -> str:
     """Return one line: where the task is, what it does, and the author's line."""
     tasks = program.tasks
-    stream = spell_stream(int(tasks.table.stream[tasks.instruction[row]]))
-    place = f"rank {int(tasks.rank[row])} {stream:6} {spell_number(int(tasks.index[row]))}"
-    return f"{place}  {spell_action(program, row)}   {spell_line_of(program, row)}".rstrip()
+    stream = format_stream(int(tasks.table.stream[tasks.instruction[row]]))
+    place = f"rank {int(tasks.rank[row])} {stream:6} {format_number(int(tasks.index[row]))}"
+    return f"{place}  {format_action(program, row)}   {format_line_of(program, row)}".rstrip()
 
 
 def notify_name(program: Program, cell: int) -> str:
@@ -125,11 +125,11 @@ def notify_name(program: Program, cell: int) -> str:
     if cell >= transports.cells:
         slots = program.local_notifies.slots
         stream, index = slots[(cell - transports.cells) % len(slots)]
-        return f"notify {index} of {spell_stream(stream)}"
+        return f"notify {index} of {format_stream(stream)}"
     return transports.name_of(cell % transports.stride)
 
 
-def spell_cell(program: Program, row: int) -> str:
+def format_notify(program: Program, row: int) -> str:
     """Return the notify that a post sets or a wait clears: `Ack of rank 1`, `Ack from rank 1`."""
     transports, cell = program.transports, int(program.tasks.cell[row])
     name = notify_name(program, cell)
@@ -141,7 +141,7 @@ def spell_cell(program: Program, row: int) -> str:
     return f"{name} from rank {int(transports.peer[end])}"
 
 
-def spell_action(program: Program, row: int, *, in_sentence: bool = False) -> str:
+def format_action(program: Program, row: int, *, in_sentence: bool = False) -> str:
     """Return what a task does: `posts Ack of rank 1`, `read rank 1 CCL_In[0:64] to user_out[0:64]`;
     in a sentence, `reads rank 1's CCL_In[0:64] to rank 0's user_out[0:64]`.
     """
@@ -149,9 +149,9 @@ def spell_action(program: Program, row: int, *, in_sentence: bool = False) -> st
     at = int(tasks.instruction[row])
     kind = TaskKind(int(tasks.table.kind[at]))
     if kind is TaskKind.NOTIFY_WAIT:
-        return f"waits for {spell_cell(program, row)}"
+        return f"waits for {format_notify(program, row)}"
     if kind is TaskKind.NOTIFY_POST:
-        return f"posts {spell_cell(program, row)}"
+        return f"posts {format_notify(program, row)}"
     if kind is TaskKind.COMPUTE:
         return f"computes {tasks.table.duration_us[at]:g} us"
     src, dst = ranges_of(program, row)

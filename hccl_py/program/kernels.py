@@ -90,13 +90,13 @@ def _announce_compilation() -> None:
     from numba.core import event
 
     class Listener(event.Listener):  # type: ignore[misc]
-        told = False
+        is_said = False
 
         def on_start(self, event: Any) -> None:
             function = event.data["dispatcher"].py_func
-            if function.__module__.startswith("hccl_") and not self.told:
+            if function.__module__.startswith("hccl_") and not self.is_said:
                 log.info("compiling loops for this machine, once: some seconds each")
-                self.told = True
+                self.is_said = True
 
         def on_end(self, event: Any) -> None:
             pass

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hccl_py.enums import POST, WAIT
 from hccl_py.errors import DeadlockError, OrchestrationError
-from hccl_py.program.describe import notify_name, spell_cell, spell_place, spell_task
+from hccl_py.program.describe import format_notify, format_place, format_task, notify_name
 from hccl_py.program.kernels import kernel, reading
 
 if TYPE_CHECKING:
@@ -69,16 +69,16 @@ class Linked:
         if len(self.overruns):
             late, early = self.overruns[0].tolist()
             raise OrchestrationError(
-                f"Notify overrun: {spell_place(program, late)} posts {spell_cell(program, late)}, "
-                f"but the post of {spell_place(program, early)} was not consumed yet.",
+                f"Notify overrun: {format_place(program, late)} posts "
+                f"{format_notify(program, late)}, but the post of {format_place(program, early)} was not consumed yet.",
                 "A notify is one bit: wait for it before it is posted again.",
                 finding="NOTIFY_OVERRUN",
             )
         if len(self.leftover):
             row = int(self.leftover[0])
             raise OrchestrationError(
-                f"Unmatched post: nobody waits for {spell_cell(program, row)} "
-                f"posted by {spell_place(program, row)}.",
+                f"Unmatched post: nobody waits for {format_notify(program, row)} "
+                f"posted by {format_place(program, row)}.",
                 "Each tx needs an rx at the other end of the same transport.",
                 finding="UNMATCHED_POST",
             )
@@ -92,7 +92,7 @@ class Linked:
             f"Deadlock: {len(self.stuck)} of {streams} streams can never go on "
             f"({len(self.order)} of {len(program.tasks)} tasks done)."
         ]
-        lines += [f"  {spell_task(program, row)}" for row in self.stuck[:_SHOWN].tolist()]
+        lines += [f"  {format_task(program, row)}" for row in self.stuck[:_SHOWN].tolist()]
         if len(self.stuck) > _SHOWN:
             lines.append(f"  ... and {len(self.stuck) - _SHOWN} more")
         return "\n".join(lines), self._remedy(program)

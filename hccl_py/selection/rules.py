@@ -67,9 +67,9 @@ class Condition:
         value = self.value.of(facts) if isinstance(self.value, Times) else self.value
         return _RELATIONS[self.relation](facts.get(self.fact), value)
 
-    def spell(self, facts: Facts) -> str:
+    def format_condition(self, facts: Facts) -> str:
         """Return why it holds, or what it would need."""
-        actual = _spell(facts.get(self.fact))
+        actual = _format(facts.get(self.fact))
         if not self.holds(facts):
             needs = _NEEDS.get(self.relation, f"{self.relation} ")
             return f"needs {self.fact} {needs}{self._bound(facts)}, it is {actual}"
@@ -80,7 +80,7 @@ class Condition:
     def _bound(self, facts: Facts) -> str:
         if isinstance(self.value, Times):
             return f"{self.value} = {int(self.value.of(facts))}"
-        return _spell(self.value)
+        return _format(self.value)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Rule:
 
     def missing(self, facts: Facts) -> str:
         """Return the first condition that does not hold, in words; empty when all do."""
-        return next((c.spell(facts) for c in self.when if not c.holds(facts)), "")
+        return next((c.format_condition(facts) for c in self.when if not c.holds(facts)), "")
 
     def distance(self, facts: Facts) -> int:
         """Return how many conditions do not hold."""
@@ -128,7 +128,7 @@ def refuse(refusal: str, *when: tuple[str, str, Any]) -> Rule:
     return Rule(None, conditions, refusal=refusal, result=HcclResult.E_NOT_SUPPORT)
 
 
-def _spell(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -10,14 +10,14 @@ from hccl_py.simulator.cost_files import find_cost, read_cost, write_cost
 from hccl_py.simulator.entry import simulate
 from hccl_py.simulator.tasks import simulate_tasks
 from hccl_py.simulator.timeline import Timeline
-from hccl_py.stragglers import Slow
+from hccl_py.stragglers import Stragglers
 
 __all__ = [
     "COSTS",
     "Clocks",
     "CostModel",
     "LinkCost",
-    "Slow",
+    "Stragglers",
     "Timeline",
     "find_cost",
     "read_cost",

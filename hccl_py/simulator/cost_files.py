@@ -17,8 +17,8 @@ from typing import Any
 from pydantic import ConfigDict
 
 from hccl_py.cost import COSTS, CostModel, LinkCost
-from hccl_py.documents.checks import an_object, defect, only_keys, spell
-from hccl_py.documents.disk import PathLike, read_file, spell_path, write_file
+from hccl_py.documents.checks import an_object, defect, format_value, only_keys
+from hccl_py.documents.disk import PathLike, format_path, read_file, write_file
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.models import checked
 from hccl_py.documents.parse import parse_document
@@ -84,7 +84,7 @@ def read_cost(path: PathLike) -> CostModel:
     suffix = _suffix(path)
     data = read_file(path, MOST_BYTES, _KIND)
     parse = parse_yaml if suffix in YAML else parse_document
-    return named(spell_path(path), _KIND, lambda: _model(parse(data, _KIND), Path(path).stem))
+    return named(format_path(path), _KIND, lambda: _model(parse(data, _KIND), Path(path).stem))
 
 
 def write_cost(path: PathLike, model: CostModel) -> None:
@@ -101,7 +101,7 @@ def _suffix(path: PathLike) -> str:
     suffix = os.path.splitext(os.fspath(path))[1].lower()
     if suffix not in _SUFFIXES:
         raise FileError(
-            f"{spell_path(path):.200}: a cost model's file ends in {', '.join(_SUFFIXES)}.",
+            f"{format_path(path):.200}: a cost model's file ends in {', '.join(_SUFFIXES)}.",
             "Rename the file.",
         )
     return suffix
@@ -126,5 +126,5 @@ def _base(stated: Mapping[str, object]) -> dict[str, Any]:
         return {}
     if not isinstance(name, str) or name not in COSTS:
         hint = did_you_mean(str(name)[:40], COSTS)
-        raise defect(_BASE, "the name of a cost model", spell(name), hint)
+        raise defect(_BASE, "the name of a cost model", format_value(name), hint)
     return COSTS[name].model_dump()

@@ -16,7 +16,7 @@ from hccl_py.enums import RDMA_WRITES, TaskKind
 from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK, DATA_ACK, OWN_NOTIFIES
 from hccl_py.simulator.links import LinkClasses, Links
-from hccl_py.stragglers import EVEN, Slow
+from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats
 
@@ -29,8 +29,8 @@ Ints: TypeAlias = npt.NDArray[Any]
 class Durations:
     """Durations of a program's tasks; a data task takes `fixed + bytes · rate`, and 0 for no bytes.
 
-    `stream_rate` is time on the stream, `wire_rate` on an RDMA connection, which the stream does
-    not wait for, both [task kind, class]. `latency` is how long after a post its cell is set,
+    `stream_rate` is time on the stream, `connection_rate` on an RDMA connection, which the stream
+    does not wait for, both [task kind, class]. `latency` is how long after a post its cell is set,
     [class, notify]. Classes go by link, then by rank: class = link · slownesses + slowness.
     """
 
@@ -39,7 +39,7 @@ class Durations:
         program: Program,
         topology: Topology | None,
         cost: CostModel,
-        slow: Slow = EVEN,
+        slow: Stragglers = EVEN,
     ) -> None:
         self.links = Links(topology, cost, slow)
         found = self.links.classes(program.transports)
@@ -49,9 +49,9 @@ class Durations:
         self._local = len(found.alpha_us)
         self.factor: Floats = np.tile(factors, self._local + 1)
         self.task_us: Floats = cost.task_us * self.factor
-        stream, wire = _rates(cost, found.beta_us)
+        stream, connection = _rates(cost, found.beta_us)
         self.stream_rate = np.repeat(stream, len(factors), axis=1) * self.factor
-        self.wire_rate = np.repeat(wire, len(factors), axis=1) * self.factor
+        self.connection_rate = np.repeat(connection, len(factors), axis=1) * self.factor
         self.latency = np.repeat(_latencies(cost, found), len(factors), axis=0)
 
     def classes(self, ranks: Ints, ends: Ints) -> Lanes:
@@ -70,9 +70,9 @@ class Durations:
         """Return the stream's time for data tasks of so many bytes."""
         return np.asarray(size * self.stream_rate[kind, of] + self.task_us[of] * (size > 0))
 
-    def on_wire(self, kind: Lanes, of: Lanes, size: Ints) -> Floats:
+    def on_connection(self, kind: Lanes, of: Lanes, size: Ints) -> Floats:
         """Return the connection's time for RDMA writes."""
-        return np.asarray(size * self.wire_rate[kind, of])
+        return np.asarray(size * self.connection_rate[kind, of])
 
     def of_compute(self, of: Lanes, duration_us: npt.NDArray[np.float64]) -> Floats:
         """Return the stream's time for kernels that take so long on a rank that is not slow."""
@@ -96,7 +96,7 @@ def pays_alpha(notify: Ints, is_rdma: Ints) -> npt.NDArray[np.bool_]:
 def _rates(cost: CostModel, beta: Floats) -> tuple[Floats, Floats]:
     """Return rates on streams and connections, [task kind, link class or local]."""
     shape = (len(TaskKind), len(beta) + 1)
-    stream, wire = np.zeros(shape), np.zeros(shape)
+    stream, connection = np.zeros(shape), np.zeros(shape)
     for kind in TaskKind:
         if not kind.moves_data:
             continue
@@ -104,8 +104,8 @@ def _rates(cost: CostModel, beta: Floats) -> tuple[Floats, Floats]:
         if kind in (TaskKind.COPY, TaskKind.REDUCE):
             stream[kind, -1] = gamma if kind.reduces else cost.copy_us
         else:
-            (wire if kind in RDMA_WRITES else stream)[kind, :-1] = beta + gamma
-    return stream, wire
+            (connection if kind in RDMA_WRITES else stream)[kind, :-1] = beta + gamma
+    return stream, connection
 
 
 def _latencies(cost: CostModel, classes: LinkClasses) -> Floats:

@@ -10,7 +10,7 @@ from hccl_py.program.program import Program
 from hccl_py.simulator.contended import simulate_contended
 from hccl_py.simulator.tasks import simulate_tasks
 from hccl_py.simulator.timeline import Timeline
-from hccl_py.stragglers import EVEN, Slow
+from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 
 __all__ = ["NETWORKS", "simulate"]
@@ -24,7 +24,7 @@ def simulate(
     cost: CostModel | None = None,
     *,
     network: Literal["uncontended", "contended"] = "uncontended",
-    slow: Slow = EVEN,
+    slow: Stragglers = EVEN,
 ) -> Timeline:
     """Return when every task of a program starts and ends.
 

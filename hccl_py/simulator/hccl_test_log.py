@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from hccl_py.documents.disk import PathLike, read_file, spell_path
+from hccl_py.documents.disk import PathLike, format_path, read_file
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError
 
@@ -90,7 +90,7 @@ class LogTable:
 
 def read_log(path: PathLike) -> list[LogTable]:
     """Return the tables of a file; FileError where it has none, or a time that no call takes."""
-    data, name = read_file(path, MOST_BYTES, _KIND), f"{spell_path(path):.200}"
+    data, name = read_file(path, MOST_BYTES, _KIND), f"{format_path(path):.200}"
     if b"\0" in data:
         raise FileError(f"{name}: the file is not text.", "Give what hccl_test prints.")
     reader = _Reader(name)

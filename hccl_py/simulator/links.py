@@ -16,7 +16,7 @@ from hccl_py.cost import CostModel
 from hccl_py.enums import LinkKind
 from hccl_py.errors import ParameterError
 from hccl_py.program.transports import Transports
-from hccl_py.stragglers import EVEN, Slow
+from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.networks import Network, ProductNetwork, Routes, network_of
 from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
 from hccl_py.topology.topology import Topology
@@ -49,7 +49,7 @@ class Links:
 
     topology: Topology | None
     cost: CostModel
-    slow: Slow = EVEN
+    slow: Stragglers = EVEN
 
     @cached_property
     def network(self) -> Network:
@@ -134,7 +134,7 @@ class _SlowLinks:
     pairs: tuple[tuple[int, int, float], ...]
 
     @staticmethod
-    def of(slow: Slow, network: Network) -> _SlowLinks:
+    def of(slow: Stragglers, network: Network) -> _SlowLinks:
         """Find the two ends of every slow link; ParameterError where there is none."""
         links, pairs = [], []
         rank_of = {node: rank for rank, node in enumerate(network.rank_nodes.tolist())}

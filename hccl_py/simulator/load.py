@@ -16,14 +16,16 @@ from hccl_py.cost import CostModel
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.simulator.links import Links
-from hccl_py.stragglers import EVEN, Slow
+from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray, PerRank, values_of
 
 __all__ = ["busiest_us", "carried"]
 
 
-def busiest_us(program: Program, topology: Topology, cost: CostModel, slow: Slow = EVEN) -> float:
+def busiest_us(
+    program: Program, topology: Topology, cost: CostModel, slow: Stragglers = EVEN
+) -> float:
     """Return the microseconds that the busiest link needs for its bytes at full rate, and the least
     α of the transports that use it; no α where some are SDMA, which pay it before their data, and
     some RDMA, which pay it afterwards.

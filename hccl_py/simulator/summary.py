@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hccl_py.program.describe import spell_task
+from hccl_py.program.describe import format_task
 from hccl_py.simulator import Timeline
 from hccl_py.simulator.analysis import CriticalPath
 
@@ -117,6 +117,6 @@ def _first_tasks(path: CriticalPath, most: int) -> list[tuple[float, float, str]
     places = np.flatnonzero(path.spans_us > 0)[:most]
     program = path.timeline.program
     return [
-        (float(path.begin_us[k]), float(path.end_us[k]), spell_task(program, int(path.rows[k])))
+        (float(path.begin_us[k]), float(path.end_us[k]), format_task(program, int(path.rows[k])))
         for k in places
     ]

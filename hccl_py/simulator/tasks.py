@@ -13,7 +13,7 @@ from hccl_py.program.kernels import kernel
 from hccl_py.program.program import Program
 from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.timeline import Timeline
-from hccl_py.stragglers import EVEN, Slow
+from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats
 
@@ -24,7 +24,7 @@ def simulate_tasks(
     program: Program,
     topology: Topology | None,
     cost: CostModel,
-    slow: Slow = EVEN,
+    slow: Stragglers = EVEN,
 ) -> Timeline:
     """Time every task alone on its link; raises as `Linked.check` does for programs that cannot
     end.
@@ -40,7 +40,7 @@ def simulate_tasks(
         program.tasks.kind,
         costs.on_stream,
         costs.after,
-        costs.wire,
+        costs.connection,
         program.ranks * program.streams,
         len(program.transports),
     )
@@ -52,14 +52,14 @@ class TaskCosts:
     """What every task takes alone, in µs, by row.
 
     `on_stream` keeps its stream busy; `after` is a post's latency, or the time of an RDMA write on
-    its connection, which `wire` numbers (-1: none).
+    its connection, which `connection` numbers (-1: none).
     """
 
     durations: Durations
     queue: npt.NDArray[np.int32]
     on_stream: Floats
     after: Floats
-    wire: npt.NDArray[np.int64]
+    connection: npt.NDArray[np.int64]
 
     @staticmethod
     def of(program: Program, durations: Durations) -> TaskCosts:
@@ -70,15 +70,15 @@ class TaskCosts:
         of = durations.classes(tasks.rank, tasks.end)
         compute = durations.of_compute(of, tasks.table.duration_us[instruction])
         on_stream = np.where(is_data, durations.on_stream(kind, of, tasks.size), compute)
-        after = np.where(is_data, durations.on_wire(kind, of, tasks.size), 0.0)
+        after = np.where(is_data, durations.on_connection(kind, of, tasks.size), 0.0)
         remote = tasks.end >= 0
         notify = np.where(remote, tasks.cell % program.transports.stride, -1)
         after = np.where(is_post, durations.of_post(of, notify), after)
         is_rdma = np.zeros(len(tasks), np.bool_)
         is_rdma[remote] = program.transports.is_rdma[tasks.end[remote]]
-        wire = np.where(is_rdma & (is_post | (after > 0)), tasks.end, -1)
+        connection = np.where(is_rdma & (is_post | (after > 0)), tasks.end, -1)
         queue = tasks.rank * np.int32(program.streams) + tasks.stream
-        return TaskCosts(durations, queue, on_stream, after, wire)
+        return TaskCosts(durations, queue, on_stream, after, connection)
 
 
 @kernel
@@ -89,7 +89,7 @@ def _walk(
     kinds: npt.NDArray[np.int8],
     on_stream: Floats,
     after: Floats,
-    wire: npt.NDArray[np.int64],
+    connection: npt.NDArray[np.int64],
     queues: int,
     ends: int,
 ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.int32]]:
@@ -109,14 +109,14 @@ def _walk(
             t = max(t, effect[post_of[row]])
             effect[row] = t
         elif kinds[row] == POST:
-            w = wire[row]
+            w = connection[row]
             effect[row] = (max(t, busy[w]) if w >= 0 else t) + after[row]
             if w >= 0:
                 behind[row] = last[w]
         else:
             t += on_stream[row]
             effect[row] = t
-            w = wire[row]
+            w = connection[row]
             if w >= 0:
                 busy[w] = max(busy[w], t) + after[row]
                 effect[row] = busy[w]

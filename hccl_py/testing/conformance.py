@@ -29,7 +29,7 @@ from hccl_py.verifier.subject import Options
 from hccl_py.verifier.sweeps.cases import LARGE_CCL, Case, Cases
 from hccl_py.verifier.sweeps.space import Space, space_of
 from hccl_py.verifier.sweeps.sweep import RUN_WITH_DATA, verify_executor
-from hccl_py.verifier.terminal import spell_report
+from hccl_py.verifier.terminal import format_report
 from hccl_py.verifier.verifier import verify_program
 
 __all__ = [
@@ -123,7 +123,7 @@ class Property:
         """
         try:
             if not suite.space.cases:
-                raise ConformanceError(spell_report(suite.report))
+                raise ConformanceError(format_report(suite.report))
             wrong = self.find(suite)
         except HcclError as error:
             raise ConformanceError(f"{suite.name} cannot be examined.\n{error}") from error
@@ -174,7 +174,7 @@ def _view(suite: Suite, *names: str) -> str:
 
 
 def _only_errors(report: Report) -> str:
-    return spell_report(replace(report, findings=report.errors, failures=(), numeric=None))
+    return format_report(replace(report, findings=report.errors, failures=(), numeric=None))
 
 
 def _semantics(suite: Suite) -> str:
@@ -184,7 +184,7 @@ def _semantics(suite: Suite) -> str:
 
 def _batches(suite: Suite) -> str:
     view = replace(suite.report, findings=(), numeric=None)
-    return spell_report(view) if view.failures else ""
+    return format_report(view) if view.failures else ""
 
 
 def _numeric(suite: Suite) -> str:
@@ -192,7 +192,7 @@ def _numeric(suite: Suite) -> str:
     if found is None or found.wrong is None:
         return ""
     cases = {case.text: case for case in suite.space.cases}
-    return _spell_wrong(suite, cases[found.wrong.case], found.wrong)
+    return _format_wrong(suite, cases[found.wrong.case], found.wrong)
 
 
 # ---- a closer look ----
@@ -242,18 +242,18 @@ def _wrong(suite: Suite, case: Case) -> str:
     if program.task_count > RUN_WITH_DATA:
         return ""
     found = run_numeric(program, [Schedule(1, adversary) for adversary in Adversary])
-    return _spell_wrong(suite, case, found.wrong) if found.wrong is not None else ""
+    return _format_wrong(suite, case, found.wrong) if found.wrong is not None else ""
 
 
-def _spell_wrong(suite: Suite, case: Case, wrong: WrongResult) -> str:
+def _format_wrong(suite: Suite, case: Case, wrong: WrongResult) -> str:
     """Say what is wrong in a run, with the shortest schedule that repeats it."""
     program = suite.record(case)
     schedule = shortest(lambda s: not run_numeric(program, [s]).ok, wrong.schedule)
     found = run_numeric(program, [schedule]).wrong or wrong
-    return f"{case.text}:\n{found.message}\nunder {spell_schedule(schedule)}"
+    return f"{case.text}:\n{found.message}\nunder {format_schedule(schedule)}"
 
 
-def spell_schedule(schedule: Schedule) -> str:
+def format_schedule(schedule: Schedule) -> str:
     """Return a schedule as one writes it in Python."""
     adversary = f"Adversary.{schedule.adversary.name}"
     slow = f", slow={schedule.slow}" if schedule.slow else ""

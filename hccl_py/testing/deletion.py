@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.describe import spell_line_of
+from hccl_py.program.describe import format_line_of
 from hccl_py.program.matching import Queues, queues_of
 from hccl_py.program.program import Program
 from hccl_py.testing.mutation import Mutant, sync_mutants, words_of_line
@@ -149,7 +149,7 @@ class Intact:
         """
         tasks = self.program.tasks
         waits = mutant.rows[tasks.kind[mutant.rows] == TaskKind.NOTIFY_WAIT]
-        deleted = Counter(spell_line_of(self.program, row) for row in waits.tolist())
+        deleted = Counter(format_line_of(self.program, row) for row in waits.tolist())
         named, counted = Counter[str](), Counter[str]()
         for finding in self.report.of_class("REDUNDANT_SYNC"):
             line = finding.source or ""

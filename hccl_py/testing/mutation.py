@@ -68,19 +68,19 @@ def _pairs(program: Program) -> Iterator[Mutant]:
     keys = np.column_stack([line[posts], line[waits], _notifies(program, waits)])
     for key, pick in _groups(keys):
         post_line, wait_line, notify = key
-        lines = tuple(dict.fromkeys(_spell(program, at) for at in (post_line, wait_line)))
+        lines = tuple(dict.fromkeys(_format(program, at) for at in (post_line, wait_line)))
         where = f"posted at {lines[0]}, awaited at {lines[-1]}"
         if len(lines) == 1:
             where = f"posted and awaited at {lines[0]}"
         rows = np.sort(np.concatenate([posts[pick], waits[pick]]))
-        yield Mutant(f"{_spell_notify(notify)} {where}", lines, rows)
+        yield Mutant(f"{_format_notify(notify)} {where}", lines, rows)
 
 
 def _lines(program: Program) -> Iterator[Mutant]:
     """Group posts and waits by line."""
     rows = _sync_rows(program)
     for (number,), pick in _groups(_line_of(program)[rows][:, None]):
-        line = _spell(program, number)
+        line = _format(program, number)
         yield Mutant(words_of_line(line), (line,), rows[pick])
 
 
@@ -94,7 +94,7 @@ def _all(program: Program) -> Iterator[Mutant]:
     rows = _sync_rows(program)
     rows = rows[program.tasks.cell[rows] < program.transports.cells]
     lines = np.unique(_line_of(program)[rows]).tolist()
-    names = tuple(_spell(program, number) for number in lines)
+    names = tuple(_format(program, number) for number in lines)
     yield Mutant("all synchronisation between ranks", names, rows)
 
 
@@ -126,11 +126,11 @@ def _groups(keys: npt.NDArray[np.integer]) -> Iterator[tuple[tuple[int, ...], In
         yield tuple(key), np.flatnonzero(group.reshape(-1) == number)
 
 
-def _spell(program: Program, line: int) -> str:
+def _format(program: Program, line: int) -> str:
     return program.lines[line] if line >= 0 else "a task without a line"
 
 
-def _spell_notify(number: int) -> str:
+def _format_notify(number: int) -> str:
     if number < len(NOTIFY_NAMES):
         return NOTIFY_NAMES[number]
     if number >= _LOCAL_MAIN:

@@ -105,13 +105,13 @@ def executors_of(package: str) -> tuple[Any, ...]:
         raise pytest.UsageError(
             f"{OPTION} {package}: cannot be imported: {type(error).__name__}: {error}"
         ) from error
-    wares = getattr(module, "EXECUTORS", None)
-    if not isinstance(wares, tuple) or not wares:
+    exported = getattr(module, "EXECUTORS", None)
+    if not isinstance(exported, tuple) or not exported:
         raise pytest.UsageError(
             f"{OPTION} {package}: {package} has no executors: "
             "it needs EXECUTORS = (MyClass, ...), a tuple."
         )
-    return wares
+    return exported
 
 
 def suite_of(executor: Any, package: str, make: type[Suite]) -> Suite:

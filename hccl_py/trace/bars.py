@@ -10,9 +10,9 @@ import numpy.typing as npt
 from rich.text import Text
 
 from hccl_py.enums import RDMA_WRITES, TaskKind
-from hccl_py.program.describe import spell_stream
+from hccl_py.program.describe import format_stream
 from hccl_py.trace.steps import Trace
-from hccl_py.trace.units import spell_time
+from hccl_py.trace.units import format_time
 from hccl_py.trace.words import MARKS, Words, mark_of
 
 __all__ = ["draw_bars"]
@@ -48,13 +48,13 @@ def _marks(trace: Trace, rank: int, columns: int) -> tuple[list[str], Numbers]:
     mine = slice(int(tasks.first[rank]), int(tasks.first[rank + 1]))
     kind, end = tasks.kind[mine], timeline.end_us[mine]
     streams, row = np.unique(tasks.stream[mine], return_inverse=True)
-    names = [spell_stream(stream) for stream in streams.tolist()]
-    on_wire = np.isin(kind, RDMA_WRITES)
-    if on_wire.any():
-        names.append("wire")
-    row = np.where(on_wire, len(streams), row)
-    start = np.where(on_wire, end, timeline.start_us[mine])
-    end = np.where(on_wire, timeline.effect_us[mine], end)
+    names = [format_stream(stream) for stream in streams.tolist()]
+    on_connection = np.isin(kind, RDMA_WRITES)
+    if on_connection.any():
+        names.append("RDMA")
+    row = np.where(on_connection, len(streams), row)
+    start = np.where(on_connection, end, timeline.start_us[mine])
+    end = np.where(on_connection, timeline.effect_us[mine], end)
     mark = np.array([MARKS.index(mark_of(kind)) for kind in TaskKind])[kind]
     return names, _painted(row, start, end, mark, (len(names), columns), timeline.total_us)
 
@@ -84,7 +84,7 @@ def _painted(
 
 def _scale(columns: int, total_us: float) -> Text:
     """Return a line of round numbers of microseconds, and the end."""
-    end = spell_time(total_us)
+    end = format_time(total_us)
     line = [" "] * columns
     step = _round_step(total_us * 10 / columns)
     for tick in range(columns):

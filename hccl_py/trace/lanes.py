@@ -17,9 +17,9 @@ from itertools import count
 from rich.text import Text
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.describe import spell_stream
+from hccl_py.program.describe import format_stream
 from hccl_py.trace.steps import Place, Step
-from hccl_py.trace.units import spell_time
+from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words, style_of
 
 __all__ = ["Line", "draw_lanes", "lay_out", "pair_names"]
@@ -97,7 +97,7 @@ def _draw_block(
     lane: int,
 ) -> Iterator[Text]:
     """Yield the lanes of some streams; lines on which they do nothing are left out."""
-    heads = "".join(f"{spell_stream(stream):<{lane}}" for stream in streams)
+    heads = "".join(f"{format_stream(stream):<{lane}}" for stream in streams)
     yield Text(f"{'us':>{TIME_WIDTH - 2}}  {heads}".rstrip(), style="bold")
     last = {stream: number for number, line in enumerate(lines) for stream in line.steps}
     running: dict[int, Step] = {}
@@ -107,7 +107,7 @@ def _draw_block(
             yield Text(f"{'':>{TIME_WIDTH}}{line.phase}", style="dim italic")
         if not line.steps.keys() & set(streams):
             continue
-        at = spell_time(line.at_us) if line.at_us != shown_at else ""
+        at = format_time(line.at_us) if line.at_us != shown_at else ""
         shown_at = line.at_us
         text = Text.assemble((f"{at:>{TIME_WIDTH - 2}}  ", "dim"))
         for stream in streams:

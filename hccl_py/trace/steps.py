@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hccl_py.enums import TaskKind
 from hccl_py.program.describe import Range, notify_name, ranges_of
 from hccl_py.program.program import Program
-from hccl_py.simulator import CostModel, Slow, Timeline, simulate
+from hccl_py.simulator import CostModel, Stragglers, Timeline, simulate
 from hccl_py.stragglers import EVEN
 from hccl_py.topology import Topology
 
@@ -66,7 +66,7 @@ class Trace:
         cost: CostModel | None = None,
         *,
         network: Literal["uncontended", "contended"] = "uncontended",
-        slow: Slow = EVEN,
+        slow: Stragglers = EVEN,
     ) -> Trace:
         """Time a program, as `simulate` does."""
         return Trace(program, simulate(program, topology, cost, network=network, slow=slow))

@@ -7,9 +7,9 @@ from itertools import groupby
 
 from rich.text import Text
 
-from hccl_py.program.describe import spell_stream
+from hccl_py.program.describe import format_stream
 from hccl_py.trace.steps import Step
-from hccl_py.trace.units import spell_time
+from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words, style_of
 
 __all__ = ["list_tasks"]
@@ -44,7 +44,7 @@ def _lines(step: Step, said: tuple[str, str], source: str, room: int) -> Iterato
     first, rest = said
     if rest and len(first) + 1 + len(rest) <= room:
         first, rest = f"{first} {rest}", ""
-    start, end = spell_time(step.start_us), spell_time(step.end_us)
+    start, end = format_time(step.start_us), format_time(step.end_us)
     text = Text(f"{f'#{step.place.number}':>{INDEX}} {start:>{TIME}} {end:>{TIME}}  ")
     text.append(f"{first:<{room}}", style=style_of(step)).append(f"  {source}", style="dim")
     text.rstrip()
@@ -55,7 +55,7 @@ def _lines(step: Step, said: tuple[str, str], source: str, room: int) -> Iterato
 
 def _heading(step: Step) -> str:
     """Return a heading's text: stream, round, phase."""
-    parts = [spell_stream(step.place.stream)]
+    parts = [format_stream(step.place.stream)]
     if step.round:
         parts.append(f"round {step.round + 1}")
     return ", ".join([*parts, step.label] if step.label else parts)

@@ -18,13 +18,13 @@ from hccl_py.trace.document import resources
 from hccl_py.trace.lanes import draw_lanes
 from hccl_py.trace.steps import Trace
 from hccl_py.trace.table import list_tasks
-from hccl_py.trace.units import spell_size
+from hccl_py.trace.units import format_size
 from hccl_py.trace.words import Words
 
 MOST_STREAMS = 16
 """Streams that a drawing with a limit shows."""
 
-__all__ = ["draw_rank", "draw_resources", "spell_runs"]
+__all__ = ["draw_rank", "draw_resources", "format_runs"]
 
 
 def draw_resources(program: Program) -> RenderableType:
@@ -38,8 +38,8 @@ def draw_resources(program: Program) -> RenderableType:
     for name in ("sub streams", "notifies", "transports", "scratch"):
         table.add_column(name, justify="right")
     for (subs, notifies, transports, scratch), ranks in groups.items():
-        cells = (subs, notifies, transports, spell_size(scratch))
-        table.add_row(spell_runs(ranks), *map(str, cells))
+        cells = (subs, notifies, transports, format_size(scratch))
+        table.add_row(format_runs(ranks), *map(str, cells))
     return table
 
 
@@ -79,7 +79,7 @@ def _task_count(trace: Trace, rank: int) -> int:
     return int(first[rank + 1] - first[rank])
 
 
-def spell_runs(ranks: Sequence[int]) -> str:
+def format_runs(ranks: Sequence[int]) -> str:
     """Return `ranks 0-3, 8, each` for sorted ranks, or `rank 0`."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"

@@ -1,9 +1,9 @@
 """Bytes and microseconds as people read them."""
 
-__all__ = ["spell_size", "spell_time"]
+__all__ = ["format_size", "format_time"]
 
 
-def spell_size(size: int) -> str:
+def format_size(size: int) -> str:
     """Return bytes as `256K` where that is exact."""
     for suffix, unit in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
         if size >= unit and size % unit == 0:
@@ -11,7 +11,7 @@ def spell_size(size: int) -> str:
     return str(size)
 
 
-def spell_time(microseconds: float) -> str:
+def format_time(microseconds: float) -> str:
     """Return microseconds with as many decimals as seven columns leave room for."""
     decimals = 2 if microseconds < 1e4 else 1 if microseconds < 1e5 else 0
     return f"{microseconds:.{decimals}f}"

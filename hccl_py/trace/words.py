@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.describe import BUFFER_WORDS, Range, spell_stream
+from hccl_py.program.describe import BUFFER_WORDS, Range, format_stream
 from hccl_py.program.program import Program
 from hccl_py.program.transports import NOTIFY_NAMES
 from hccl_py.trace.steps import Step
-from hccl_py.trace.units import spell_size, spell_time
+from hccl_py.trace.units import format_size, format_time
 
 __all__ = ["MARKS", "Words", "mark_of", "style_of"]
 
@@ -67,7 +67,7 @@ class Words:
         if step.src and step.dst:
             src, dst = self._range(step, step.src), self._range(step, step.dst)
             is_late = step.effect_us > step.end_us
-            arrival = f" at {spell_time(step.effect_us)}" if is_late else ""
+            arrival = f" at {format_time(step.effect_us)}" if is_late else ""
             return f"{step.kind.spelling} {src}", f"{self.arrow} {dst}{arrival}"
         if step.kind is TaskKind.COMPUTE:
             return f"compute {step.end_us - step.start_us:g} us", ""
@@ -77,7 +77,7 @@ class Words:
     def _data_forms(self, step: Step) -> list[str]:
         assert step.src
         assert step.dst
-        kind, size = step.kind.spelling, spell_size(step.size)
+        kind, size = step.kind.spelling, format_size(step.size)
         src, dst = self._buffers[step.src.buffer], self._buffers[step.dst.buffer]
         away = ""
         if step.peer is not None:
@@ -95,7 +95,7 @@ class Words:
         arrow = self.frm if step.kind is TaskKind.NOTIFY_WAIT else self.to
         if step.peer is not None:
             return f"{self._verb(step)} {arrow}r{step.peer}"
-        other = spell_stream(step.partner.stream) if step.partner else "?"
+        other = format_stream(step.partner.stream) if step.partner else "?"
         return f"{self._verb(step)} {pair} {arrow}{other}"
 
     def _verb(self, step: Step) -> str:
@@ -110,10 +110,10 @@ class Words:
         if step.partner is None:
             return "nobody"
         rank, stream, number = step.partner
-        where = f"{spell_stream(stream)} #{number}"
+        where = f"{format_stream(stream)} #{number}"
         return where if rank == step.place.rank else f"rank {rank} {where}"
 
     def _range(self, step: Step, memory: Range) -> str:
         whose = f"rank {memory.rank} " if memory.rank != step.place.rank else ""
-        start, stop = spell_size(memory.start), spell_size(memory.stop)
+        start, stop = format_size(memory.start), format_size(memory.stop)
         return f"{whose}{self._buffers[memory.buffer]}[{start}:{stop}]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hccl_py.trace.units import spell_size, spell_time
+from hccl_py.trace.units import format_size, format_time
 from hccl_py.tuning.compare import Comparison
 
 __all__ = ["chart"]
@@ -47,7 +47,7 @@ def chart(found: Comparison, width: int, *, unicode: bool = True) -> list[str]:
     lines = []
     for number, cells in enumerate(grid):
         share = 1 - number / (HEIGHT - 1)
-        label = spell_time(math.exp(low + share * (high - low))) if number % 3 == 0 else ""
+        label = format_time(math.exp(low + share * (high - low))) if number % 3 == 0 else ""
         lines.append(f"{label:>{MARGIN - 1}} {side}{''.join(cells)}")
     lines.append(f"{'us':>{MARGIN - 1}} {corner}{line * (step * len(sizes))}")
     lines.append(" " * (MARGIN + 1) + _names(sizes, step))
@@ -59,7 +59,7 @@ def chart(found: Comparison, width: int, *, unicode: bool = True) -> list[str]:
 
 def _names(sizes: list[int], step: int) -> str:
     """Return the sizes below their columns; where they would touch, some only."""
-    names = [spell_size(size) for size in sizes]
+    names = [format_size(size) for size in sizes]
     every = math.ceil((max(map(len, names)) + 1) / step)
     cells = [" "] * (step * len(sizes) + max(map(len, names)))
     for number in range(0, len(sizes), every):

@@ -15,7 +15,7 @@ from pathlib import Path
 from hccl_py.config import Config
 from hccl_py.cost import CostModel
 from hccl_py.discovery import Registered, Registry
-from hccl_py.documents.disk import PathLike, spell_path
+from hccl_py.documents.disk import PathLike, format_path
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import HcclError, ParameterError, did_you_mean
 from hccl_py.op_param import OpParam
@@ -30,7 +30,7 @@ from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.bounds import lower_bound
 from hccl_py.simulator.load import busiest_us
 from hccl_py.topology.topology import Topology
-from hccl_py.trace.units import spell_size
+from hccl_py.trace.units import format_size
 from hccl_py.tuning.candidates import Candidate, candidates
 from hccl_py.tuning.table import Entry, Range, Shape, TuningTable
 
@@ -56,7 +56,7 @@ def chooser_of(selection: PathLike | TuningTable, cost: CostModel | None) -> Cho
         return ByCost(cost)
     if cost is not None:
         raise ParameterError(
-            f"A cost model does not go with selection by {spell_selection(selection)}.",
+            f"A cost model does not go with selection by {format_selection(selection)}.",
             'Give selection="cost" (--select cost), or leave the model out.',
         )
     if isinstance(selection, TuningTable):
@@ -73,10 +73,10 @@ def chooser_of(selection: PathLike | TuningTable, cost: CostModel | None) -> Cho
             f"Selection {str(selection)!r} is unknown.",
             f"{near} A tuning table's file will do too.",
         )
-    return ByTable(TuningTable.read(selection), spell_path(Path(selection).name))
+    return ByTable(TuningTable.read(selection), format_path(Path(selection).name))
 
 
-def spell_selection(selection: PathLike | TuningTable) -> str:
+def format_selection(selection: PathLike | TuningTable) -> str:
     """Return the name of a selection for a sentence."""
     return "a tuning table" if isinstance(selection, TuningTable) else str(selection)
 
@@ -239,7 +239,7 @@ class ByTable:
             found = entry.at(size)
             problem = _broken(found, op, topology, config, registry)
             if not problem:
-                why = f"the tuning table {self._name} has it {spell_range(entry, found)}"
+                why = f"the tuning table {self._name} has it {format_range(entry, found)}"
                 return select(
                     op,
                     topology,
@@ -301,8 +301,8 @@ def _broken(
     return f"names {one.executor}, which {broken}" if broken else ""
 
 
-def spell_range(entry: Entry, found: Range) -> str:
+def format_range(entry: Entry, found: Range) -> str:
     """Return `for sizes from 4K to 65535 bytes`."""
     after = [other.from_bytes for other in entry.ranges if other.from_bytes > found.from_bytes]
-    last = f" to {spell_size(after[0] - 1)} bytes" if after else " bytes on"
-    return f"for sizes from {spell_size(found.from_bytes)}{last}"
+    last = f" to {format_size(after[0] - 1)} bytes" if after else " bytes on"
+    return f"for sizes from {format_size(found.from_bytes)}{last}"

@@ -20,7 +20,7 @@ from functools import cached_property
 
 from hccl_py.authors import author_class
 from hccl_py.discovery import installed_executors
-from hccl_py.documents.disk import PathLike, spell_path
+from hccl_py.documents.disk import PathLike, format_path
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
@@ -176,7 +176,7 @@ def compare(
     else:
         found, swept = timed_into(out, todo, jobs, pool, progress)
         notes += (
-            f"{swept.computed} of {len(swept.points)} points timed, all are in {spell_path(out)}",
+            f"{swept.computed} of {len(swept.points)} points timed, all are in {format_path(out)}",
         )
     rows = [row for at in zip(todo, found, strict=True) for row in _rows(*at)]
     left = [one for at in zip(todo, found, strict=True) for one in _left_out(*at)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError, ParameterError
-from hccl_py.trace.units import spell_size, spell_time
+from hccl_py.trace.units import format_size, format_time
 from hccl_py.tuning.compare import Comparison, Row
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _panel(
     sizes = list(found.by_size)
     axes.set_xscale("log", base=2)
     shown = sizes[:: -(-len(sizes) // 12)]
-    axes.set_xticks(shown, [spell_size(size) for size in shown])
+    axes.set_xticks(shown, [format_size(size) for size in shown])
     axes.minorticks_off()
     axes.set_xlabel("data size (bytes)")
     axes.set_ylabel(label)
@@ -207,13 +207,13 @@ def _cells(found: Comparison, size: int) -> tuple[str, ...]:
     best, rules = found.winners[size], found.hccl.get(size)
     costs, bound = found.cost_of_rules(size), best.times_bound
     return (
-        spell_size(size),
+        format_size(size),
         best.candidate.name,
-        spell_time(best.time_us),
+        format_time(best.time_us),
         f"{best.outcome.busbw_gbps or 0:.2f}",
         "" if bound is None else f"{bound:.2f}",
         "" if rules is None else rules.candidate.name,
-        "" if rules is None else spell_time(rules.time_us),
+        "" if rules is None else format_time(rules.time_us),
         "" if costs is None else f"{costs:.2f}x",
     )
 

@@ -31,7 +31,7 @@ from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.bounds import Limits
 from hccl_py.simulator.contended import simulate_contended
 from hccl_py.simulator.load import busiest_us
-from hccl_py.stragglers import Slow
+from hccl_py.stragglers import Stragglers
 from hccl_py.topology import Topology
 
 __all__ = ["ANY_EFFORT", "Effort", "Outcome", "Point", "evaluate", "evaluate_counting"]
@@ -145,8 +145,8 @@ ANY_EFFORT = Effort()
 def evaluate(point: Point, effort: Effort = ANY_EFFORT) -> Outcome:
     """Record and time one call.
 
-    Errors of the call, its executor or the machine are told in the outcome, and where more effort
-    would be needed than is allowed.
+    The outcome says what went wrong with the call, its executor or the machine, and where more
+    effort would be needed than is allowed.
     """
     return evaluate_counting(point, Allowance(effort.instructions), effort.shared_tasks)
 
@@ -158,12 +158,12 @@ def evaluate_counting(
     try:
         return _Evaluation(point, allowance, shared_tasks).outcome()
     except HcclError as error:
-        told = " ".join(error.message.split())
+        message = " ".join(error.message.split())
     except MemoryError:
-        told = "There is not enough memory for this."
+        message = "There is not enough memory for this."
     except TooMuchError:
-        told = f"It records more than {_spell_count(allowance.most or 0)} instructions."
-    return Outcome(executor=point.executor or "", error=told)
+        message = f"It records more than {_format_count(allowance.most or 0)} instructions."
+    return Outcome(executor=point.executor or "", error=message)
 
 
 class _Evaluation:
@@ -223,12 +223,12 @@ class _Evaluation:
         most = self.shared_tasks
         shared = self.point.network == "contended"
         if shared and most is not None and program.task_count > most:
-            count, limit = _spell_count(program.task_count), _spell_count(most)
+            count, limit = _format_count(program.task_count), _format_count(most)
             raise NotSupportedError(f"{count} tasks that share links are more than {limit}.")
 
     def _simulate(self, program: Program) -> tuple[float, float]:
         """Return the simulated time, and what the busiest link needs where flows do not share."""
-        given = program, self.topology, self.point.cost, Slow.parse(self.point.slow)
+        given = program, self.topology, self.point.cost, Stragglers.parse(self.point.slow)
         if self.point.network == "contended":
             return simulate_contended(*given).total_us, 0.0
         return simulate_batches(*given).total_us, busiest_us(*given)
@@ -262,5 +262,5 @@ def _machine(
     return _Machine(cluster.build(config), cost)
 
 
-def _spell_count(count: int) -> str:
+def _format_count(count: int) -> str:
     return f"{count:,}".replace(",", " ")

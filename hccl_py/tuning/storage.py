@@ -23,10 +23,10 @@ from pydantic import BaseModel
 from hccl_py.documents.disk import (
     PathLike,
     check_regular,
+    format_path,
     read_file,
     refusal,
     replacing,
-    spell_path,
 )
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.errors import FileError, ParameterError
@@ -146,7 +146,7 @@ class Store:
         found = Path(path)
         if found.suffix not in _FORMATS:
             raise ParameterError(
-                f"A sweep is not written as {spell_path(found.name)!r}.",
+                f"A sweep is not written as {format_path(found.name)!r}.",
                 "Name a file that ends in .csv or .parquet.",
             )
         if found.suffix == ".parquet":
@@ -174,7 +174,7 @@ class Store:
         odd = sorted({*names} ^ {*self.columns})
         differ = f"they differ in {', '.join(odd[:4])}" if odd else "they are in another order"
         raise FileError(
-            f"{spell_path(what)}: the columns are not those of this sweep: {differ}.",
+            f"{format_path(what)}: the columns are not those of this sweep: {differ}.",
             _OTHER_COLUMNS,
         )
 
@@ -203,13 +203,13 @@ def _read_csv(store: Store, data: bytes) -> Iterator[Row]:
         reader = csv.DictReader(io.StringIO(data.decode(), newline=""))
         store.check(reader.fieldnames or (), store.path)
         for cells in reader:
-            place = f"{spell_path(store.path)} line {reader.line_num}"
+            place = f"{format_path(store.path)} line {reader.line_num}"
             if None in cells or None in cells.values():
                 message = f"{place}: the row does not have {len(store.columns)} cells."
                 raise FileError(message, _MEND)
             yield store.parsed(cells, place)
     except (UnicodeDecodeError, csv.Error):
-        message = f"{spell_path(store.path)}: the file is not CSV in UTF-8."
+        message = f"{format_path(store.path)}: the file is not CSV in UTF-8."
         raise FileError(message, _OTHER_COLUMNS) from None
 
 
@@ -234,11 +234,11 @@ def _read_parquet(store: Store, data: bytes) -> Iterator[Row]:
         table = parquet.read_table(pyarrow.BufferReader(data))
     except (pyarrow.ArrowException, OSError):
         raise FileError(
-            f"{spell_path(store.path)}: the file is not Parquet.", _OTHER_COLUMNS
+            f"{format_path(store.path)}: the file is not Parquet.", _OTHER_COLUMNS
         ) from None
     store.check(table.column_names, store.path)
     for number, cells in enumerate(table.to_pylist()):
-        yield store.parsed(cells, f"{spell_path(store.path)} row {number}")
+        yield store.parsed(cells, f"{format_path(store.path)} row {number}")
 
 
 def _write_parquet(store: Store, path: Path, rows: Iterable[Row]) -> None:
@@ -303,7 +303,7 @@ class Journal:
         try:
             self._file = _locked(self.path)
         except OSError as error:
-            raise refusal("used", error, f"{spell_path(self.path)}: ") from None
+            raise refusal("used", error, f"{format_path(self.path)}: ") from None
         try:
             self._read()
         except BaseException:
@@ -329,14 +329,14 @@ class Journal:
         if not end:
             self._write({"schema": SCHEMA, "columns": list(self._store.columns)})
         for number, line in enumerate(lines, start=2):
-            place = f"{spell_path(self.path)} line {number}"
+            place = f"{format_path(self.path)} line {number}"
             row = self._store.parsed(self._parsed(line, number), place)
             self.rows[row[KEY]] = row
 
     def _check(self, head: dict[str, Any]) -> None:
         if head.get("schema") != SCHEMA:
             raise FileError(
-                f"{spell_path(self.path)}: expected the schema {SCHEMA}, "
+                f"{format_path(self.path)}: expected the schema {SCHEMA}, "
                 f"found {head.get('schema')!r:.60}.",
                 _OTHER_COLUMNS,
             )
@@ -350,7 +350,7 @@ class Journal:
             found = None
         if not isinstance(found, dict):
             raise FileError(
-                f"{spell_path(self.path)} line {number}: the line is no JSON object.",
+                f"{format_path(self.path)} line {number}: the line is no JSON object.",
                 "Take the line out: it is then computed anew." if number > 1 else _OTHER_COLUMNS,
             )
         return found
@@ -361,7 +361,7 @@ class Journal:
             while left:
                 left = left[self._file.write(left) :]
         except OSError as error:
-            raise refusal("written", error, f"{spell_path(self.path)}: ") from None
+            raise refusal("written", error, f"{format_path(self.path)}: ") from None
 
 
 def _locked(path: Path) -> io.FileIO:
@@ -371,14 +371,14 @@ def _locked(path: Path) -> io.FileIO:
     """
     while True:
         if path.exists():
-            named(spell_path(path), _SWEEP, lambda: check_regular(path, "used"))
+            named(format_path(path), _SWEEP, lambda: check_regular(path, "used"))
         file = open(path, "a+b", buffering=0)  # noqa: SIM115 (the journal closes it)
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
             raise FileError(
-                f"{spell_path(path)}: another process runs this sweep.",
+                f"{format_path(path)}: another process runs this sweep.",
                 "Wait for its end, or name another file.",
             ) from None
         file.seek(0)

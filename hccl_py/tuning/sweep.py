@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 
-from hccl_py.documents.disk import PathLike, spell_path
+from hccl_py.documents.disk import PathLike, format_path
 from hccl_py.errors import HcclError, ParameterError
 from hccl_py.tuning.points import Outcome, Point, evaluate
 from hccl_py.tuning.storage import Journal, Row, Store, columns_of, row_of
@@ -142,7 +142,7 @@ def _compute(
     """Keep the rows of points as they come; say what is kept when that breaks off."""
     if not points:
         return
-    done, kept = 0, spell_path(journal.path)
+    done, kept = 0, format_path(journal.path)
     try:
         try:
             with closing(_outcomes(points, means)) as outcomes:

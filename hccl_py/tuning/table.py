@@ -18,7 +18,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from hccl_py.cost import CostModel
-from hccl_py.documents.disk import PathLike, read_file, spell_path, write_file
+from hccl_py.documents.disk import PathLike, format_path, read_file, write_file
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.models import Strict, checked
 from hccl_py.documents.parse import parse_document
@@ -256,7 +256,7 @@ class TuningTable(Strict):
     def read(path: PathLike) -> TuningTable:
         """Read a file; FileError says in one sentence what is wrong with it."""
         data = read_file(path, MAX_BYTES, TABLE)
-        return named(f"{spell_path(path):.200}", TABLE, lambda: _parsed(data))
+        return named(f"{format_path(path):.200}", TABLE, lambda: _parsed(data))
 
     def write(self, path: PathLike) -> None:
         """Write a file; FileError where that cannot be."""

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hccl_py.program.describe import spell_action, spell_line_of, spell_number, spell_place
+from hccl_py.program.describe import format_action, format_line_of, format_number, format_place
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 from hccl_py.verifier.finding import Finding, TaskAt
 
-__all__ = ["MOST_CULPRITS", "Excerpt", "TaskLine", "excerpts", "spell_at"]
+__all__ = ["MOST_CULPRITS", "Excerpt", "TaskLine", "excerpts", "format_at"]
 
 MOST_CULPRITS = 8
 """Culprits of one finding that are shown; a cycle may have one on every rank."""
@@ -58,11 +58,11 @@ def excerpts(program: Program, finding: Finding) -> Iterator[Excerpt]:
             yield Excerpt(rank, stream, _around(program, rows, culprits, reach, finding.repeat))
 
 
-def spell_at(program: Program, task: TaskAt) -> str:
+def format_at(program: Program, task: TaskAt) -> str:
     """Return `rank r main task k of op 2`."""
     rows = _queue(program, task.rank, task.stream)
     copy, position = divmod(task.index, len(rows))
-    return spell_place(program, int(rows[position]), copy)
+    return format_place(program, int(rows[position]), copy)
 
 
 def _queue(program: Program, rank: int, stream: int) -> IntArray:
@@ -92,8 +92,8 @@ def _line(program: Program, rows: IntArray, on: TaskAt, index: int, is_culprit: 
     row = int(rows[position])
     return TaskLine(
         at=TaskAt(on.rank, on.stream, index),
-        name=spell_number(position, copy),
-        action=spell_action(program, row),
-        source=spell_line_of(program, row),
+        name=format_number(position, copy),
+        action=format_action(program, row),
+        source=format_line_of(program, row),
         is_culprit=is_culprit,
     )

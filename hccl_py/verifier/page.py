@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
-from hccl_py.verifier.verdict import spell_verdict
+from hccl_py.verifier.verdict import format_verdict
 
 if TYPE_CHECKING:
     from hccl_py.verifier.finding import Report
@@ -21,7 +21,7 @@ _HEADS = ("Severity", "Class", "Finding", "At", "Hint")
 
 def report_html(report: Report) -> str:
     """Return a report as HTML: the verdict, notes, and a row per finding, all of it escaped."""
-    head = f"<p><b>{escape(report.target)}</b>: {escape(spell_verdict(report))}</p>"
+    head = f"<p><b>{escape(report.target)}</b>: {escape(format_verdict(report))}</p>"
     notes = "".join(f"<p>note: {escape(note)}</p>" for note in report.notes)
     rows = list(_rows(report))
     if not rows:

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from hccl_py.enums import InPlace, TaskKind
-from hccl_py.program.describe import BUFFER_WORDS, spell_action, spell_line_of, spell_place
+from hccl_py.program.describe import BUFFER_WORDS, format_action, format_line_of, format_place
 from hccl_py.program.program import Call, Program
 from hccl_py.topology.presets import Product
 from hccl_py.values import IntArray
@@ -125,15 +125,15 @@ class Subject:
 
     def source(self, row: int) -> str | None:
         """Return the author's line of a task as file:line."""
-        return spell_line_of(self.program, row) or None
+        return format_line_of(self.program, row) or None
 
     def place(self, row: int, copy: int = 0) -> str:
         """Return `rank r main task k`, with the copy of the op where it is not the first."""
-        return spell_place(self.program, row, copy)
+        return format_place(self.program, row, copy)
 
     def action(self, row: int) -> str:
         """Return what a task does, in words."""
-        return spell_action(self.program, row, in_sentence=True)
+        return format_action(self.program, row, in_sentence=True)
 
     def words(self, memory: MemoryRange) -> str:
         """Return memory in the field's words."""

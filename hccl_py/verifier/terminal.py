@@ -23,14 +23,14 @@ from itertools import groupby
 from typing import NamedTuple
 
 from hccl_py.printable import one_line
-from hccl_py.program.describe import spell_stream
+from hccl_py.program.describe import format_stream
 from hccl_py.program.program import Program
 from hccl_py.verifier.classes import CLASSES, Severity
-from hccl_py.verifier.excerpt import MOST_CULPRITS, Excerpt, TaskLine, excerpts, spell_at
+from hccl_py.verifier.excerpt import MOST_CULPRITS, Excerpt, TaskLine, excerpts, format_at
 from hccl_py.verifier.finding import Failure, Finding, Report
-from hccl_py.verifier.verdict import counted, spell_verdict, total
+from hccl_py.verifier.verdict import counted, format_verdict, total
 
-__all__ = ["Line", "Pen", "draw_report", "spell_report"]
+__all__ = ["Line", "Pen", "draw_report", "format_report"]
 
 IN_FULL = 3
 """Lines of the author's code, per class, of which one finding is shown with the tasks around it."""
@@ -74,7 +74,7 @@ class Pen(NamedTuple):
                 yield Line(line, style)
 
 
-def spell_report(report: Report, pen: Pen | None = None) -> str:
+def format_report(report: Report, pen: Pen | None = None) -> str:
     """Return a report as plain text, by default for 80 columns."""
     return "\n".join(line.text for line in draw_report(report, pen or Pen()))
 
@@ -82,7 +82,7 @@ def spell_report(report: Report, pen: Pen | None = None) -> str:
 def draw_report(report: Report, pen: Pen) -> Iterator[Line]:
     """Yield a report's lines."""
     verdict_style = "bold green" if report.ok else "bold red"
-    yield from pen.wrapped(f"{report.target}: {spell_verdict(report)}", 0, verdict_style)
+    yield from pen.wrapped(f"{report.target}: {format_verdict(report)}", 0, verdict_style)
     for fact in _what_was_done(report):
         yield from pen.wrapped(fact, 2)
     yield from _failures(report, pen)
@@ -97,7 +97,7 @@ def _what_was_done(report: Report) -> Iterator[str]:
     """Yield what was verified, what it was run with, and the notes."""
     program = report.programs.get("")
     if program is not None:
-        yield _spell_program(program, report.target)
+        yield _format_program(program, report.target)
     elif report.cases:
         yield f"{counted(report.cases, 'case')} checked"
     if report.numeric is not None and report.numeric.ok:
@@ -107,7 +107,7 @@ def _what_was_done(report: Report) -> Iterator[str]:
         yield f"note: {note}"
 
 
-def _spell_program(program: Program, target: str) -> str:
+def _format_program(program: Program, target: str) -> str:
     op = program.op
     name = f"{op.name} {op.reduce.spelling}" if op.reduce is not None else op.name
     by = f" by {program.executor}" if program.executor not in ("", target) else ""
@@ -197,7 +197,7 @@ def _likewise(report: Report, others: Sequence[Finding], pen: Pen) -> Iterator[L
     """Yield where else the same line is at fault."""
     if not others:
         return
-    places = [spell_at(report.programs[f.case], f.tasks[0]) for f in others]
+    places = [format_at(report.programs[f.case], f.tasks[0]) for f in others]
     rest = total(others) - len(places)
     more = f" and {rest} more" if rest else ""
     yield from pen.wrapped(f"likewise: {', '.join(places)}{more}", 4)
@@ -239,7 +239,7 @@ def _finding(finding: Finding, program: Program | None, in_full: bool, pen: Pen)
 
 def _excerpt(excerpt: Excerpt, pen: Pen) -> Iterator[Line]:
     """Yield a stream's name and its tasks below each other, the culprits marked."""
-    yield Line(f"    rank {excerpt.rank} {spell_stream(excerpt.stream)}", "dim")
+    yield Line(f"    rank {excerpt.rank} {format_stream(excerpt.stream)}", "dim")
     lines = excerpt.lines
     names = [line.name for line in lines]
     label_width = max(map(len, names))

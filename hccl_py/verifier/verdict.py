@@ -10,10 +10,10 @@ from hccl_py.verifier.classes import Severity
 if TYPE_CHECKING:
     from hccl_py.verifier.finding import Finding, Report
 
-__all__ = ["counted", "spell_verdict", "total"]
+__all__ = ["counted", "format_verdict", "total"]
 
 
-def spell_verdict(report: Report) -> str:
+def format_verdict(report: Report) -> str:
     """Return `ok`, or how many errors, warnings and hints there are."""
     if not report.cases:
         return "nothing was verified"

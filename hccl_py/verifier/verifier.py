@@ -17,7 +17,7 @@ from functools import cache, cached_property, partial
 
 import numpy as np
 
-from hccl_py.program.describe import spell_ranks
+from hccl_py.program.describe import format_ranks
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.contents import contents_of
@@ -205,7 +205,7 @@ def find_strangers(subject: Subject, ordering: Ordering, silent: IntArray) -> It
         yield subject.finding(
             "MISSING_CONTRIBUTION",
             f"Rank {rank} leaves the barrier without knowing that rank {others[0]} has entered it"
-            f"{f' (nor {spell_ranks(others[1:])})' if len(others) > 1 else ''}.",
+            f"{f' (nor {format_ranks(others[1:])})' if len(others) > 1 else ''}.",
             "Every rank must hear, directly or through others, from every other rank.",
             ranks=left,
         )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hccl_py.cli import main
-from hccl_py.simulator import COSTS, CostModel, Slow, simulate, write_cost
+from hccl_py.simulator import COSTS, CostModel, Stragglers, simulate, write_cost
 from hccl_py.simulator.bounds import lower_bound
 from hccl_py.topology import topology_of
 from tests.cli.authors import AUTHOR
@@ -47,7 +47,7 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     topology = topology_of(4, preset="ring")
     op = op_of("all_reduce", 1 << 15, "fp16")
     program = recorded("AllReduceComm", op, topology, 200 << 20)
-    total = simulate(program, topology, slow=Slow.parse(["rank=1:2x"])).total_us
+    total = simulate(program, topology, slow=Stragglers.parse(["rank=1:2x"])).total_us
     bound = lower_bound(op, topology, CostModel.of("ring"))
     assert found == {
         "schema": "hccl-py.simulate/1",

@@ -21,7 +21,7 @@ from hccl_py.formats import (
     to_json,
     to_npz,
 )
-from hccl_py.program.describe import spell_task
+from hccl_py.program.describe import format_task
 from hccl_py.program.instruction import Batch
 from hccl_py.program.program import Program
 from hccl_py.program.usage import usage_of
@@ -431,7 +431,7 @@ def test_sides_of_different_lengths_load(name: str, src: int, dst: int) -> None:
     assert program.digest != with_tasks(even, even).digest
     assert json.loads(to_json(program))["tasks"]["0"]["0"] == [even, task]
     assert from_npz(to_npz(program)).digest == program.digest
-    assert f"CCL[0:{src}] to user_out[0:{dst}]" in spell_task(program, 1)
+    assert f"CCL[0:{src}] to user_out[0:{dst}]" in format_task(program, 1)
 
 
 def test_scratch_is_reached_by_both_lengths() -> None:

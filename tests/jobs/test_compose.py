@@ -14,7 +14,7 @@ from hccl_py.groups import parallel_groups
 from hccl_py.jobs import Job, JobProgram
 from hccl_py.op_param import OpParam
 from hccl_py.program.program import Program
-from hccl_py.simulator import Slow, simulate_batches, simulate_tasks
+from hccl_py.simulator import Stragglers, simulate_batches, simulate_tasks
 from hccl_py.topology import Topology
 from hccl_py.trace.steps import Trace
 from tests.recording import filled, op_of
@@ -157,7 +157,7 @@ def test_walks_agree_to_the_last_bit_on_whole_jobs() -> None:
             dp.wait(compute.record())
             dp.run(groups.dp, all_reduce(5000), f"dp {layer}")
         program = job.program()
-        slow = Slow.parse(["rank=3:2x"])
+        slow = Stragglers.parse(["rank=3:2x"])
         timeline = simulate_tasks(program, world.topology, COST, slow)
         for lockstep in (True, False):
             clocks = simulate_batches(program, world.topology, COST, slow, lockstep=lockstep)

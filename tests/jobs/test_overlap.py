@@ -14,7 +14,7 @@ from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import ParameterError
 from hccl_py.jobs import Job, JobProgram, Overlap, draw_overlap, overlap
 from hccl_py.op_param import OpParam
-from hccl_py.simulator import CostModel, Slow, Timeline, simulate_tasks
+from hccl_py.simulator import CostModel, Stragglers, Timeline, simulate_tasks
 
 FREE = CostModel.of("atlas-800t-a2").formula()
 OP = OpParam("all_reduce", 1 << 18, DataType.FP32, ReduceOp.SUM)
@@ -77,7 +77,7 @@ def test_every_stretch_is_counted(said: list[tuple[str, int]]) -> None:
     assert np.array_equal(report.exposed_us, exposed)
 
 
-def backward(kernel_us: float, *, waits: bool, slow: Slow | None = None) -> Overlap:
+def backward(kernel_us: float, *, waits: bool, slow: Stragglers | None = None) -> Overlap:
     """Compute four layers with a call behind each; `waits`: the next one waits for the call."""
     job = Job(WORLD.topology)
     compute, comm = job.stream("compute"), job.stream("dp")
@@ -87,7 +87,7 @@ def backward(kernel_us: float, *, waits: bool, slow: Slow | None = None) -> Over
         comm.run(WORLD, OP, f"bucket {layer}")
         if waits:
             compute.wait(comm.record())
-    timeline = simulate_tasks(job.program(), WORLD.topology, FREE, slow or Slow())
+    timeline = simulate_tasks(job.program(), WORLD.topology, FREE, slow or Stragglers())
     return overlap(timeline)
 
 
@@ -111,7 +111,7 @@ def test_nothing_is_hidden_where_kernels_wait() -> None:
 
 def test_others_are_exposed_to_a_straggler() -> None:
     even = backward(2 * ALONE_US, waits=False)
-    report = backward(2 * ALONE_US, waits=False, slow=Slow.parse(["rank=2:2x"]))
+    report = backward(2 * ALONE_US, waits=False, slow=Stragglers.parse(["rank=2:2x"]))
     assert report.compute_us[2] == pytest.approx(2 * report.compute_us[0])
     assert report.worst != 2
     assert report.exposed_us[report.worst] > 2 * even.exposed_us.max()
@@ -133,7 +133,7 @@ def test_other_programs_are_refused() -> None:
 
 
 def test_tables_name_ranks_and_calls() -> None:
-    report = backward(100.0, waits=False, slow=Slow.parse(["rank=2:2x"]))
+    report = backward(100.0, waits=False, slow=Stragglers.parse(["rank=2:2x"]))
     screen = Console(file=io.StringIO(), width=100)
     screen.print(draw_overlap(report), draw_overlap(report, calls=True))
     assert isinstance(screen.file, io.StringIO)

@@ -9,7 +9,7 @@ import pytest
 from hccl_py.errors import OrchestrationError
 from hccl_py.executor import PlaneRequest, ResourceRequest, require
 from hccl_py.orchestration import exchange
-from hccl_py.orchestration.author_errors import definition_line, told_of
+from hccl_py.orchestration.author_errors import author_message, definition_line
 from tests.recording import op_of, recorded
 
 ex: Any = exchange
@@ -138,6 +138,6 @@ def test_a_method_without_source_has_no_line() -> None:
 def test_a_require_without_pairs_names_the_authors_line() -> None:
     with pytest.raises(TypeError) as caught:
         require(True, "needs a mesh")  # type: ignore[arg-type]
-    told = told_of(caught.value)
-    assert "require() takes pairs (condition, reason), not True" in told.text
-    assert told.line.startswith("orchestration/test_author_errors.py:")
+    message = author_message(caught.value)
+    assert "require() takes pairs (condition, reason), not True" in message.text
+    assert message.line.startswith("orchestration/test_author_errors.py:")

@@ -13,7 +13,7 @@ from hccl_py.enums import Buffer, Mode, ReduceOp
 from hccl_py.errors import NotSupportedError, OrchestrationError
 from hccl_py.executor import PlaneRequest, ResourceRequest, ops_of
 from hccl_py.orchestration import Region, exchange
-from hccl_py.program.describe import spell_line_of
+from hccl_py.program.describe import format_line_of
 from hccl_py.program.program import Program
 from hccl_py.program.usage import differences
 from hccl_py.testing.calls import suits
@@ -47,7 +47,7 @@ def texts(program: Program) -> list[tuple[str, str]]:
     """Labels and lines of all tasks; their numbers depend on batching, their texts must not."""
     labels = program.tasks.table.label[program.tasks.instruction].tolist()
     return [
-        (program.labels[label] if label >= 0 else "", spell_line_of(program, row))
+        (program.labels[label] if label >= 0 else "", format_line_of(program, row))
         for row, label in enumerate(labels)
     ]
 

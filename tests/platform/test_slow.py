@@ -18,8 +18,8 @@ from hccl_py.errors import ParameterError
 from hccl_py.operators import OPERATORS
 from hccl_py.platforms import Adversary, Replayed, Schedule, Seeded
 from hccl_py.program.program import Program
-from hccl_py.stragglers import EVEN, Slow
-from hccl_py.testing.conformance import spell_schedule
+from hccl_py.stragglers import EVEN, Stragglers
+from hccl_py.testing.conformance import format_schedule
 from hccl_py.testing.schedules import choices_of, shortest
 from hccl_py.topology import Topology, topology_of
 from hccl_py.verifier.numeric import run_numeric
@@ -31,7 +31,7 @@ RDMA = topology_of(servers=4, devices=1)
 
 
 def order_of(
-    program: Program, topology: Topology, slow: Slow, chooser: Seeded | Replayed
+    program: Program, topology: Topology, slow: Stragglers, chooser: Seeded | Replayed
 ) -> list[int]:
     """Run a program, check the result, and return its rows in the order of execution."""
     inputs = whole_numbers(program.op, program.ranks)
@@ -48,7 +48,7 @@ def order_of(
     return scheduler.order
 
 
-def place(program: Program, topology: Topology, slow: Slow, rows: list[int]) -> float:
+def place(program: Program, topology: Topology, slow: Stragglers, rows: list[int]) -> float:
     """Return where some rows are in the order of execution, from 0 to 1, in the middle of runs."""
     found = []
     for seed in range(12):
@@ -61,7 +61,7 @@ def test_tasks_of_a_slow_rank_come_later() -> None:
     program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather", 16, "int32"), MESH)
     mine = np.flatnonzero(program.tasks.rank == 2).tolist()
     places = [
-        place(program, MESH, Slow(((2, factor),)) if factor > 1 else EVEN, mine)
+        place(program, MESH, Stragglers(((2, factor),)) if factor > 1 else EVEN, mine)
         for factor in (1.0, 4.0, 100.0)
     ]
     assert places[0] + 0.05 < places[1] < places[2]
@@ -81,13 +81,13 @@ def test_what_goes_over_a_slow_link_comes_later(topology: Topology) -> None:
     link = np.where(waits, tasks.cell // ends.stride, -1)
     rows = np.flatnonzero(waits & is_over[link]).tolist()
     assert rows
-    slow = Slow.parse(["link=0-1:30x"])
+    slow = Stragglers.parse(["link=0-1:30x"])
     assert place(program, topology, slow, rows) > place(program, topology, EVEN, rows) + 0.02
 
 
 def test_lots_are_in_proportion() -> None:
     program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather", 16), MESH)
-    slow = Slow.parse(["rank=1:2.5x", "rank=2:5x", "link=0-3:2x"])
+    slow = Stragglers.parse(["rank=1:2.5x", "rank=2:5x", "link=0-3:2x"])
     turns, tasks = Turns.of(program, MESH, slow), program.tasks
     by_rank = {r: {turns.on_stream[k] for k in np.flatnonzero(tasks.rank == r)} for r in range(4)}
     assert by_rank == {0: {10, 5}, 1: {4}, 2: {2}, 3: {10, 5}}
@@ -97,13 +97,13 @@ def test_lots_are_in_proportion() -> None:
     assert by_link[0, 1] == by_link[3, 2] == 10
     assert by_link[0, 3] == by_link[3, 0] == 5
     assert (by_link[1, 0], by_link[2, 0]) == (4, 2)
-    huge = Turns.of(program, MESH, Slow.parse(["rank=1:1e6x"]))
+    huge = Turns.of(program, MESH, Stragglers.parse(["rank=1:1e6x"]))
     assert set(huge.on_stream) == {1, 1000}
 
 
 def test_a_rank_as_slow_as_can_be_still_ends() -> None:
     program = recorded("AllReduceComm", op_of("all_reduce", 40, "int32"), MESH)
-    slow = Slow.parse(["rank=0:1e6x", "link=1-2:1e6x"])
+    slow = Stragglers.parse(["rank=0:1e6x", "link=1-2:1e6x"])
     assert len(order_of(program, MESH, slow, Seeded(0))) == program.task_count
 
 
@@ -112,14 +112,14 @@ def test_a_rank_as_slow_as_can_be_still_ends() -> None:
 def test_every_list_of_choices_is_legal_and_repeats(choices: list[int], rdma: bool) -> None:
     topology = RDMA if rdma else MESH
     program = recorded("AllReduceComm", op_of("all_reduce", 40, "int32"), topology)
-    slow = Slow.parse(["rank=3:2x", "link=0-1:10x"])
+    slow = Stragglers.parse(["rank=3:2x", "link=0-1:10x"])
     one, other = (order_of(program, topology, slow, Replayed(choices)) for _ in range(2))
     assert one == other
 
 
 def test_seeded_choices_replay() -> None:
     program = recorded("AllReduceComm", op_of("all_reduce", 40, "int32"), MESH)
-    slow, seeded = Slow.parse(["rank=3:2x", "link=0-1:10x"]), Seeded(5)
+    slow, seeded = Stragglers.parse(["rank=3:2x", "link=0-1:10x"]), Seeded(5)
     order = order_of(program, MESH, slow, seeded)
     assert order == order_of(program, MESH, slow, Replayed(seeded.choices))
     assert order != order_of(program, MESH, EVEN, Seeded(5))
@@ -127,7 +127,7 @@ def test_seeded_choices_replay() -> None:
 
 @pytest.mark.parametrize("name", sorted({*OPERATORS} - {"barrier"}))
 def test_results_are_right_for_every_op(name: str) -> None:
-    slow = Slow.parse(["rank=3:2x", "link=0-1:10x"])
+    slow = Stragglers.parse(["rank=3:2x", "link=0-1:10x"])
     topology = topology_of(servers=2, devices=2)
     with Communicator(topology=topology) as comm:
         program = comm.plan(filled(op_of(name, 24, "int32"), 4)).program
@@ -136,7 +136,7 @@ def test_results_are_right_for_every_op(name: str) -> None:
 
 
 def test_shortening_keeps_what_is_slow() -> None:
-    slow = Slow.parse(["rank=1:3x"])
+    slow = Stragglers.parse(["rank=1:3x"])
     program = recorded("AllReduceComm", op_of("all_reduce", 40, "int32"), 2)
 
     def fails(schedule: Schedule) -> bool:
@@ -150,9 +150,11 @@ def test_shortening_keeps_what_is_slow() -> None:
 
 @pytest.mark.parametrize("choices", [None, (1, 2)])
 def test_a_schedule_with_stragglers_is_spelled_as_python(choices: tuple[int, ...] | None) -> None:
-    schedule = Schedule(0, Adversary.LATE_WIRE, choices, Slow.parse(["rank=1:3x", "link=0-1:2x"]))
-    names = {"Schedule": Schedule, "Adversary": Adversary, "Slow": Slow}
-    assert eval(spell_schedule(schedule), names) == schedule
+    schedule = Schedule(
+        0, Adversary.LATE_WIRE, choices, Stragglers.parse(["rank=1:3x", "link=0-1:2x"])
+    )
+    names = {"Schedule": Schedule, "Adversary": Adversary, "Stragglers": Stragglers}
+    assert eval(format_schedule(schedule), names) == schedule
 
 
 @pytest.mark.parametrize(
@@ -165,12 +167,16 @@ def test_a_schedule_with_stragglers_is_spelled_as_python(choices: tuple[int, ...
 )
 def test_what_does_not_exist_is_refused_when_a_session_opens(text: str, words: str) -> None:
     with pytest.raises(ParameterError, match=words):
-        EmulatedPlatform().open(MESH, Config(buffsize_mb=1), Schedule(slow=Slow.parse([text])))
+        EmulatedPlatform().open(
+            MESH, Config(buffsize_mb=1), Schedule(slow=Stragglers.parse([text]))
+        )
 
 
 def test_groups_have_the_stragglers_among_them() -> None:
-    slow = Slow.parse(["rank=3:2x", "rank=0:5x", "link=0-1:10x", "link=1-3:4x", "link=2-roce:2x"])
-    assert slow.among([3, 1, 2]) == Slow.parse(["rank=0:2x", "link=0-1:4x", "link=2-roce:2x"])
+    slow = Stragglers.parse(
+        ["rank=3:2x", "rank=0:5x", "link=0-1:10x", "link=1-3:4x", "link=2-roce:2x"]
+    )
+    assert slow.among([3, 1, 2]) == Stragglers.parse(["rank=0:2x", "link=0-1:4x", "link=2-roce:2x"])
     with Communicator(4, schedule=Schedule(slow=slow)) as comm, comm.create_group([3, 2]) as group:
         inputs = [np.full(5, r + 1.0, np.float32) for r in range(2)]
         assert all((o == 3).all() for o in group.all_reduce(inputs).outputs if o is not None)
@@ -178,5 +184,5 @@ def test_groups_have_the_stragglers_among_them() -> None:
 
 @pytest.mark.parametrize("texts", [[], ["rank=3:2x"], ["rank=0:1.25x", "link=a--b-0:1e+06x"]])
 def test_what_is_slow_is_spelled_as_it_is_read(texts: list[str]) -> None:
-    slow = Slow.parse(texts)
-    assert Slow.parse(slow.spelled()) == slow
+    slow = Stragglers.parse(texts)
+    assert Stragglers.parse(slow.spelled()) == slow

@@ -7,7 +7,7 @@ import pytest
 
 from hccl_py.formats import from_json, to_json, to_npz
 from hccl_py.formats.npz_read import from_npz
-from hccl_py.program.describe import spell_action, spell_place, spell_task
+from hccl_py.program.describe import format_action, format_place, format_task
 from hccl_py.program.program import Program
 
 FILE: dict[str, Any] = {
@@ -32,16 +32,16 @@ def program(**changes: Any) -> Program:
 
 
 def test_tasks_of_a_stream_count_from_0() -> None:
-    assert spell_place(program(), 1) == "rank 0 main task 1"
-    assert spell_place(program(), 2) == "rank 0 sub 0 task 0"
-    assert spell_place(program(), 2, copy=1) == "rank 0 sub 0 task 0 of op 2"
-    assert spell_task(program(), 1) == (
+    assert format_place(program(), 1) == "rank 0 main task 1"
+    assert format_place(program(), 2) == "rank 0 sub 0 task 0"
+    assert format_place(program(), 2, copy=1) == "rank 0 sub 0 task 0 of op 2"
+    assert format_task(program(), 1) == (
         "rank 0 main   task 1  read rank 1 CCL[0:8] to user_out[8:16]   a.py:3"
     )
 
 
 def test_in_a_sentence_memory_says_whose_it_is() -> None:
-    assert spell_action(program(), 1, in_sentence=True) == (
+    assert format_action(program(), 1, in_sentence=True) == (
         "reads rank 1's CCL[0:8] to rank 0's user_out[8:16]"
     )
 
@@ -57,10 +57,10 @@ def test_in_a_sentence_memory_says_whose_it_is() -> None:
 def test_notifies_have_the_names_that_the_file_gives(names: Any, expected: list[str]) -> None:
     named = program() if names is None else program(notify_names=names)
     for same in (named, from_json(to_json(named)), from_npz(to_npz(named))):
-        said = [spell_action(same, row) for row in (0, 4, 5)]
+        said = [format_action(same, row) for row in (0, 4, 5)]
         assert [text.split(maxsplit=1)[1].removeprefix("for ") for text in said] == expected
 
 
 def test_other_tasks() -> None:
-    assert spell_action(program(), 2) == "posts notify 2 of main"
-    assert spell_action(program(), 3) == "computes 2.5 us"
+    assert format_action(program(), 2) == "posts notify 2 of main"
+    assert format_action(program(), 3) == "computes 2.5 us"

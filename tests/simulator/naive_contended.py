@@ -15,7 +15,7 @@ import numpy as np
 from hccl_py.enums import TaskKind
 from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
-from hccl_py.simulator import CostModel, Slow
+from hccl_py.simulator import CostModel, Stragglers
 from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.links import Links
 from hccl_py.simulator.tasks import TaskCosts
@@ -49,7 +49,9 @@ class Naive:
 
 
 class _Walk:
-    def __init__(self, program: Program, topology: Topology, cost: CostModel, slow: Slow) -> None:
+    def __init__(
+        self, program: Program, topology: Topology, cost: CostModel, slow: Stragglers
+    ) -> None:
         self.program = program
         self.tasks = program.tasks
         self.costs = TaskCosts.of(program, Durations(program, topology, cost, slow))
@@ -65,20 +67,20 @@ class _Walk:
         t = 0.0
         for row in rows:
             found.start[row] = t
-            kind, wire = int(tasks.kind[row]), int(costs.wire[row])
+            kind, connection = int(tasks.kind[row]), int(costs.connection[row])
             if kind == TaskKind.NOTIFY_WAIT:
                 post = int(self.program.linked.post_of[row])
                 yield partial(self.is_set, post)
                 t = found.effect[row] = max(t, found.effect[post])
-            elif kind == TaskKind.NOTIFY_POST and wire < 0:
+            elif kind == TaskKind.NOTIFY_POST and connection < 0:
                 found.effect[row] = t + costs.after[row]
             elif kind == TaskKind.NOTIFY_POST:
                 found.end[row] = t
-                self.sent[wire].append(row)
-            elif wire >= 0:
+                self.sent[connection].append(row)
+            elif connection >= 0:
                 t = yield t + costs.on_stream[row]
                 found.end[row] = t
-                self.sent[wire].append(row)
+                self.sent[connection].append(row)
             elif tasks.size[row] and costs.on_stream[row] > 0 and kind != TaskKind.COMPUTE:
                 task_us = self.task_us[tasks.rank[row]]
                 t = yield t + task_us
@@ -131,12 +133,12 @@ class _Walk:
 
 
 def naive_contended(
-    program: Program, topology: Topology, cost: CostModel, slow: Slow | None = None
+    program: Program, topology: Topology, cost: CostModel, slow: Stragglers | None = None
 ) -> Naive:
     """Simulate small programs."""
-    walk = _Walk(program, topology, cost, slow or Slow())
+    walk = _Walk(program, topology, cost, slow or Stragglers())
     queues = queues_of(program)
-    ends = sorted({int(wire) for wire in walk.costs.wire if wire >= 0})
+    ends = sorted({int(connection) for connection in walk.costs.connection if connection >= 0})
     walk.sent = {end: deque() for end in ends}
     actors: list[Actor] = [
         walk.stream(queues.rows[first:last].tolist())

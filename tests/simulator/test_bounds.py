@@ -16,7 +16,7 @@ from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator import CostModel, simulate, simulate_batches
 from hccl_py.simulator.bounds import Limits, lower_bound
 from hccl_py.simulator.load import busiest_us
-from hccl_py.stragglers import Slow
+from hccl_py.stragglers import Stragglers
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks.build import topology_from
 from hccl_py.topology.networks.models import NetworkModel
@@ -132,7 +132,7 @@ def test_stragglers_are_not_counted() -> None:
     topology, cost = topology_of(4), CostModel.of("")
     op = op_of("all_gather", 1 << 16)
     program = recorded("AllGatherComm", op, topology)
-    slow = simulate(program, topology, cost, slow=Slow.parse(["rank=1:2x"])).total_us
+    slow = simulate(program, topology, cost, slow=Stragglers.parse(["rank=1:2x"])).total_us
     assert lower_bound(op, topology, cost).time_us < slow / 2
 
 

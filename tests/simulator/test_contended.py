@@ -13,7 +13,7 @@ from hccl_py.program.program import Program
 from hccl_py.simulator import (
     CostModel,
     LinkCost,
-    Slow,
+    Stragglers,
     Timeline,
     simulate_contended,
     simulate_tasks,
@@ -113,7 +113,7 @@ def test_overlapping_copies_share_memory_where_it_has_a_rate() -> None:
 def test_slow_ranks_and_links() -> None:
     reads = moving([Move(0, 1, 5), Move(0, 1, 5), Move(2, 3, 5)], MESH)
     for text, wanted in (("link=0-1:3x", [30, 30, 5]), ("rank=0:2x", [10, 10, 5])):
-        slow = Slow.parse([text])
+        slow = Stragglers.parse([text])
         found = simulate_contended(reads, MESH, PLAIN, slow).effect_us
         assert found.tolist() == pytest.approx(wanted)
 
@@ -150,7 +150,7 @@ def test_what_shares_nothing_takes_as_long_as_alone(
 ) -> None:
     program = recorded(executor, op_of(str(BY_NAME[executor].op), 12345), topology)
     cost = COST.model_copy(update={"memory_gbps": None})
-    args = program, topology, cost, Slow.parse(slow)
+    args = program, topology, cost, Stragglers.parse(slow)
     assert same(simulate_contended(*args), simulate_tasks(*args))
 
 
@@ -170,7 +170,7 @@ def test_executors_take_what_the_naive_reference_says(
         return
     program = recorded(name, op, topology, 1 << 15)
     cost = COST.model_copy(update={"task_us": task_us})
-    assert_naive(program, topology, cost, Slow.parse(slow))
+    assert_naive(program, topology, cost, Stragglers.parse(slow))
 
 
 MOVES = st.lists(
@@ -192,10 +192,10 @@ def test_tangled_flows_take_what_the_naive_reference_says(
 ) -> None:
     topology = network.topology
     program = moving(moves, topology, on_main=on_main)
-    assert_naive(program, topology, COST, Slow())
+    assert_naive(program, topology, COST, Stragglers())
 
 
-def assert_naive(program: Program, topology: Topology, cost: CostModel, slow: Slow) -> None:
+def assert_naive(program: Program, topology: Topology, cost: CostModel, slow: Stragglers) -> None:
     """Hold a program's times to those of the reference, in which no link is ever overfull."""
     found = simulate_contended(program, topology, cost, slow)
     wanted = naive_contended(program, topology, cost, slow)
@@ -230,7 +230,7 @@ def test_no_link_carries_more_than_it_can(moves: list[Move], network: Tangle) ->
 def test_a_slower_link_ends_nothing_earlier(sizes: list[int], factors: list[float]) -> None:
     program = moving([Move(0, 1, size) for size in sizes], MESH)
     fast, slow = (
-        simulate_contended(program, MESH, PLAIN, Slow.parse([f"link=0-1:{factor}x"]))
+        simulate_contended(program, MESH, PLAIN, Stragglers.parse([f"link=0-1:{factor}x"]))
         for factor in factors
     )
     assert (fast.end_us <= slow.end_us * (1 + 1e-12)).all()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hccl_py.simulator import Slow, simulate_contended
+from hccl_py.simulator import Stragglers, simulate_contended
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "simgrid"
 RECORDED: dict[str, dict[str, Any]] = json.loads((FOLDER / "results.json").read_text("utf-8"))
@@ -28,5 +28,5 @@ def test_contended_times_are_those_of_simgrid(name: str) -> None:
     case, recorded = CASES[name], RECORDED[name]
     program = case.program()
     assert program.task_count == recorded["tasks"], "run benchmarks/simgrid/compare.py again"
-    args = program, case.place(), case.cost(), Slow.parse(case.slow)
+    args = program, case.place(), case.cost(), Stragglers.parse(case.slow)
     assert simulate_contended(*args).total_us == pytest.approx(recorded["simgrid_us"], rel=1e-6)

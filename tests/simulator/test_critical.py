@@ -31,7 +31,7 @@ def total_with(timeline: Timeline, costs: TaskCosts, row: int, delay: float) -> 
     program = timeline.program
     kind = program.tasks.kind[row]
     on_stream, after = costs.on_stream.copy(), costs.after.copy()
-    if kind == TaskKind.NOTIFY_POST or costs.wire[row] >= 0:
+    if kind == TaskKind.NOTIFY_POST or costs.connection[row] >= 0:
         after[row] += delay
     else:
         on_stream[row] += delay
@@ -42,7 +42,7 @@ def total_with(timeline: Timeline, costs: TaskCosts, row: int, delay: float) -> 
         program.tasks.kind,
         on_stream,
         after,
-        costs.wire,
+        costs.connection,
         program.ranks * program.streams,
         len(program.transports),
     )
@@ -89,7 +89,7 @@ def test_the_path_is_the_longest_chain_of_the_graph(timeline: Timeline) -> None:
     program, costs = timeline.program, costs_of(timeline)
     done: dict[tuple[str, int], float] = {}
     stream: dict[int, float] = {}
-    wire: dict[int, float] = {}
+    connection: dict[int, float] = {}
     kinds = program.tasks.kind
     for row in program.linked.order.tolist():
         start = stream.get(int(costs.queue[row]), 0.0)
@@ -97,11 +97,11 @@ def test_the_path_is_the_longest_chain_of_the_graph(timeline: Timeline) -> None:
         if kinds[row] == TaskKind.NOTIFY_WAIT:
             end = max(end, done["effect", int(program.linked.post_of[row])])
         effect = end + float(costs.after[row])
-        if costs.wire[row] >= 0:
-            sent = wire.get(int(costs.wire[row]), 0.0)
+        if costs.connection[row] >= 0:
+            sent = connection.get(int(costs.connection[row]), 0.0)
             effect = max(effect, sent + float(costs.after[row]))
             if kinds[row] != TaskKind.NOTIFY_POST:
-                wire[int(costs.wire[row])] = effect
+                connection[int(costs.connection[row])] = effect
         done["effect", row] = effect
         stream[int(costs.queue[row])] = end
     assert timeline.critical_path().spans_us.sum() == pytest.approx(max(done.values()))

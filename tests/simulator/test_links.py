@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.errors import ParameterError
-from hccl_py.simulator import COSTS, CostModel, LinkCost, Slow, simulate_batches, simulate_tasks
+from hccl_py.simulator import (
+    COSTS,
+    CostModel,
+    LinkCost,
+    Stragglers,
+    simulate_batches,
+    simulate_tasks,
+)
 from hccl_py.simulator.links import Links
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import network_of
@@ -28,11 +35,11 @@ MESH = topology_of(4)
 PRODUCTS = [name for name in PRESETS if name not in ("mesh", "ring")]
 
 
-def alpha_of(topology: Topology, rank: int, peer: int, slow: Slow | None = None) -> float:
+def alpha_of(topology: Topology, rank: int, peer: int, slow: Stragglers | None = None) -> float:
     """Return α of the transport between two ranks in an all-to-all among all of them."""
     program = recorded("AllGatherComm", op_of("all_gather", 32), topology)
     transports = program.transports
-    classes = Links(topology, COST, slow or Slow()).classes(transports)
+    classes = Links(topology, COST, slow or Stragglers()).classes(transports)
     end = np.flatnonzero((transports.rank == rank) & (transports.peer == peer))[0]
     return float(classes.alpha_us[classes.of_end[end]])
 
@@ -87,7 +94,7 @@ def test_routes_are_paths_over_links_that_exist(preset: str, data: st.DataObject
 def test_a_slow_rank_takes_longer_for_all_it_does() -> None:
     program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather", 1 << 16), MESH)
     once = simulate_tasks(program, MESH, COST)
-    slow = simulate_tasks(program, MESH, COST, Slow.parse(["rank=2:3x"]))
+    slow = simulate_tasks(program, MESH, COST, Stragglers.parse(["rank=2:3x"]))
     kind, mine = program.tasks.kind, program.tasks.rank == 2
     moves = kind <= 7
     longer = (slow.end_us - slow.start_us) / np.maximum(once.end_us - once.start_us, 1e-12)
@@ -96,19 +103,19 @@ def test_a_slow_rank_takes_longer_for_all_it_does() -> None:
 
 
 def test_a_slow_link_is_slow_both_ways_and_alone() -> None:
-    slow = Slow.parse(["link=1-0:10"])
+    slow = Stragglers.parse(["link=1-0:10"])
     assert [alpha_of(MESH, *pair, slow) for pair in ((0, 1), (1, 0), (1, 2))] == [10, 10, 1]
 
 
 def test_a_slow_port_slows_all_that_goes_through_it() -> None:
     servers = topology_of(servers=3, devices=1)
-    slow = Slow.parse(["link=1-roce:2x"])
+    slow = Stragglers.parse(["link=1-roce:2x"])
     assert [alpha_of(servers, *pair, slow) for pair in ((0, 1), (1, 2), (2, 0))] == [10, 10, 5]
 
 
 def test_pairs_that_no_link_joins_can_be_slow_too() -> None:
     servers = topology_of(servers=3, devices=1)
-    slow = Slow.parse(["link=0-1:2x"])
+    slow = Stragglers.parse(["link=0-1:2x"])
     assert [alpha_of(servers, *pair, slow) for pair in ((0, 1), (1, 0), (1, 2))] == [10, 10, 5]
 
 
@@ -136,10 +143,10 @@ def test_ranks_that_no_link_joins_may_be_named_as_in_the_file() -> None:
     lone = NAMED | {"links": [NAMED["links"][0], {"from": "b", "to": "c", "gbps": 1}]}
     topology = topology_from(NetworkModel.model_validate(lone), "named")
     for text in ("link=a-c:4x", "link=0-2:4x"):
-        slow = Slow.parse([text])
+        slow = Stragglers.parse([text])
         assert [alpha_of(topology, *pair, slow) for pair in ((0, 2), (2, 0), (0, 1))] == [4, 4, 1]
     with pytest.raises(ParameterError, match="named has no such link"):
-        alpha_of(topology, 0, 1, Slow.parse(["link=0-a:2x"]))
+        alpha_of(topology, 0, 1, Stragglers.parse(["link=0-a:2x"]))
 
 
 @given(
@@ -153,7 +160,7 @@ def test_all_walks_agree_on_what_is_slow(
 ) -> None:
     topology = Topology(PRESETS[preset], servers)
     fitting = [t for t in texts if topology.size > 2] if topology.size > 2 else []
-    slow = Slow.parse(fitting)
+    slow = Stragglers.parse(fitting)
     op = op_of("all_reduce" if "Reduce" in name else "all_gather", 3000)
     program = recorded(name, op, topology)
     timeline = simulate_tasks(program, topology, COST, slow)
@@ -184,7 +191,7 @@ NAMED: dict[str, list[dict[str, object]]] = {
 def test_a_link_may_be_named_in_several_ways(texts: list[str], wanted: list[int]) -> None:
     """Routes are a b, b a c and c b a."""
     topology = topology_from(NetworkModel.model_validate(NAMED), "named")
-    slow = Slow.parse(texts)
+    slow = Stragglers.parse(texts)
     assert [alpha_of(topology, *pair, slow) for pair in ((0, 1), (1, 2), (2, 0))] == wanted
 
 
@@ -200,7 +207,7 @@ def test_a_link_may_be_named_in_several_ways(texts: list[str], wanted: list[int]
 def test_what_is_slow_must_exist(text: str, message: str) -> None:
     program = recorded("AllGatherComm", op_of("all_gather"), MESH)
     with pytest.raises(ParameterError, match=message) as error:
-        simulate_batches(program, MESH, COST, Slow.parse([text]))
+        simulate_batches(program, MESH, COST, Stragglers.parse([text]))
     assert error.value.hint
 
 
@@ -212,20 +219,20 @@ def test_what_is_slow_must_exist(text: str, message: str) -> None:
 )  # fmt: skip
 def test_slow_texts_that_mean_nothing(text: str) -> None:
     with pytest.raises(ParameterError, match="--slow") as error:
-        Slow.parse([text])
+        Stragglers.parse([text])
     assert "rank=3:2x" in error.value.hint
 
 
 def test_factors_of_the_same_are_multiplied_up_to_a_million() -> None:
     for name in ("rank=1", "link=0-1"):
         with pytest.raises(ParameterError, match="not from 1 to 1e\\+06"):
-            Slow.parse([f"{name}:1000x", f"{name}:1001x"])
+            Stragglers.parse([f"{name}:1000x", f"{name}:1001x"])
 
 
 def test_slow_texts() -> None:
-    slow = Slow.parse(["rank=3:2x", "rank=3:2", "link=pod--1-0:10x", "link=0-pod--1:1.5x"])
-    assert slow == Slow(((3, 4.0),), (("0", "pod-1", 15.0),))
-    assert not Slow.parse([])
+    slow = Stragglers.parse(["rank=3:2x", "rank=3:2", "link=pod--1-0:10x", "link=0-pod--1:1.5x"])
+    assert slow == Stragglers(((3, 4.0),), (("0", "pod-1", 15.0),))
+    assert not Stragglers.parse([])
 
 
 def test_pairs_that_are_slow_move_their_bytes_slowly_on_networks_too() -> None:
@@ -234,7 +241,7 @@ def test_pairs_that_are_slow_move_their_bytes_slowly_on_networks_too() -> None:
     ends = program.transports
     pair = (ends.rank == 0) & (ends.peer == 4)  # two hops apart
     once, slow = (
-        Links(torus, COST, Slow.parse(texts)).classes(ends) for texts in ([], ["link=0-4:3x"])
+        Links(torus, COST, Stragglers.parse(texts)).classes(ends) for texts in ([], ["link=0-4:3x"])
     )
     times = slow.beta_us[slow.of_end] / once.beta_us[once.of_end]
     assert times[pair] == pytest.approx(3)

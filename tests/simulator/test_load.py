@@ -11,7 +11,7 @@ from hccl_py.executor import ops_of
 from hccl_py.formats import from_json
 from hccl_py.simulator import CostModel, simulate_contended, simulate_tasks
 from hccl_py.simulator.load import busiest_us, carried
-from hccl_py.stragglers import Slow
+from hccl_py.stragglers import Stragglers
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
@@ -50,7 +50,9 @@ def test_a_port_that_many_read_through_is_what_binds() -> None:
     program = recorded("BroadCastComm", op_of("broadcast", 1 << 20), servers)
     once = busiest_us(program, servers, COST)
     assert once > COST.roce.alpha_us
-    slow = busiest_us(program, servers, COST, Slow.parse([f"link={r}-roce:3x" for r in range(5)]))
+    slow = busiest_us(
+        program, servers, COST, Stragglers.parse([f"link={r}-roce:3x" for r in range(5)])
+    )
     assert slow == pytest.approx(3 * once)  # α too
 
 
@@ -84,7 +86,7 @@ def test_uneven_sizes_are_added_lane_by_lane() -> None:
 def test_a_slow_link_s_ack_may_come_from_the_other_side() -> None:
     cube = topology_of(preset="hypercube:3")
     program = recorded("ReduceScatterOrderPreservedExecutor", op_of("reduce_scatter", 1), cube)
-    slow = Slow.parse(["link=0-1:5x"])
+    slow = Stragglers.parse(["link=0-1:5x"])
     shared = simulate_contended(program, cube, COST, slow).total_us
     assert busiest_us(program, cube, COST, slow) <= shared * (1 + 1e-9)
 

@@ -69,7 +69,7 @@ def test_compiled_walks_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> N
     )
     for a, b in zip(plain, fast, strict=True):
         assert np.array_equal(a.end_us, b.end_us)
-        assert np.array_equal(a.wire_us, b.wire_us)
+        assert np.array_equal(a.connection_us, b.connection_us)
         assert a.lockstep == b.lockstep
     assert np.array_equal(by_task.effect_us, simulate_tasks(program, None, COST).effect_us)
     kernels: tuple[Any, ...] = (in_lockstep, rank_by_rank, _walk)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hccl_py.errors import OrchestrationError
 from hccl_py.executor import ops_of
 from hccl_py.program.program import Program
-from hccl_py.simulator import Slow, simulate_batches
+from hccl_py.simulator import Stragglers, simulate_batches
 from hccl_py.simulator.batches import kernels, uniform
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
@@ -37,7 +37,7 @@ class Counted:
         return counted
 
 
-def both(program: Program, topology: Topology, slow: Slow) -> tuple[int, bool]:
+def both(program: Program, topology: Topology, slow: Stragglers) -> tuple[int, bool]:
     """Return the tasks that the uniform walk did, and whether the times are those without it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uniform, "_USES", 0)
@@ -46,7 +46,7 @@ def both(program: Program, topology: Topology, slow: Slow) -> tuple[int, bool]:
         found = simulate_batches(program, topology, COST, slow)
     wanted = simulate_batches(program, topology, COST, slow, lockstep=False)
     same = np.array_equal(found.end_us, wanted.end_us)
-    return sum(counted.done), same and np.array_equal(found.wire_us, wanted.wire_us)
+    return sum(counted.done), same and np.array_equal(found.connection_us, wanted.connection_us)
 
 
 @given(
@@ -64,7 +64,7 @@ def test_the_same_bits_whatever_is_uniform(
     if not suits(BY_NAME[name], op, topology):
         return
     program = recorded(name, op, topology, 1 << 15)
-    done, same = both(program, topology, Slow.parse(slow if topology.size > 1 else ()))
+    done, same = both(program, topology, Stragglers.parse(slow if topology.size > 1 else ()))
     assert same
     assert done <= program.task_count
 
@@ -73,13 +73,13 @@ def test_the_same_bits_whatever_is_uniform(
 def test_even_rings_are_uniform_to_the_end(servers: int) -> None:
     topology = topology_of(servers=servers, devices=12 // servers, preset="mesh")
     program = recorded("AllReduceComm", op_of("all_reduce", 32 * 12), topology)
-    assert both(program, topology, Slow()) == (program.task_count, True)
+    assert both(program, topology, Stragglers()) == (program.task_count, True)
 
 
 def test_a_straggler_ends_uniformity() -> None:
     topology = topology_of(12, preset="mesh")
     program = recorded("AllReduceComm", op_of("all_reduce", 32 * 12), topology)
-    done, same = both(program, topology, Slow.parse(["rank=3:2x"]))
+    done, same = both(program, topology, Stragglers.parse(["rank=3:2x"]))
     assert same
     assert done < program.task_count / 10
 

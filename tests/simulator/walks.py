@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from hccl_py.simulator import Slow, Timeline, simulate_contended, simulate_tasks
+from hccl_py.simulator import Stragglers, Timeline, simulate_contended, simulate_tasks
 from hccl_py.topology import Topology
 from hccl_py.topology.presets import PRESETS
 from tests.recording import op_of, recorded
@@ -26,7 +26,7 @@ def timed(
 ) -> Timeline:
     topology = Topology(PRESETS["atlas-800t-a2"], servers)
     op = op_of("all_gather" if "Gather" in name else "all_reduce", 999)
-    return walk(recorded(name, op, topology), topology, COST, Slow.parse(slow))
+    return walk(recorded(name, op, topology), topology, COST, Stragglers.parse(slow))
 
 
 arguments = (

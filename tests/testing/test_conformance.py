@@ -11,7 +11,7 @@ from hccl_py.errors import ParameterError, PluginError
 from hccl_py.platforms import Adversary, Schedule
 from hccl_py.testing import PROPERTIES, ConformanceError, Suite, check_executor, sync_mutants
 from hccl_py.testing.calls import recorded
-from hccl_py.testing.conformance import GROUPS, InapplicableError, spell_schedule
+from hccl_py.testing.conformance import GROUPS, InapplicableError, format_schedule
 from hccl_py.testing.deletion import Intact, small_cases
 from hccl_py.verifier.classes import CLASSES
 from hccl_py.verifier.numeric import run_numeric
@@ -94,7 +94,7 @@ def test_a_wrong_run_is_repeated_by_its_short_schedule() -> None:
 )
 def test_schedules_are_spelled_as_python(schedule: Schedule) -> None:
     names = {"Schedule": Schedule, "Adversary": Adversary}
-    assert eval(spell_schedule(schedule), names) == schedule
+    assert eval(format_schedule(schedule), names) == schedule
 
 
 def test_check_executor_lists_all_that_is_wrong() -> None:

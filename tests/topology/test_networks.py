@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import hccl_py
 from hccl_py.cli import main
 from hccl_py.errors import ParameterError
-from hccl_py.simulator import CostModel, Slow, simulate_tasks
+from hccl_py.simulator import CostModel, Stragglers, simulate_tasks
 from hccl_py.simulator.links import Links
 from hccl_py.topology import topology_of
 from hccl_py.topology.networks import Network, ProductNetwork, network_of
@@ -230,7 +230,7 @@ def test_rings_run_on_a_torus() -> None:
     farther = topology_of(preset="torus:4x4,latency=0.5")
     assert hccl_py.simulate(program, farther, COST).end_us.max() > ring.end_us.max()
     thin = topology_of(preset="torus:4x4,gbps=0.5")
-    slow = Slow.parse(["link=3-0:2x", "link=15-12:2x"])
+    slow = Stragglers.parse(["link=3-0:2x", "link=15-12:2x"])
     assert hccl_py.simulate(program, thin, COST).end_us.max() > ring.end_us.max()
     assert simulate_tasks(program, torus, COST, slow).end_us.max() > ring.end_us.max()
 

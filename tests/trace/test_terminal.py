@@ -13,8 +13,8 @@ from hccl_py.op_param import OpParam
 from hccl_py.trace.bars import draw_bars
 from hccl_py.trace.steps import Trace
 from hccl_py.trace.table import list_tasks
-from hccl_py.trace.terminal import draw_rank, draw_resources, spell_runs
-from hccl_py.trace.units import spell_size, spell_time
+from hccl_py.trace.terminal import draw_rank, draw_resources, format_runs
+from hccl_py.trace.units import format_size, format_time
 from hccl_py.trace.words import Words
 
 
@@ -38,7 +38,7 @@ def test_bars_over_sdma() -> None:
     trace = all_reduce(1, 2)
     scale, main, legend = plain(draw_bars(trace, 0, Words(trace.program, unicode=True), 60))
     assert scale.split()[0] == "us"
-    assert scale.endswith(spell_time(trace.timeline.total_us))
+    assert scale.endswith(format_time(trace.timeline.total_us))
     assert main.startswith("   main  ▒")
     assert {"▓", "█", "·"} <= set(main)
     assert legend.split() == ["▓", "reduce", "█", "transfer", "▒", "copy", "·", "wait"]
@@ -48,7 +48,7 @@ def test_bars_over_rdma_show_the_wire() -> None:
     trace = all_reduce(2, 1)
     _, main, wire, _ = plain(draw_bars(trace, 0, Words(trace.program, unicode=True), 60))
     assert "▓" not in main
-    assert wire.startswith("   wire")
+    assert wire.startswith("   RDMA")
     assert {"▓", "█"} <= set(wire)
 
 
@@ -101,15 +101,15 @@ def test_ranks_with_the_same_resources_share_a_line() -> None:
     ],
 )
 def test_spelling_of_ranks(ranks: list[int], text: str) -> None:
-    assert spell_runs(ranks) == text
+    assert format_runs(ranks) == text
 
 
 def test_units() -> None:
     sizes = (0, 1, 1023, 1024, 1025, 1536, 3 << 20, 5 << 30, 1 << 40)
     spelled = ["0", "1", "1023", "1K", "1025", "1536", "3M", "5G", "1024G"]
-    assert [spell_size(size) for size in sizes] == spelled
+    assert [format_size(size) for size in sizes] == spelled
     times = (0.0, 9999.994, 12345.67, 1234567.8)
-    assert [spell_time(time) for time in times] == ["0.00", "9999.99", "12345.7", "1234568"]
+    assert [format_time(time) for time in times] == ["0.00", "9999.99", "12345.7", "1234568"]
 
 
 def test_plain_characters() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hccl_py.program.describe import spell_ranks
+from hccl_py.program.describe import format_ranks
 from hccl_py.verifier.checks.culprits import LINES, findings_at, first_of_each
 from hccl_py.verifier.checks.slices import find_slices
 from hccl_py.verifier.finding import Finding
@@ -23,7 +23,7 @@ from tests.verifier.programs import found, written
     ],
 )
 def test_ranks_in_words(ranks: list[int], words: str) -> None:
-    assert spell_ranks(ranks) == words
+    assert format_ranks(ranks) == words
 
 
 def test_the_first_row_of_every_key_in_the_order_of_rows() -> None:

@@ -12,8 +12,8 @@ from hccl_py.program.program import Program
 from hccl_py.verifier.classes import CLASSES, Severity
 from hccl_py.verifier.finding import Failure, Finding, Report, TaskAt
 from hccl_py.verifier.numeric import NumericResult, WrongResult
-from hccl_py.verifier.terminal import Pen, draw_report, spell_report
-from hccl_py.verifier.verdict import spell_verdict
+from hccl_py.verifier.terminal import Pen, draw_report, format_report
+from hccl_py.verifier.verdict import format_verdict
 
 HINT, WARNING = Severity.HINT, Severity.WARNING
 
@@ -60,7 +60,7 @@ def report_of(*findings: Finding, **more: Any) -> Report:
 
 
 def lines_of(*findings: Finding, pen: Pen | None = None, **more: Any) -> list[str]:
-    return spell_report(report_of(*findings, **more), pen).splitlines()
+    return format_report(report_of(*findings, **more), pen).splitlines()
 
 
 def tasks_in(lines: list[str]) -> list[str]:
@@ -74,7 +74,7 @@ def test_a_clean_program() -> None:
 
 def test_a_clean_sweep() -> None:
     report = Report.of("Mine", [], {}, cases=212, notes=("suits refused 31 cases",))
-    assert spell_report(report).splitlines() == [
+    assert format_report(report).splitlines() == [
         "Mine: ok",
         "  212 cases checked",
         "  note: suits refused 31 cases",
@@ -85,8 +85,8 @@ def test_the_verdict_counts_what_is_only_counted() -> None:
     report = report_of(
         finding(more=2), finding("UNALIGNED", severity=HINT), finding("RACE_WW", severity=WARNING)
     )
-    assert spell_verdict(report) == "3 errors, 1 warning, 1 hint"
-    assert spell_verdict(report_of(finding("UNALIGNED", severity=HINT))) == "ok, 1 hint"
+    assert format_verdict(report) == "3 errors, 1 warning, 1 hint"
+    assert format_verdict(report_of(finding("UNALIGNED", severity=HINT))) == "ok, 1 hint"
 
 
 def test_classes_come_worst_first_with_their_meaning() -> None:
@@ -159,7 +159,7 @@ def test_right_results_are_counted() -> None:
 
 def test_nothing_is_not_ok() -> None:
     report = Report.of("Mine", [], {}, cases=0, notes=("suits() refuses all 9 kinds of calls",))
-    assert spell_report(report).splitlines() == [
+    assert format_report(report).splitlines() == [
         "Mine: nothing was verified",
         "  note: suits() refuses all 9 kinds of calls",
     ]
@@ -322,7 +322,7 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal() -> None:
     program = program_of({"0": {"0": [["compute", 1, {"source": f"{evil}\n.py:1"}]]}})
     found = finding("RACE_RW", TaskAt(0, 0, 0), message=evil, source=evil, hint=evil)
     report = Report.of(f"{evil}.json", [found], {"": program}, notes=(evil,))
-    text = spell_report(report, Pen(verbose=True))
+    text = format_report(report, Pen(verbose=True))
     assert all(line.isprintable() for line in text.splitlines())
     assert text.count("\\x1b[31mred\\x07") == 6
     assert "\\n.py:1" in text
@@ -330,7 +330,7 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal() -> None:
 
 @pytest.mark.parametrize("unicode", [True, False])
 def test_plain_characters_where_there_are_no_others(unicode: bool) -> None:
-    text = spell_report(report_of(finding("RACE_RW", TaskAt(0, 0, 3))), Pen(unicode=unicode))
+    text = format_report(report_of(finding("RACE_RW", TaskAt(0, 0, 3))), Pen(unicode=unicode))
     assert ("▸ task 3" in text) == unicode
     assert text.isascii() != unicode
 

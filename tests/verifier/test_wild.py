@@ -13,7 +13,7 @@ from hccl_py.errors import HcclError
 from hccl_py.formats import from_json
 from hccl_py.topology.presets import DEFAULT_PRESET, PRESETS
 from hccl_py.verifier import CLASSES, Options, verify_program
-from hccl_py.verifier.terminal import spell_report
+from hccl_py.verifier.terminal import format_report
 
 NUMBERS = st.one_of(
     st.integers(0, 20), st.integers(0, 300), st.sampled_from((2**31, 2**40, 2**60, 2**62 - 1))
@@ -115,4 +115,4 @@ def test_what_loads_is_judged_or_refused(
             assert finding.message[0] != " "
             assert all(m.start <= m.stop for m in finding.memory)
         json.dumps(report.document())
-        assert spell_report(report)
+        assert format_report(report)

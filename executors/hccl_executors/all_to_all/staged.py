@@ -20,13 +20,13 @@ from hccl_executors.all_to_all.two_levels import (
     regrouped,
     shape_of,
 )
+from hccl_executors.outer_levels import all_servers
 from hccl_executors.templates.pairwise import (
     Received,
     Sent,
     mesh_all_to_all,
     pairwise_all_to_all,
 )
-from hccl_executors.wires import all_servers
 from hccl_py.enums import Buffer
 from hccl_py.executor import (
     Mode,

@@ -14,8 +14,8 @@ from hccl_executors.all_to_all.two_levels import (
     regrouped,
     shape_of,
 )
+from hccl_executors.outer_levels import all_servers
 from hccl_executors.templates.pairwise import push, swap
-from hccl_executors.wires import all_servers
 from hccl_py.enums import Buffer
 from hccl_py.executor import (
     Mode,
@@ -73,7 +73,7 @@ class RunAlltoAllVTwoLevelPipeline:
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Collect, and pass on what was collected before."""
         shape, graph = shape_of(rank), op.mode is Mode.GRAPH
-        user, wire = layout_of(op, rank, _each(op, rank)), rank.plane(all_servers(rank))
+        user, outer = layout_of(op, rank, _each(op, rank)), rank.plane(all_servers(rank))
         room = int(rank.scratch.size) if graph else rank.ccl_bytes
         sizes = regrouped(user.sends.sizes, shape.servers)
         place = Buffer.SCRATCH if graph else Buffer.CCL_IN
@@ -87,7 +87,7 @@ class RunAlltoAllVTwoLevelPipeline:
                 _collect(rank, shape, (i + 1) % shape.servers, subs, user, collected)
                 if i:
                     to, frm = (shape.s + i) % shape.servers, (shape.s - i) % shape.servers
-                    swap(subs[-1], wire[to], wire[frm], blocks.sent(to), blocks.received(frm))
+                    swap(subs[-1], outer[to], outer[frm], blocks.sent(to), blocks.received(frm))
         blocks.keep(rank.main)
 
 

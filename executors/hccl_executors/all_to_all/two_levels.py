@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from hccl_executors.all_to_all.layout import Layout, Table
+from hccl_executors.outer_levels import all_servers
 from hccl_executors.templates.pairwise import Received, Sent
-from hccl_executors.wires import all_servers
 from hccl_py.executor import OpParam, Rank, RankView, Topology, Unsuitable, require
 from hccl_py.orchestration import Stream
 from hccl_py.values import IntArray, RankInt
@@ -43,8 +43,8 @@ def even(op: OpParam, topology: Topology) -> bool | Unsuitable:
 
 def shape_of(rank: RankView | Rank[Any, Any]) -> Shape:
     """Return servers and devices as a rank sees them."""
-    wire = rank.plane(all_servers(rank))
-    return Shape(int(wire.size), int(rank.level0.size), wire.id, rank.level0.id, rank.id)
+    outer = rank.plane(all_servers(rank))
+    return Shape(int(outer.size), int(rank.level0.size), outer.id, rank.level0.id, rank.id)
 
 
 def regrouped(sizes: IntArray, servers: int) -> IntArray:

@@ -5,6 +5,6 @@ superpods    Atlas A3: three levels, the slowest where data is least
 concurrent   Atlas A3: half of the data inside servers while the other half is between them
 semi         Atlas A3: two marches through one server
 inside       the rings of a server
-wires        the planes between servers and superpods
+outer_levels        the planes between servers and superpods
 places       which slots go together on a plane
 """

@@ -23,10 +23,10 @@ from dataclasses import replace
 from typing import Any
 
 from hccl_executors.levels import choices
+from hccl_executors.outer_levels import OuterLevel, all_reduce, links, words
 from hccl_executors.rings.places import sets
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.ring import ring_all_gather, ring_all_reduce, ring_reduce_scatter
-from hccl_executors.wires import Wire, all_reduce, links, words
 from hccl_py.executor import (
     OpParam,
     Rank,
@@ -54,12 +54,12 @@ class Halves:
         self.rings = rank.rings
         self.planes = (rank.level0, rank.level1, rank.level2)
         self.wide = (rank.level0, rank.level12)
-        self.wires = [
-            (at, Wire(sub, self.planes[at], word))
+        self.outer_levels = [
+            (at, OuterLevel(sub, self.planes[at], word))
             for at, word in ((1, op.level1), (2, op.level2))
             if self.planes[at].size > 1
         ]
-        self.wire = Wire(rank.main, rank.level12, op.level1)
+        self.outer = OuterLevel(rank.main, rank.level12, op.level1)
 
     def ring0(self, slots: Chunks) -> Chunks:
         """Return slots as the members of the first ring are numbered."""
@@ -72,22 +72,22 @@ class Halves:
 
 def _all_gather(halves: Halves, slots: Chunks) -> None:
     first, second = slots.parts(2)
-    for at, wire in reversed(halves.wires):
-        wire.run("all_gather", sets(first, halves.planes, at))
+    for at, outer in reversed(halves.outer_levels):
+        outer.run("all_gather", sets(first, halves.planes, at))
     ring_all_gather(halves.sub, halves.rings[0], halves.ring0(sets(first, halves.planes, 0)))
     inside, between = (sets(second, halves.wide, at, inside=True) for at in (0, 1))
     ring_all_gather(halves.main, halves.rings[1], halves.ring1(inside))
-    halves.wire.run("all_gather", between)
+    halves.outer.run("all_gather", between)
 
 
 def _reduce_scatter(halves: Halves, slots: Chunks) -> None:
     first, second = slots.parts(2)
     inside = sets(first, halves.planes, 0)
     ring_reduce_scatter(halves.sub, halves.rings[0], halves.ring0(inside))
-    for at, wire in halves.wires:
-        wire.run("reduce_scatter", sets(first, halves.planes, at))
+    for at, outer in halves.outer_levels:
+        outer.run("reduce_scatter", sets(first, halves.planes, at))
     inside, between = (sets(second, halves.wide, at, inside=True) for at in (0, 1))
-    halves.wire.run("reduce_scatter", between)
+    halves.outer.run("reduce_scatter", between)
     ring_reduce_scatter(halves.main, halves.rings[1], halves.ring1(inside))
 
 
@@ -95,12 +95,12 @@ def _all_reduce(halves: Halves, work: Region) -> None:
     first, second = work.split(2)
     slots = first.split(halves.planes[0].size)
     ring_reduce_scatter(halves.sub, halves.rings[0], halves.ring0(slots))
-    all_reduce([wire for _, wire in halves.wires], slots[halves.planes[0].id])
+    all_reduce([outer for _, outer in halves.outer_levels], slots[halves.planes[0].id])
     ring_all_gather(halves.sub, halves.rings[0], halves.ring0(slots))
     parts = second.split(halves.wide[1].size)
-    halves.wire.run("reduce_scatter", parts)
+    halves.outer.run("reduce_scatter", parts)
     ring_all_reduce(halves.main, halves.rings[1], parts[halves.wide[1].id])
-    halves.wire.run("all_gather", parts)
+    halves.outer.run("all_gather", parts)
 
 
 _ORDERS: dict[str, Callable[[Halves, Any], None]] = {

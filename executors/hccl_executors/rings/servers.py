@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import Any
 
 from hccl_executors.levels import choices
+from hccl_executors.outer_levels import OuterLevel, all_servers, links
 from hccl_executors.rings.inside import Rings
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
-from hccl_executors.wires import Wire, all_servers, links
 from hccl_py.executor import (
     OpParam,
     Rank,
@@ -73,7 +73,7 @@ class ServerRings:
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Stage, run, deliver."""
         work = staged(op, rank)
-        between = Wire(rank.main, rank.plane(all_servers(rank)), op.level1)
+        between = OuterLevel(rank.main, rank.plane(all_servers(rank)), op.level1)
         COMPOSITIONS[op.name](TwoLevels(rank.level0, Rings(rank), between), work, op.root or 0)
         delivered(op, rank, work)
 

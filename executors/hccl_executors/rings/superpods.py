@@ -31,13 +31,9 @@ from functools import cached_property
 from typing import Any
 
 from hccl_executors.levels import choices
-from hccl_executors.rings.inside import Rings
-from hccl_executors.rings.places import blocks, sets
-from hccl_executors.staging import delivered, request, staged
-from hccl_executors.templates.double_ring import aligned_all_gather, aligned_reduce_scatter
-from hccl_executors.wires import (
+from hccl_executors.outer_levels import (
     STEPS,
-    Wire,
+    OuterLevel,
     all_reduce,
     broadcast,
     holds_root,
@@ -45,6 +41,10 @@ from hccl_executors.wires import (
     reduce,
     words,
 )
+from hccl_executors.rings.inside import Rings
+from hccl_executors.rings.places import blocks, sets
+from hccl_executors.staging import delivered, request, staged
+from hccl_executors.templates.double_ring import aligned_all_gather, aligned_reduce_scatter
 from hccl_py.executor import (
     Mode,
     OpParam,
@@ -87,10 +87,11 @@ class Superpods:
         self.planes = (rank.level0, rank.level1, rank.level2)
 
     @cached_property
-    def wires(self) -> list[Wire]:
+    def outer_levels(self) -> list[OuterLevel]:
         """The planes between servers that have several members, from inside to outside."""
         return [
-            Wire(self.rank.main, self.rank.plane(n), w) for n, w in _between(self.op, self.rank)
+            OuterLevel(self.rank.main, self.rank.plane(n), w)
+            for n, w in _between(self.op, self.rank)
         ]
 
     @property
@@ -101,7 +102,7 @@ class Superpods:
     @property
     def has_root(self) -> bool:
         """Whether this is the root's server."""
-        return holds_root([wire.plane for wire in self.wires], self.root)
+        return holds_root([outer.plane for outer in self.outer_levels], self.root)
 
     def reduced_inside(self) -> tuple[Region, Chunks]:
         """Reduce the input inside the server; return the work and its slots, one per device."""
@@ -160,8 +161,8 @@ def _all_gather(levels: Superpods) -> None:
     rank = levels.rank
     slots = rank.stage_out()
     rank.main.copy(slots[rank.id], rank.user_in)
-    for wire in reversed(levels.wires):
-        wire.run("all_gather", sets(slots, levels.planes, _number(wire)))
+    for outer in reversed(levels.outer_levels):
+        outer.run("all_gather", sets(slots, levels.planes, _number(outer)))
     mine = sets(slots, levels.planes, 0)
     levels.all_gather(mine, sets(rank.user_out, levels.planes, 0) if levels.is_direct else mine)
 
@@ -169,7 +170,7 @@ def _all_gather(levels: Superpods) -> None:
 def _reduce_scatter(levels: Superpods) -> None:
     rank = levels.rank
     slots = rank.slots(rank.user_out.size)
-    if levels.is_direct and levels.aligned and not levels.wires:
+    if levels.is_direct and levels.aligned and not levels.outer_levels:
         aligned_reduce_scatter(rank, levels.inside.rings, rank.user_in, slots, rank.user_out)
         return
     mine = inputs = sets(slots, levels.planes, 0)
@@ -178,15 +179,15 @@ def _reduce_scatter(levels: Superpods) -> None:
     else:
         rank.main.copy(slots, rank.user_in)
     levels.reduce_scatter(inputs, mine)
-    for wire in levels.wires:
-        wire.run("reduce_scatter", sets(slots, levels.planes, _number(wire)))
+    for outer in levels.outer_levels:
+        outer.run("reduce_scatter", sets(slots, levels.planes, _number(outer)))
     rank.main.copy(rank.user_out, slots[rank.id])
 
 
 def _all_reduce(levels: Superpods) -> None:
     rank = levels.rank
     _, slots = levels.reduced_inside()
-    all_reduce(levels.wires, slots[rank.level0.id])
+    all_reduce(levels.outer_levels, slots[rank.level0.id])
     levels.all_gather(slots, rank.user_out.split(len(slots)) if levels.is_direct else slots)
 
 
@@ -195,13 +196,13 @@ def _broadcast(levels: Superpods) -> None:
     slots = staged(levels.op, rank).split(rank.level0.size)
     if levels.has_root:
         levels.inside.scatter(slots, levels.root)
-    broadcast(levels.wires, slots[rank.level0.id], levels.root)
+    broadcast(levels.outer_levels, slots[rank.level0.id], levels.root)
     levels.all_gather(slots, rank.user_out.split(len(slots)) if levels.is_direct else slots)
 
 
 def _reduce(levels: Superpods) -> None:
     work, slots = levels.reduced_inside()
-    reduce(levels.wires, slots[levels.rank.level0.id], levels.root)
+    reduce(levels.outer_levels, slots[levels.rank.level0.id], levels.root)
     if levels.has_root:
         levels.inside.gather(slots, levels.root)
     delivered(levels.op, levels.rank, work)
@@ -209,16 +210,16 @@ def _reduce(levels: Superpods) -> None:
 
 def _scatter(levels: Superpods) -> None:
     slots = staged(levels.op, levels.rank)
-    for wire in reversed(levels.wires):
-        at = _number(wire)
+    for outer in reversed(levels.outer_levels):
+        at = _number(outer)
         if holds_root(levels.planes[:at], levels.root):
-            wire.run("scatter", blocks(slots, levels.planes, at), levels.root)
+            outer.run("scatter", blocks(slots, levels.planes, at), levels.root)
     levels.inside.scatter(blocks(slots, levels.planes, 0), levels.root)
     delivered(levels.op, levels.rank, slots)
 
 
-def _number(wire: Wire) -> int:
-    return ("level0", "level1", "level2").index(wire.plane.name)
+def _number(outer: OuterLevel) -> int:
+    return ("level0", "level1", "level2").index(outer.plane.name)
 
 
 _ORDERS: dict[str, Callable[[Superpods], None]] = {

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hccl_py.enums import POST, WAIT, TaskKind, moves_data
 from hccl_py.program.kernels import kernel
-from hccl_py.simulator.analysis.order import Rows, Wires, before_on_stream, order_of
+from hccl_py.simulator.analysis.order import ConnectionOrder, Rows, before_on_stream, order_of
 from hccl_py.simulator.durations import pays_alpha
 from hccl_py.values import Floats
 
@@ -107,17 +107,19 @@ class CriticalPath:
 def critical_path(timeline: Timeline) -> CriticalPath:
     """Go back from what ends last, always along what bound it."""
     program = timeline.program
-    wires = Wires.of(timeline)
+    connections = ConnectionOrder.of(timeline)
     last = (
-        int(np.argmax(np.maximum(timeline.end_us, timeline.effect_us))) if len(wires.before) else -1
+        int(np.argmax(np.maximum(timeline.end_us, timeline.effect_us)))
+        if len(connections.before)
+        else -1
     )
-    run = _trace_back.sized(len(wires.before))
+    run = _trace_back.sized(len(connections.before))
     rows, begin, end = run(
         last,
         program.linked.post_of,
         before_on_stream(program),
-        wires.before,
-        wires.stream_us,
+        connections.before,
+        connections.stream_us,
         program.tasks.kind,
         timeline.start_us,
         timeline.end_us,
@@ -131,15 +133,15 @@ def slack(timeline: Timeline) -> Floats:
     long as it does, without a later end of the program.
     """
     program, tasks = timeline.program, timeline.program.tasks
-    wires = Wires.of(timeline)
+    connections = ConnectionOrder.of(timeline)
     run = _spread_slack.sized(len(tasks))
     return run(
-        order_of(timeline, wires),
+        order_of(timeline, connections),
         program.linked.post_of,
         tasks.rank * np.int32(program.streams) + tasks.stream,
-        wires.before,
-        wires.stream_us,
-        wires.wire_us,
+        connections.before,
+        connections.stream_us,
+        connections.connection_us,
         tasks.kind,
         timeline.start_us,
         timeline.end_us,
@@ -154,7 +156,7 @@ def _trace_back(
     row: int,
     post_of: Rows,
     on_stream: Rows,
-    on_wire: Rows,
+    on_connection: Rows,
     stream_us: Floats,
     kinds: npt.NDArray[np.int8],
     start: Floats,
@@ -174,7 +176,7 @@ def _trace_back(
         other = on_stream[row]
         by_effect = False
         if at_effect and stream_us[row] > 0:  # the connection came last
-            other = on_wire[row]
+            other = on_connection[row]
             begin[count] = effect[other]
             by_effect = True
         elif kinds[row] == WAIT and end[row] > start[row]:
@@ -195,9 +197,9 @@ def _spread_slack(
     order: Rows,
     post_of: Rows,
     queue: npt.NDArray[np.int32],
-    on_wire: Rows,
+    on_connection: Rows,
     stream_us: Floats,
-    wire_us: Floats,
+    connection_us: Floats,
     kinds: npt.NDArray[np.int8],
     start: Floats,
     end: Floats,
@@ -222,9 +224,9 @@ def _spread_slack(
             follow[q] = free + (end[row] - start[row])
             continue
         late = min(slack[row], total - effect[row])
-        if on_wire[row] >= 0:
-            other = on_wire[row]
-            slack[other] = min(slack[other], late + wire_us[row])
+        if on_connection[row] >= 0:
+            other = on_connection[row]
+            slack[other] = min(slack[other], late + connection_us[row])
         free = min(free, late + stream_us[row])
         apart = kinds[row] == POST or effect[row] > end[row]
         slack[row] = late if apart else free

@@ -17,7 +17,7 @@ from hccl_py.values import Floats
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
-__all__ = ["Rows", "Wires", "before_on_stream", "order_of"]
+__all__ = ["ConnectionOrder", "Rows", "before_on_stream", "order_of"]
 
 Rows = npt.NDArray[np.int32]
 
@@ -32,42 +32,42 @@ def before_on_stream(program: Program) -> Rows:
     return before
 
 
-def order_of(timeline: Timeline, wires: Wires) -> Rows:
+def order_of(timeline: Timeline, connections: ConnectionOrder) -> Rows:
     """Return the rows so that each comes after all that it follows.
 
     That is the topological order, unless streams that share a connection came to it in another one,
     as they may where links are shared: then they did so in the order of time.
     """
     order = timeline.program.linked.order
-    later = np.flatnonzero(wires.before >= 0)
+    later = np.flatnonzero(connections.before >= 0)
     if len(later):
         place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
-        if (place[wires.before[later]] > place[later]).any():
+        if (place[connections.before[later]] > place[later]).any():
             return np.lexsort((place, timeline.end_us)).astype(np.int32)
     return order
 
 
 @dataclass(frozen=True, eq=False)
-class Wires:
+class ConnectionOrder:
     """The order on RDMA connections, one value per row.
 
     A write or a post sets out on its connection when its stream is that far and the write `before`
     it has been sent (-1: there is none). `stream_us` is how long the stream's side was ready
-    earlier than that, `wire_us` how long the connection was: at least one is 0.
+    earlier than that, `connection_us` how long the connection was: at least one is 0.
     """
 
     before: Rows
     stream_us: Floats
-    wire_us: Floats
+    connection_us: Floats
 
     @staticmethod
-    def of(timeline: Timeline) -> Wires:
+    def of(timeline: Timeline) -> ConnectionOrder:
         """Find which side came last."""
         before, count = timeline.behind, len(timeline.behind)
-        found = Wires(before, np.zeros(count), np.zeros(count))
+        found = ConnectionOrder(before, np.zeros(count), np.zeros(count))
         rows = np.flatnonzero(before >= 0)
         ready, sent = timeline.end_us[rows], timeline.effect_us[before[rows]]
         found.stream_us[rows] = np.maximum(sent - ready, 0.0)
-        found.wire_us[rows] = np.maximum(ready - sent, 0.0)
+        found.connection_us[rows] = np.maximum(ready - sent, 0.0)
         return found

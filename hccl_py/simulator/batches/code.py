@@ -64,8 +64,8 @@ def compiled(program: Program, durations: Durations) -> Code:
 
 
 class _Compiler:
-    """Turns instructions into six numbers: cell, wire (-1: none), and for the time on the stream
-    and the time after it the index column and the place among the pooled durations.
+    """Turns instructions into six numbers: cell, connection (-1: none), and for the time on the
+    stream and the time after it the index column and the place among the pooled durations.
     """
 
     def __init__(self, program: Program, durations: Durations) -> None:
@@ -116,7 +116,7 @@ class _Compiler:
         return (0, -1, *on_stream, *self._nothing)
 
     def _post(self, i: Instruction) -> tuple[int, ...]:
-        of, wire = self._link(i.end)
+        of, connection = self._link(i.end)
         local = isinstance(i.end, int) and i.end < 0
         notify = -1 if local else _first(i.cell) % self._transports.stride
         after = self.pool.duration(
@@ -124,10 +124,10 @@ class _Compiler:
             ("post", notify, self._key(of, i.end)),
             lambda size: np.broadcast_to(self._durations.of_post(of, notify), len(size)),
         )
-        return (self.pool.integer(i.cell), wire, *self._nothing, *after)
+        return (self.pool.integer(i.cell), connection, *self._nothing, *after)
 
     def _move(self, i: Instruction) -> tuple[int, ...]:
-        of, wire = self._link(i.end)
+        of, connection = self._link(i.end)
         size, key = _spread(of, i.size), (int(i.kind), self._key(of, i.end))
         kind, durations = int(i.kind), self._durations
         on_stream = self.pool.duration(
@@ -135,8 +135,10 @@ class _Compiler:
         )
         if i.kind not in RDMA_WRITES:
             return (0, -1, *on_stream, *self._nothing)
-        after = self.pool.duration(size, ("wire", key), lambda s: durations.on_wire(kind, of, s))
-        return (0, wire, *on_stream, *after)
+        after = self.pool.duration(
+            size, ("connection", key), lambda s: durations.on_connection(kind, of, s)
+        )
+        return (0, connection, *on_stream, *after)
 
     def _link(self, end: RankInt) -> tuple[Lanes, int]:
         """Return the class of links (an array where lanes differ) and the column of RDMA
@@ -153,8 +155,10 @@ class _Compiler:
             return of, -1
         ends = np.atleast_1d(values_of(end))
         is_rdma = self._transports.kind[ends] == LinkKind.RDMA
-        wires = self.pool.integer(PerRank.of(np.where(is_rdma, ends, -1))) if is_rdma.any() else -1
-        return of, wires
+        connections = (
+            self.pool.integer(PerRank.of(np.where(is_rdma, ends, -1))) if is_rdma.any() else -1
+        )
+        return of, connections
 
     def _key(self, of: Lanes, end: RankInt = -1) -> object:
         if isinstance(of, int):

@@ -84,7 +84,7 @@ def in_unison(
     lanes: IntArray,
     kinds: npt.NDArray[np.int8],
     cells: IntArray,
-    wires: IntArray,
+    connections: IntArray,
     on_stream: Floats,
     after: Floats,
     counter: IntArray,
@@ -94,8 +94,8 @@ def in_unison(
 ) -> int:
     """Go round the queues while any moves.
 
-    Per instruction: its groups of cells and connections (-1: not usable, wires -2: none) and its
-    durations (NaN: differ). Return the tasks done, or -1 - group of an overrun.
+    Per instruction: its groups of cells and connections (-1: not usable, connections -2: none) and
+    its durations (NaN: differ). Return the tasks done, or -1 - group of an overrun.
     """
     done = 0
     moved = True
@@ -104,7 +104,7 @@ def in_unison(
         for q in range(len(counter)):
             while counter[q] < first[q + 1]:
                 i = counter[q]
-                c, w = cells[i], wires[i]
+                c, w = cells[i], connections[i]
                 is_wait, is_post = kinds[i] == WAIT, kinds[i] == POST
                 if (is_wait or is_post) and c < 0:
                     break
@@ -142,7 +142,7 @@ def in_lockstep(
     counter: IntArray,
     clock: Floats,
     cell: Floats,
-    wire: Floats,
+    connection: Floats,
     room: IntArray,
 ) -> int:
     """Advance whole queues while every cell of a wait is full; `room` has three rows as long as the
@@ -191,7 +191,7 @@ def in_lockstep(
                         for lane in range(lanes):
                             t = now[lane]
                             if w >= 0 and ends[lane] >= 0:
-                                t = max(t, wire[ends[lane]])
+                                t = max(t, connection[ends[lane]])
                             t += floats[at_after + index[lane]]
                             if cell[cells[lane]] >= 0:
                                 return -1 - int(cells[lane])
@@ -199,7 +199,9 @@ def in_lockstep(
                     elif w >= 0:
                         for lane in range(lanes):
                             e = ends[lane]
-                            wire[e] = max(wire[e], now[lane]) + floats[at_after + index[lane]]
+                            connection[e] = (
+                                max(connection[e], now[lane]) + floats[at_after + index[lane]]
+                            )
                 counter[q] = i + 1
                 done += lanes
                 moved = True
@@ -219,7 +221,7 @@ def rank_by_rank(
     queue_of: IntArray,
     clock: Floats,
     cell: Floats,
-    wire: Floats,
+    connection: Floats,
     waiter: IntArray,
     stack: IntArray,
 ) -> int:
@@ -255,7 +257,7 @@ def rank_by_rank(
                 if kinds[i] == POST:
                     e = _value(formulas, ints, w, lane) if w >= 0 else -1
                     if e >= 0:
-                        arrival = max(t, wire[e])
+                        arrival = max(t, connection[e])
                     arrival += floats[at_after + _value(formulas, ints, c_after, lane)]
                     at = _value(formulas, ints, c, lane)
                     if cell[at] >= 0:
@@ -267,8 +269,9 @@ def rank_by_rank(
                         waiter[at] = -1
                 elif w >= 0:
                     e = _value(formulas, ints, w, lane)
-                    wire[e] = (
-                        max(wire[e], t) + floats[at_after + _value(formulas, ints, c_after, lane)]
+                    connection[e] = (
+                        max(connection[e], t)
+                        + floats[at_after + _value(formulas, ints, c_after, lane)]
                     )
             counter[n] = i + 1
             done += 1

@@ -41,7 +41,9 @@ class _Groups:
     count: int
 
 
-def walk_uniform(code: Code, counter: IntArray, clock: Floats, cell: Floats, wire: Floats) -> int:
+def walk_uniform(
+    code: Code, counter: IntArray, clock: Floats, cell: Floats, connection: Floats
+) -> int:
     """Advance queues as long as all their lanes keep the same time; counters, clocks, cells and
     connections are those of the walk in lock-step, at their start.
 
@@ -52,17 +54,17 @@ def walk_uniform(code: Code, counter: IntArray, clock: Floats, cell: Floats, wir
     of_instruction = np.repeat(lanes, np.diff(code.first))
     notifies = np.isin(kinds, (POST, WAIT))
     cells = _grouped(columns[:, 0], of_instruction, notifies, pool, len(cell))
-    wires = _grouped(columns[:, 1], of_instruction, columns[:, 1] >= 0, pool, len(wire))
-    if cells is None or wires is None:
+    connections = _grouped(columns[:, 1], of_instruction, columns[:, 1] >= 0, pool, len(connection))
+    if cells is None or connections is None:
         return 0
     level = np.zeros(len(lanes))
-    held, busy = np.full(cells.count, -1.0), np.zeros(wires.count)
+    held, busy = np.full(cells.count, -1.0), np.zeros(connections.count)
     done = in_unison.sized(len(kinds))(
         code.first,
         lanes,
         kinds,
         np.where(notifies, cells.of_column[columns[:, 0]], -1),
-        np.where(columns[:, 1] >= 0, wires.of_column[columns[:, 1]], -2),
+        np.where(columns[:, 1] >= 0, connections.of_column[columns[:, 1]], -2),
         _same(columns[:, 2], columns[:, 3], pool),
         _same(columns[:, 4], columns[:, 5], pool),
         counter,
@@ -71,7 +73,7 @@ def walk_uniform(code: Code, counter: IntArray, clock: Floats, cell: Floats, wir
         busy,
     )
     clock[:] = np.repeat(level, lanes)
-    for groups, values, into in ((cells, held, cell), (wires, busy, wire)):
+    for groups, values, into in ((cells, held, cell), (connections, busy, connection)):
         known = groups.of_cell >= 0
         into[known] = values[groups.of_cell[known]]
     return done if done >= 0 else -1 - int(np.argmax(cells.of_cell == -done - 1))

@@ -23,7 +23,7 @@ from hccl_py.simulator.batches.code import compiled
 from hccl_py.simulator.batches.kernels import in_lockstep, rank_by_rank
 from hccl_py.simulator.batches.uniform import walk_uniform
 from hccl_py.simulator.durations import Durations
-from hccl_py.stragglers import EVEN, Slow
+from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats
 
@@ -39,20 +39,20 @@ class Clocks:
     """
 
     end_us: Floats
-    wire_us: Floats
+    connection_us: Floats
     lockstep: float
 
     @property
     def total_us(self) -> float:
         """When everything is done."""
-        return float(max(self.end_us.max(initial=0.0), self.wire_us.max(initial=0.0)))
+        return float(max(self.end_us.max(initial=0.0), self.connection_us.max(initial=0.0)))
 
 
 def simulate_batches(
     program: Program,
     topology: Topology | None,
     cost: CostModel,
-    slow: Slow = EVEN,
+    slow: Stragglers = EVEN,
     *,
     lockstep: bool = True,
 ) -> Clocks:
@@ -99,17 +99,17 @@ def simulate_batches(
     end = np.zeros((program.ranks, program.streams))
     for queue, (ranks, stream) in enumerate(code.queues):
         end[ranks, stream] = state.clock[code.lane_first[queue] : code.lane_first[queue + 1]]
-    return Clocks(end, state.wire[:-1], together)
+    return Clocks(end, state.connection[:-1], together)
 
 
 @dataclass(frozen=True, eq=False)
 class _State:
     clock: Floats
     cell: Floats
-    wire: Floats
+    connection: Floats
 
     def arrays(self) -> tuple[Floats, Floats, Floats]:
-        return self.clock, self.cell, self.wire
+        return self.clock, self.cell, self.connection
 
 
 def _checked(done: int, program: Program) -> int:

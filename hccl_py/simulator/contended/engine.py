@@ -70,7 +70,7 @@ class Work(NamedTuple):
     size: Int64s
     on_stream: Floats
     after: Floats
-    wire: Int64s
+    connection: Int64s
     route: Int32s
     route_first: Int64s
     link: Int32s
@@ -408,13 +408,13 @@ def _arrive(w: Work, s: State, events: Heap, row: int, t: float) -> None:
 
 def _serve(w: Work, s: State, events: Heap, row: int, t: float) -> bool:
     """Let a connection that is free go on with a row; return whether that keeps it busy."""
-    wire = w.wire[row]
-    s.behind[row] = s.sent[wire]
-    begin = max(s.end[row], s.busy[wire])
+    connection = w.connection[row]
+    s.behind[row] = s.sent[connection]
+    begin = max(s.end[row], s.busy[connection])
     if w.kind[row] == POST:
         _arrive(w, s, events, row, begin + w.after[row])
         return False
-    entity = len(s.counter) + wire
+    entity = len(s.counter) + connection
     if begin > t:
         s.phase[entity] = HELD
         _put(events, entity, begin)
@@ -425,34 +425,34 @@ def _serve(w: Work, s: State, events: Heap, row: int, t: float) -> bool:
 
 def _send(w: Work, s: State, events: Heap, row: int, t: float) -> None:
     """Issue a row on its connection, behind what is there."""
-    wire = w.wire[row]
-    if s.front[wire] >= 0:
-        s.following[s.back[wire]] = row
-        s.back[wire] = row
+    connection = w.connection[row]
+    if s.front[connection] >= 0:
+        s.following[s.back[connection]] = row
+        s.back[connection] = row
     elif _serve(w, s, events, row, t):
-        s.front[wire] = s.back[wire] = row
+        s.front[connection] = s.back[connection] = row
 
 
-def _advance_wire(w: Work, s: State, events: Heap, entity: int, t: float) -> None:
+def _advance_connection(w: Work, s: State, events: Heap, entity: int, t: float) -> None:
     """Begin or end the write at the front of a connection; what is behind an end follows."""
-    wire = entity - len(s.counter)
-    row = s.front[wire]
+    connection = entity - len(s.counter)
+    row = s.front[connection]
     if s.phase[entity] == HELD:
         _enter(w, s, entity, row, t, w.after[row])
         return
     _leave(w, s, entity)
     s.phase[entity] = READY
-    s.effect[row] = s.busy[wire] = t
-    s.sent[wire] = row
+    s.effect[row] = s.busy[connection] = t
+    s.sent[connection] = row
     row = s.following[row]
     while row >= 0 and not _serve(w, s, events, row, t):
         row = s.following[row]
-    s.front[wire] = row
+    s.front[connection] = row
 
 
 def _post(w: Work, s: State, events: Heap, row: int, t: float) -> None:
     s.end[row] = t
-    if w.wire[row] >= 0:
+    if w.connection[row] >= 0:
         _send(w, s, events, row, t)
     else:
         _arrive(w, s, events, row, t + w.after[row])
@@ -460,7 +460,7 @@ def _post(w: Work, s: State, events: Heap, row: int, t: float) -> None:
 
 def _issue(w: Work, s: State, events: Heap, queue: int, row: int, t: float) -> bool:
     """Start moving a row's data; return whether the stream has to wait for it."""
-    if w.wire[row] >= 0:
+    if w.connection[row] >= 0:
         s.end[row] = t
         _send(w, s, events, row, t)
         return False
@@ -498,7 +498,7 @@ def _advance_queue(w: Work, s: State, events: Heap, queue: int, t: float) -> Non
             s.end[row] = s.effect[row] = done
         elif w.kind[row] == POST:
             _post(w, s, events, row, t)
-        elif w.wire[row] >= 0 or w.route[row] >= 0:
+        elif w.connection[row] >= 0 or w.route[row] >= 0:
             if w.task_us[queue] > 0:
                 s.phase[queue] = HELD
                 _put(events, queue, t + w.task_us[queue])
@@ -536,7 +536,7 @@ def _advance_queue(w: Work, s: State, events: Heap, queue: int, t: float) -> Non
         _arrive,
         _serve,
         _send,
-        _advance_wire,
+        _advance_connection,
         _post,
         _issue,
         _resume,
@@ -560,6 +560,6 @@ def run_events(w: Work, s: State, events: Heap, shares: Heap) -> None:
             if entity < queues:
                 _advance_queue(w, s, events, entity, t)
             else:
-                _advance_wire(w, s, events, entity, t)
+                _advance_connection(w, s, events, entity, t)
         if s.counts[STARTED] or s.counts[DIRTY]:
             _share(w, s, events, shares, last)

@@ -17,7 +17,7 @@ from hccl_py.simulator.contended.paths import Paths
 from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.tasks import TaskCosts
 from hccl_py.simulator.timeline import Timeline
-from hccl_py.stragglers import EVEN, Slow
+from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 
 __all__ = ["simulate_contended"]
@@ -27,7 +27,7 @@ _STEPS = 8
 
 
 def simulate_contended(
-    program: Program, topology: Topology, cost: CostModel, slow: Slow = EVEN
+    program: Program, topology: Topology, cost: CostModel, slow: Stragglers = EVEN
 ) -> Timeline:
     """Time tasks that share the links of their routes, max-min fair.
 
@@ -44,7 +44,7 @@ def simulate_contended(
     return Timeline(program, durations.links, state.start, state.end, state.effect, state.behind)
 
 
-def _work(program: Program, durations: Durations, slow: Slow) -> Work:
+def _work(program: Program, durations: Durations, slow: Stragglers) -> Work:
     tasks, queues = program.tasks, queues_of(program)
     costs = TaskCosts.of(program, durations)
     paths = Paths.of(program, durations.links)
@@ -52,7 +52,7 @@ def _work(program: Program, durations: Durations, slow: Slow) -> Work:
     waits = np.flatnonzero(tasks.kind == TaskKind.NOTIFY_WAIT).astype(np.int32)
     wait_of = np.full(len(tasks), -1, np.int32)
     wait_of[program.linked.post_of[waits]] = waits
-    moving = np.where(costs.wire >= 0, costs.after, costs.on_stream - task_us[tasks.rank])
+    moving = np.where(costs.connection >= 0, costs.after, costs.on_stream - task_us[tasks.rank])
     route = np.where(moving > 0, paths.of_row, np.int32(-1))
     longest = _longest_routes(program, costs, paths, route)
     work = Work(
@@ -66,7 +66,7 @@ def _work(program: Program, durations: Durations, slow: Slow) -> Work:
         size=tasks.size,
         on_stream=costs.on_stream,
         after=costs.after,
-        wire=costs.wire,
+        connection=costs.connection,
         route=route,
         route_first=np.append(paths.first, paths.first[-1]),
         link=paths.link,
@@ -84,7 +84,7 @@ def _longest_routes(
     """Return the hops of the longest route that every entity uses: queues, then connections."""
     queues = program.ranks * program.streams
     at = np.flatnonzero(route >= 0)
-    entity = np.where(costs.wire[at] >= 0, queues + costs.wire[at], costs.queue[at])
+    entity = np.where(costs.connection[at] >= 0, queues + costs.connection[at], costs.queue[at])
     longest = np.zeros(queues + len(program.transports), np.int64)
     np.maximum.at(longest, entity, np.diff(paths.first)[route[at]])
     return longest
@@ -93,7 +93,7 @@ def _longest_routes(
 def _state(work: Work, queues: int, entities: int) -> State:
     rows, slots, links = len(work.rows), len(work.slot_owner), len(work.capacity)
     connections = entities - queues
-    has_connections = bool((work.wire >= 0).any())
+    has_connections = bool((work.connection >= 0).any())
     return State(
         start=np.full(rows, -1.0),
         end=np.full(rows, -1.0),

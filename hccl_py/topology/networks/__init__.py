@@ -1,10 +1,10 @@
 """What joins the ranks: the links of products, generated networks, graphs from files."""
 
+from hccl_py.topology.networks.by_name import KINDS, OPTIONS, find_network
 from hccl_py.topology.networks.cuts import Cut, Groups
 from hccl_py.topology.networks.files import read_network
 from hccl_py.topology.networks.network import Network, Rates, Routes
 from hccl_py.topology.networks.product import ProductNetwork, network_of
-from hccl_py.topology.networks.spelled import KINDS, OPTIONS, find_network
 
 __all__ = [
     "KINDS",

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from hccl_py.documents.checks import at, defect, spell
+from hccl_py.documents.checks import at, defect, format_value
 from hccl_py.errors import FileError, ParameterError, did_you_mean
-from hccl_py.topology.networks.drawn import DrawnNetwork, DrawnNodes, LinkTable, Paths
+from hccl_py.topology.networks.custom import CustomNetwork, CustomNodes, LinkTable, Paths
 from hccl_py.topology.networks.models import LinkModel, NetworkModel, RankModel, RouteModel
 from hccl_py.topology.networks.paths import Visited, ends
 from hccl_py.topology.presets import MAX_RANKS, PRESETS, Product
@@ -33,8 +33,8 @@ def topology_from(model: NetworkModel, name: str) -> Topology:
     placed = _placed(model.ranks, product) if product else {}
     areas = {key: column for key, column in placed.items() if key != "device"}
     gbps = np.array([np.inf] * len(model.ranks) + [s.gbps or np.inf for s in model.switches])
-    about = DrawnNodes(tuple(nodes), len(model.ranks), gbps, areas)
-    network = DrawnNetwork(model.name or name, about, _table(links, model.links), declared)
+    about = CustomNodes(tuple(nodes), len(model.ranks), gbps, areas)
+    network = CustomNetwork(model.name or name, about, _table(links, model.links), declared)
     _check_connected(network)
     if product is None:
         return Topology.routed(network)
@@ -61,7 +61,7 @@ def _product(model: NetworkModel) -> Product | None:
         return None
     if model.product not in PRESETS:
         hint = did_you_mean(model.product[:40], PRESETS)
-        raise defect("product", "a product", spell(model.product), hint)
+        raise defect("product", "a product", format_value(model.product), hint)
     return PRESETS[model.product]
 
 
@@ -73,10 +73,10 @@ def _numbered(model: NetworkModel) -> dict[str, int]:
     for node, (key, name) in enumerate(named):
         path = at(key, node - (0 if key == "ranks" else len(model.ranks)), "name")
         if name in nodes:
-            raise defect(path, "a name of its own", f"{spell(name)} twice", "Rename one.")
+            raise defect(path, "a name of its own", f"{format_value(name)} twice", "Rename one.")
         if name.isdecimal() and not (key == "ranks" and name == str(node)):
             hint = "A number as a name is a rank's own: 0 for the first rank of the file."
-            raise defect(path, "another name", spell(name), hint)
+            raise defect(path, "another name", format_value(name), hint)
         nodes[name] = node
     return nodes
 
@@ -92,7 +92,9 @@ def _links(models: list[LinkModel], nodes: dict[str, int]) -> Links:
         target = _node(at("links", number, "to"), model.target, nodes)
         if source == target:
             hint = "What a node lets through as a whole is the gbps of a switch."
-            raise defect(at("links", number), "two nodes", f"{spell(model.source)} twice", hint)
+            raise defect(
+                at("links", number), "two nodes", f"{format_value(model.source)} twice", hint
+            )
         for pair in ((source, target), (target, source))[: 1 + model.duplex]:
             if found.setdefault(pair, number) != number:
                 again = f"the link that links[{found[pair]}] is"
@@ -103,15 +105,15 @@ def _links(models: list[LinkModel], nodes: dict[str, int]) -> Links:
 
 def _table(links: Links, models: list[LinkModel]) -> LinkTable:
     pairs = np.array(list(links), np.int64).reshape(-1, 2)
-    told = [(models[number].gbps, models[number].latency_us) for number in links.values()]
-    numbers = np.array(told, np.float64).reshape(-1, 2)  # None becomes NaN
+    rates = [(models[number].gbps, models[number].latency_us) for number in links.values()]
+    numbers = np.array(rates, np.float64).reshape(-1, 2)  # None becomes NaN
     return LinkTable(pairs[:, 0], pairs[:, 1], numbers[:, 0], numbers[:, 1])
 
 
 def _node(path: str, name: str, nodes: dict[str, int]) -> int:
     if name not in nodes:
         hint = did_you_mean(name, list(nodes)[:1000]) if len(nodes) <= 1000 else "Is it misspelt?"
-        raise defect(path, "a rank or a switch", spell(name), hint)
+        raise defect(path, "a rank or a switch", format_value(name), hint)
     return nodes[name]
 
 
@@ -144,13 +146,15 @@ def _check_path(place: str, names: list[str], path: list[int], ranks: int) -> No
         raise defect(place, "a path from one rank to another", found, "Begin and end with a rank.")
     if len(set(path)) < len(path):
         twice = next(name for name in names if names.count(name) > 1)
-        raise defect(place, "every node once", f"{spell(twice)} twice", "A route has no loops.")
+        raise defect(
+            place, "every node once", f"{format_value(twice)} twice", "A route has no loops."
+        )
 
 
 def _check_joined(place: str, path: list[int], links: Links, names: tuple[str, ...]) -> None:
     for one, other in pairwise(path):
         if (one, other) not in links:
-            found = f"none from {spell(names[one])} to {spell(names[other])}"
+            found = f"none from {format_value(names[one])} to {format_value(names[other])}"
             hint = "Add the link, or write duplex: false where the way back is another one."
             raise defect(place, "a link for every hop", found, hint)
 
@@ -177,13 +181,13 @@ def _placed(ranks: list[RankModel], product: Product) -> dict[str, IntArray]:
     }
 
 
-def _check_connected(network: DrawnNetwork) -> None:
+def _check_connected(network: CustomNetwork) -> None:
     """Refuse networks where some node cannot be reached from another one."""
     for graph, is_back in ((network.graph, False), (network.graph.turned(), True)):
         reached = graph.reached(0)
         if not reached.all():
             one, other = network.node_name(0), network.node_name(int(np.argmin(reached)))
             pair = (other, one) if is_back else (one, other)
-            spelled = f"none from {spell(pair[0])} to {spell(pair[1])}"
+            spelled = f"none from {format_value(pair[0])} to {format_value(pair[1])}"
             hint = "Add the link that is missing, or leave the node out."
             raise defect("links", "a way between any two nodes", spelled, hint)

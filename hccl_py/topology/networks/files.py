@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hccl_py.documents.disk import PathLike, read_file, spell_path
+from hccl_py.documents.disk import PathLike, format_path, read_file
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.models import checked
 from hccl_py.documents.parse import parse_document
@@ -46,9 +46,9 @@ def read_network(path: PathLike) -> Topology:
     data = read_file(path, MOST_YAML_BYTES if is_yaml else MOST_BYTES, _KIND)
     parse = parse_yaml if is_yaml else parse_document
     return named(
-        f"{spell_path(path):.200}",
+        f"{format_path(path):.200}",
         _KIND,
         lambda: topology_from(
-            checked(NetworkModel, parse(data, _KIND)), spell_path(Path(path).name)
+            checked(NetworkModel, parse(data, _KIND)), format_path(Path(path).name)
         ),
     )

@@ -86,7 +86,7 @@ class Network(ABC):
         """Whether there is a link from one node to another one."""
 
     def node_name(self, node: int) -> str:
-        """Return how people spell a node: a rank's number, or a switch's name."""
+        """Return how people format_value a node: a rank's number, or a switch's name."""
         return str(node) if node < self.ranks else f"switch{node - self.ranks}"
 
     def node(self, name: str) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from hccl_py.documents.checks import at, spell
+from hccl_py.documents.checks import at, format_value
 from hccl_py.topology.rank_tables.fields import Table
 from hccl_py.topology.rank_tables.placement import Place, shape_note
 from hccl_py.topology.rank_tables.table import RankTable
@@ -70,14 +70,15 @@ def unknown_notes(model: Table, version: str) -> tuple[str, ...]:
             near = difflib.get_close_matches(key[:80], known, n=1, cutoff=0.8)
             ask = f" Did you mean {near[0]}?" if near else ""
             first[key] = (
-                f"{path} is not read: rank tables {_spelled(version)} have no {spell(key)}.{ask}"
+                f"{path} is not read: rank tables {_format(version)} "
+                f"have no {format_value(key)}.{ask}"
             )
         if len(first) > _MOST_NOTES:
             return (*list(first.values())[:_MOST_NOTES], "More keys are not read.")
     return tuple(first.values())
 
 
-def _spelled(version: str) -> str:
+def _format(version: str) -> str:
     return version if version.startswith("template") else f"v{version}"
 
 

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from hccl_py.documents.checks import at, defect, spell
+from hccl_py.documents.checks import at, defect, format_value
 from hccl_py.documents.models import checked
 from hccl_py.topology.rank_tables.build import Layout, table_of
 from hccl_py.topology.rank_tables.fields import (
@@ -120,7 +120,7 @@ def _check_levels(path: str, levels: Sequence[LevelModel]) -> None:
         before = level.net_layer
         if level.net_type == _DESCRIBED and level.net_layer != 0:
             hint = "Only layer 0 is described by the topology file."
-            raise defect(at(path, number, "net_type"), "CLOS", spell(level.net_type), hint)
+            raise defect(at(path, number, "net_type"), "CLOS", format_value(level.net_type), hint)
         _check_addresses(at(path, number, "rank_addr_list"), level.rank_addr_list)
 
 
@@ -132,7 +132,7 @@ def _check_addresses(path: str, addresses: Sequence[AddressModel]) -> None:
         if address.addr_type != "EID" and _family(address.addr) != address.addr_type:
             hint = 'Its addr_type says so; others are "IPV4", "IPV6" and "EID".'
             place = at(path, number, "addr")
-            raise defect(place, f"an {address.addr_type} address", spell(address.addr), hint)
+            raise defect(place, f"an {address.addr_type} address", format_value(address.addr), hint)
 
 
 def _family(address: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from hccl_py.documents.checks import at, defect, spell
+from hccl_py.documents.checks import at, defect, format_value
 from hccl_py.topology.rank_tables.fields import Address
 from hccl_py.topology.rank_tables.kind import TABLE
 
@@ -51,7 +51,7 @@ def check_unique(
             shown = value[-1] if isinstance(value, tuple) else value
             shown = shown if isinstance(shown, int | str) else str(shown)
             expected = "a value of its own"
-            found = f"{spell(shown)}, as in {where(first[value])}"
+            found = f"{format_value(shown)}, as in {where(first[value])}"
             raise defect(where(position), expected, found, hint, code)
 
 
@@ -93,7 +93,9 @@ def check_addresses(places: Sequence[Place]) -> None:
             if place.address.version != family:
                 hint = f"The address in {at(listed[0].path, 'device_ip')} is IPv{family}."
                 path = at(place.path, "device_ip")
-                raise defect(path, f"an IPv{family} address", spell(str(place.address)), hint)
+                raise defect(
+                    path, f"an IPv{family} address", format_value(str(place.address)), hint
+                )
     hint = "Every device has an address of its own."
     check_unique((p.address for p in listed), lambda k: at(listed[k].path, "device_ip"), hint)
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from hccl_py.documents.checks import an_object, defect, spell
-from hccl_py.documents.disk import PathLike, read_file, spell_path
+from hccl_py.documents.checks import an_object, defect, format_value
+from hccl_py.documents.disk import PathLike, format_path, read_file
 from hccl_py.documents.kind import named
 from hccl_py.documents.parse import parse_document
 from hccl_py.errors import did_you_mean
@@ -54,7 +54,7 @@ def _content(source: PathLike | bytes, name: str) -> tuple[str, bytes]:
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
         return name, source.encode("utf-8", "surrogatepass")
     path = os.fspath(source)
-    return f"{spell_path(path):.200}", read_file(path, LEVELS_LIMIT, RANK_TABLE)
+    return f"{format_path(path):.200}", read_file(path, LEVELS_LIMIT, RANK_TABLE)
 
 
 def _table(data: bytes, wiring: Wiring | None) -> RankTable:
@@ -70,7 +70,7 @@ def _table(data: bytes, wiring: Wiring | None) -> RankTable:
         raise _too_large(data)
     if wiring is not None:
         hint = "Leave the topology file out."
-        raise defect("version", '"2.0" with a topology file', spell(version), hint)
+        raise defect("version", '"2.0" with a topology file', format_value(version), hint)
     return _READERS.get(version, from_groups)(document)
 
 
@@ -92,8 +92,8 @@ def _version(document: Mapping[str, object]) -> str:
     if "version" not in document:
         raise defect("version", f"one of {spelled}", "nothing", "Most tables have 1.0.")
     version = document["version"]
-    plain = version if isinstance(version, str) else spell(version)
+    plain = version if isinstance(version, str) else format_value(version)
     if plain not in _VERSIONS:
         hint = did_you_mean(plain[:20], _VERSIONS)
-        raise defect("version", f"one of {spelled}", spell(version), hint)
+        raise defect("version", f"one of {spelled}", format_value(version), hint)
     return plain

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from hccl_py.documents.checks import at, defect, spell
+from hccl_py.documents.checks import at, defect, format_value
 from hccl_py.errors import did_you_mean
 from hccl_py.topology.rank_tables.build import Layout
 from hccl_py.topology.rank_tables.fields import Listed, Table, text
@@ -71,15 +71,15 @@ def _superpods(pods: Sequence[SuperPodModel], server_ids: Sequence[str]) -> tupl
             path = at("super_pod_list", number, "server_list", position, "server_id")
             if name not in known:
                 hint = did_you_mean(name, server_ids[:100])
-                raise defect(path, "a server of server_list", spell(name), hint)
+                raise defect(path, "a server of server_list", format_value(name), hint)
             if name in found:
                 hint = "A server is in one superpod, once."
-                raise defect(path, "a server of its own", f"{spell(name)} again", hint)
+                raise defect(path, "a server of its own", f"{format_value(name)} again", hint)
             found[name] = number
     for position, name in enumerate(server_ids):
         if name not in found:
             path, hint = at("server_list", position, "server_id"), "Add it to a superpod."
-            raise defect(path, "a server of some superpod", f"{spell(name)} in none", hint)
+            raise defect(path, "a server of some superpod", f"{format_value(name)} in none", hint)
     return tuple(found[name] for name in server_ids)
 
 
@@ -94,7 +94,7 @@ def _check_contiguous(superpods: Sequence[int], layout: Layout) -> None:
             hint = "The servers of a superpod follow each other, in the order of their ranks."
             path = at("server_list", place.server, "server_id")
             expected = f"a server of the superpod of rank {place.rank - 1}"
-            raise defect(path, expected, spell(layout.server_ids[place.server]), hint)
+            raise defect(path, expected, format_value(layout.server_ids[place.server]), hint)
         before = pod
 
 
@@ -112,5 +112,5 @@ def _check_backups(places: Sequence[Place]) -> None:
             expected = f"the address of device {place.device ^ 1}"
             whose = f", that of {other.path}" if other is not None else ""
             hint = "Only the other die of the same package can stand in."
-            found = spell(str(place.backup)) + whose
+            found = format_value(str(place.backup)) + whose
             raise defect(at(place.path, "backup_device_ip"), expected, found, hint)

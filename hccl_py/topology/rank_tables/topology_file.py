@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, PlainValidator
 
-from hccl_py.documents.checks import at, defect, spell
+from hccl_py.documents.checks import at, defect, format_value
 from hccl_py.documents.models import checked
 from hccl_py.topology.rank_tables.build import unknown_notes
 from hccl_py.topology.rank_tables.fields import Listed, Table, expected, one_of, whole
@@ -76,9 +76,9 @@ class Wiring:
 def wiring_from(document: object) -> Wiring:
     """Return what a topology file says."""
     model = checked(WiringModel, document)
-    if spell(model.version).strip('"') != "2.0":
+    if format_value(model.version).strip('"') != "2.0":
         hint = "Topology files have version 2.0."
-        raise defect("version", '"2.0"', spell(model.version), hint)
+        raise defect("version", '"2.0"', format_value(model.version), hint)
     check_count("peer_count", model.peer_count, len(model.peer_list), "peers in peer_list")
     check_count("edge_count", model.edge_count, len(model.edge_list), "edges in edge_list")
     peers = tuple(peer.local_id for peer in model.peer_list)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.describe import spell_cell
+from hccl_py.program.describe import format_notify
 from hccl_py.verifier.analysis.unrolled import Unrolled
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject, limited
@@ -91,7 +91,7 @@ class _Blocked:
         held = f" {behind} other {streams} behind it." if behind else ""
         return subject.finding(
             "WAIT_WITHOUT_POST",
-            f"{subject.place(row, copy)} waits for ever for {spell_cell(subject.program, row)}: "
+            f"{subject.place(row, copy)} waits for ever for {format_notify(subject.program, row)}: "
             f"it is {_balance(posts[cell], waits[cell])}.{held}",
             self._must_post(cell) + subject.beside(row, TaskKind.NOTIFY_POST, posts - waits),
             rows=[(row, copy)],
@@ -142,8 +142,9 @@ class _Blocked:
             if posts[cell] < waits[cell]:
                 rank = int(subject.tasks.rank[row])
                 return (
-                    f"A post is missing: {spell_cell(subject.program, row)}, for which rank {rank} "
-                    f"waits, is {_balance(posts[cell], waits[cell])}. " + self._must_post(cell)
+                    f"A post is missing: {format_notify(subject.program, row)}, for which "
+                    f"rank {rank} waits, is {_balance(posts[cell], waits[cell])}. "
+                    + self._must_post(cell)
                 )
         return ""
 

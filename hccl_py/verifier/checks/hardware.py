@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from hccl_py.enums import RDMA_WRITES, DataType, LinkKind, ReduceOp, TaskKind
-from hccl_py.program.describe import spell_ranks
+from hccl_py.program.describe import format_ranks
 from hccl_py.program.transports import DATA_ACK
 from hccl_py.topology.presets import Product
 from hccl_py.values import IntArray
@@ -180,7 +180,7 @@ def _over(
     needs = "needs" if len(ranks) == 1 else "need up to"
     yield subject.finding(
         "RESOURCE_EXCEEDED",
-        f"{spell_ranks(ranks)} {needs} {most} {words} {limit}.",
+        f"{format_ranks(ranks)} {needs} {most} {words} {limit}.",
         hint,
         ranks=ranks,
     )

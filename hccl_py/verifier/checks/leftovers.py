@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.describe import spell_cell
+from hccl_py.program.describe import format_notify
 from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject
@@ -33,7 +33,7 @@ def find_leftovers(subject: Subject) -> Iterator[Finding]:
         )
         return subject.finding(
             "UNMATCHED_POST",
-            f"{subject.place(row)} posts {spell_cell(subject.program, row)}, but {fate}: the "
+            f"{subject.place(row)} posts {format_notify(subject.program, row)}, but {fate}: the "
             "notify stays set, and the next op takes it for its own.",
             "Add the wait at the other end, or remove the post."
             + subject.beside(row, TaskKind.NOTIFY_WAIT, waits - posts),

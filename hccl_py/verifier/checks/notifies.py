@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.program.describe import spell_cell
+from hccl_py.program.describe import format_notify
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis import clocks
 from hccl_py.verifier.analysis.ordering import Ordering
@@ -57,7 +57,7 @@ def find_implied(
         post = int(run.post_of[row])
         return subject.finding(
             "REDUNDANT_SYNC",
-            f"{subject.place(row)} waits for {spell_cell(subject.program, row)}, but everything "
+            f"{subject.place(row)} waits for {format_notify(subject.program, row)}, but everything "
             f"before the post ({subject.place(*run.task(post))}) is already known to be over.",
             "The post and the wait can go, unless they are there for the reader.",
             rows=[(row, 0), run.task(post)],
@@ -98,7 +98,7 @@ def _lost(subject: Subject, run: Unrolled, early: int, late: int) -> Finding:
     (row, copy), (other, before) = run.task(late), run.task(early)
     return subject.finding(
         "NOTIFY_OVERRUN",
-        f"{subject.place(row, copy)} posts {spell_cell(subject.program, row)} while the post of "
+        f"{subject.place(row, copy)} posts {format_notify(subject.program, row)} while the post of "
         f"{subject.place(other, before)} is still not consumed: a notify is one bit, so one of "
         "them is lost.",
         "Wait for the notify before it is posted again, or use another one.",
@@ -110,7 +110,7 @@ def _may_be_lost(subject: Subject, run: Unrolled, early: int, late: int) -> Find
     (row, copy), (wait, before) = run.task(late), run.task(early)
     return subject.finding(
         "NOTIFY_OVERRUN",
-        f"{subject.place(row, copy)} posts {spell_cell(subject.program, row)} again without "
+        f"{subject.place(row, copy)} posts {format_notify(subject.program, row)} again without "
         f"knowing that {subject.place(wait, before)} has consumed the previous post: where that is "
         "late, one of the two is lost.",
         "Let the waiting side answer, and wait for the answer before the next post.",
@@ -123,7 +123,7 @@ def _two_waits(subject: Subject, run: Unrolled, early: int, late: int) -> Findin
     return subject.finding(
         "NOTIFY_OVERRUN",
         f"{subject.place(row, copy)} and {subject.place(other, before)} wait for the same notify "
-        f"({spell_cell(subject.program, row)}) in no order: either may take the other's post.",
+        f"({format_notify(subject.program, row)}) in no order: either may take the other's post.",
         "Let one stream do all waits of a notify, or use one notify for each.",
         rows=[(row, copy), (other, before)],
     )

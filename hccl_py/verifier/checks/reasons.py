@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hccl_py.enums import ReduceOp
-from hccl_py.program.describe import spell_ranks
+from hccl_py.program.describe import format_ranks
 from hccl_py.verifier.analysis.contents import UNDEFINED, Contents, Made
 from hccl_py.verifier.analysis.meaning import EVERYONE
 from hccl_py.verifier.analysis.memory import Memory
@@ -117,7 +117,7 @@ class Reasons:
         again = made.doubling(ranks[0])
         return Reason(
             "DOUBLE_CONTRIBUTION",
-            f"{{where}} counts the input of {spell_ranks(ranks)} {count} times.",
+            f"{{where}} counts the input of {format_ranks(ranks)} {count} times.",
             "Each rank's data must be added once: look for a chunk that is reduced again.",
             cause=None if again is None else (again, "adds it again"),
         )
@@ -151,7 +151,7 @@ def _too_much(parts: int) -> Reason:
 
 
 def _reduced(others: Sequence[int], is_moved: bool) -> Reason:
-    what = f"a sum with {spell_ranks(others)}" if others else "a sum of that with itself"
+    what = f"a sum with {format_ranks(others)}" if others else "a sum of that with itself"
     return Reason(
         "WRONG_SOURCE" if others or is_moved else "DOUBLE_CONTRIBUTION",
         f"{{where}} should hold {{wanted}} and holds {what}.",
@@ -162,14 +162,16 @@ def _reduced(others: Sequence[int], is_moved: bool) -> Reason:
 def _without(missing: Sequence[int]) -> Reason:
     return Reason(
         "MISSING_CONTRIBUTION",
-        f"{{where}} lacks the contribution of {spell_ranks(missing)}.",
+        f"{{where}} lacks the contribution of {format_ranks(missing)}.",
         "Look for a reduction that was left out, or a chunk that was overwritten after it.",
         is_lost=True,
     )
 
 
 def _added_from_elsewhere(ranks: Sequence[int], moved: int) -> Reason:
-    whose = f"rank {ranks[0]}'s input" if len(ranks) == 1 else f"the inputs of {spell_ranks(ranks)}"
+    whose = (
+        f"rank {ranks[0]}'s input" if len(ranks) == 1 else f"the inputs of {format_ranks(ranks)}"
+    )
     return Reason(
         "WRONG_OFFSET",
         f"{{where}} adds {whose} from byte {{moved}}, where byte {{first}} belongs.",

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from hccl_py.enums import LinkKind
-from hccl_py.program.describe import spell_stream
+from hccl_py.program.describe import format_stream
 from hccl_py.program.transports import Transports
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.moves import Mask
@@ -78,7 +78,7 @@ def _undeclared_streams(subject: Subject) -> Iterator[Finding]:
         count = int(subject.queue_lengths[rank, stream])
         all_of = f"{count} tasks run" if count > 1 else "a task runs"
         return _undeclared_stream(
-            subject, row, stream, f"{all_of} on rank {rank} {spell_stream(stream)}"
+            subject, row, stream, f"{all_of} on rank {rank} {format_stream(stream)}"
         )
 
     yield from findings_at(subject, first_of_each(rows, queue), make)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hccl_py.program.describe import spell_ranks
+from hccl_py.program.describe import format_ranks
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.contents import Contents
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected, expected_blocks
@@ -53,7 +53,7 @@ def find_silent_ranks(subject: Subject, ranks: IntArray) -> Iterator[Finding]:
     if silent:
         yield subject.finding(
             "SILENT_RANK",
-            f"{spell_ranks(silent).capitalize()} of {subject.program.ranks} "
+            f"{format_ranks(silent).capitalize()} of {subject.program.ranks} "
             f"{'issues' if len(silent) == 1 else 'issue'} no task at all, but "
             f"{subject.program.op.name} needs {'it' if len(silent) == 1 else 'them'}.",
             "Every rank has to run the op: look for a condition that leaves ranks out.",

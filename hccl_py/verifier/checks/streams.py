@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from hccl_py.program.describe import spell_stream
+from hccl_py.program.describe import format_stream
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis import clocks
 from hccl_py.verifier.analysis.ordering import Ordering
@@ -58,7 +58,7 @@ def _not_started(subject: Subject, row: int) -> Finding:
         "STREAM_NOT_STARTED",
         f"{subject.place(row)} runs without knowing that main has begun: it may run while the "
         "caller's earlier work on main is still going on.",
-        f"Let main post a notify that {spell_stream(stream)} waits for first (rank.fork() does).",
+        f"Let main post a notify that {format_stream(stream)} waits for first (rank.fork() does).",
         rows=[(row, 0)],
         ranks=[rank],
     )
@@ -70,7 +70,7 @@ def _not_joined(subject: Subject, row: int) -> Finding:
         "STREAM_NOT_JOINED",
         f"{subject.place(row)} may still run when main's last task is done: for the caller the op "
         "is over by then.",
-        f"Let {spell_stream(stream)} post a notify at its end that main waits for (rank.fork() "
+        f"Let {format_stream(stream)} post a notify at its end that main waits for (rank.fork() "
         "does).",
         rows=[(row, 0)],
         ranks=[rank],

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hccl_py.enums import Buffer
-from hccl_py.program.describe import spell_ranks, spell_stream
+from hccl_py.program.describe import format_ranks, format_stream
 from hccl_py.program.transports import OWN_NOTIFIES
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.moves import moves_of
@@ -61,9 +61,9 @@ def _hint(subject: Subject, spare: Spare, ranks: list[int], requested: int, used
     some = str(used) if used else "none"
     example = spare.example.get(ranks[0], "")
     if len(ranks) == 1:
-        found = f"{spell_ranks(ranks)} requests {what} and uses {some}"
+        found = f"{format_ranks(ranks)} requests {what} and uses {some}"
     else:
-        found = f"{spell_ranks(ranks)} request {what} each and use {some}"
+        found = f"{format_ranks(ranks)} request {what} each and use {some}"
         example = example and f"at rank {ranks[0]}, {example}"
     return subject.finding(
         "RESOURCE_UNUSED",
@@ -86,7 +86,7 @@ def _streams(subject: Subject) -> Spare:
         requested,
         requested - idle,
         {
-            r: f"{spell_stream(int(first[r]) + 1)} has no task"
+            r: f"{format_stream(int(first[r]) + 1)} has no task"
             for r in np.flatnonzero(idle).tolist()
         },
         "Request as many as the tasks need: ResourceRequest(sub_streams=...).",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hccl_py.program.describe import spell_action, spell_line_of, spell_stream
+from hccl_py.program.describe import format_action, format_line_of, format_stream
 from hccl_py.program.matching import Queues, queues_of
 from hccl_py.program.program import Program
 from hccl_py.verifier.finding import Failure
@@ -36,7 +36,7 @@ def difference(batched: Program, by_rank: Program) -> Failure | None:
     queue, index = found
     rank, stream = divmod(queue, batched.streams)
     texts = [_task(p, q, queue, index) for p, q in ((batched, one), (by_rank, other))]
-    place = f"rank {rank} {spell_stream(stream)} task {index}"
+    place = f"rank {rank} {format_stream(stream)} task {index}"
     return Failure(
         f"{head}: {place} is {texts[0][0]}, and rank by rank {texts[1][0]}.",
         _HINT,
@@ -69,4 +69,4 @@ def _task(program: Program, queues: Queues, queue: int, index: int) -> tuple[str
     if at >= queues.first[queue + 1]:
         return "not there", ""
     row = int(queues.rows[at])
-    return f"`{spell_action(program, row)}`", spell_line_of(program, row)
+    return f"`{format_action(program, row)}`", format_line_of(program, row)

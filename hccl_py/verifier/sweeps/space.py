@@ -33,7 +33,7 @@ from hccl_py.executor import (
 from hccl_py.op_param import OpParam
 from hccl_py.operators import Operator, make_operator
 from hccl_py.operators.base import Variant
-from hccl_py.orchestration.author_errors import told_of
+from hccl_py.orchestration.author_errors import author_message
 from hccl_py.orchestration.rank import RankView
 from hccl_py.topology.factory import topology_of
 from hccl_py.topology.presets import PRESETS
@@ -275,10 +275,10 @@ class _Selector:
         try:
             verdict: object = self._executor.suits(with_levels(self._executor, op), topology)
         except (Exception, SystemExit) as error:
-            told, case = told_of(error), Case(topology, op, LARGE_CCL).text
+            message, case = author_message(error), Case(topology, op, LARGE_CCL).text
             raise PluginError(
-                f"{where}, {case}: {told.text} ({told.line})",
-                told.hint or "suits answers True, or what require() returns, for every call.",
+                f"{where}, {case}: {message.text} ({message.line})",
+                message.hint or "suits answers True, or what require() returns, for every call.",
             ) from error
         if isinstance(verdict, Unsuitable):
             self._refused[verdict.reason] += 1

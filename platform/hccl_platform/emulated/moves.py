@@ -17,7 +17,7 @@ import numpy as np
 from hccl_platform.emulated.memory import Bytes
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import OrchestrationError
-from hccl_py.program.describe import spell_task
+from hccl_py.program.describe import format_task
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 
@@ -137,7 +137,7 @@ def _check_bounds(program: Program, moves: Moves) -> None:
             at = int(np.argmax(bad))
             rank, buffer = divmod(int(slot[at]), len(program.buffers))
             raise OrchestrationError(
-                f"Out of bounds: {spell_task(program, int(moves.row[at]))}, "
+                f"Out of bounds: {format_task(program, int(moves.row[at]))}, "
                 f"but {program.buffers[buffer]} of rank {rank} has {sizes[slot[at]]} bytes.",
                 "Take regions from rank.user_in, rank.ccl_in and so on: they know their sizes.",
                 finding="OUT_OF_BOUNDS",
@@ -151,7 +151,7 @@ def _check_lengths(program: Program, rows: IntArray) -> None:
         return
     for row in rows[tasks.size[rows] != tasks.dst_size[rows]][:1].tolist():
         raise OrchestrationError(
-            f"Lengths differ: {spell_task(program, row)} has a source of {tasks.size[row]} bytes "
+            f"Lengths differ: {format_task(program, row)} has a source of {tasks.size[row]} bytes "
             f"and a destination of {tasks.dst_size[row]}.",
             "Both sides of a task have the same length.",
             finding="SLICE_LEN_MISMATCH",
@@ -167,7 +167,7 @@ def _check_units(program: Program, moves: Moves) -> None:
         if bad.any():
             at = int(np.argmax(bad))
             raise OrchestrationError(
-                f"{spell_task(program, int(moves.row[at]))}: {moves.size[at]} bytes are no whole "
+                f"{format_task(program, int(moves.row[at]))}: {moves.size[at]} bytes are no whole "
                 f"number of {dtype.value} elements of {dtype.itemsize} bytes.",
                 "Slice regions at multiples of the element size.",
                 finding="SLICE_LEN_MISMATCH",

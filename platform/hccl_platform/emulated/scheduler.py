@@ -1,13 +1,14 @@
 """The scheduler: asynchronous streams, one task at a time, in any interleaving that is legal.
 
-At every moment some streams can go on (their next task is no wait for an empty cell) and some wires
-have RDMA work in flight. Somebody chooses which of them moves next:
+At every moment some streams can go on (their next task is no wait for an empty cell) and some
+RDMA connections have work in flight. A chooser says which of them moves next:
 
-    stream   runs its next tasks; an RDMA write is done for the stream when it is posted to its wire
-    wire     delivers its oldest piece of work: data, read from the source only now, or a post
+    stream      runs its next tasks; an RDMA write is done for the stream when it is posted to its
+                connection
+    connection  delivers its oldest piece of work: data, read from the source only now, or a post
 
-A wire belongs to one end of an RDMA transport and keeps the order of what was issued there, posts
-included. All choices go through a `Chooser`, so that a seed, or a recorded list of choices, gives
+A connection belongs to one end of an RDMA transport and keeps the order of what was issued there,
+posts included. All choices go through a `Chooser`, so that a seed, or a recorded list of choices, gives
 the same interleaving again. Who moves next is drawn by lot; stragglers have fewer lots (turns.py).
 """
 
@@ -29,7 +30,7 @@ from hccl_platform.emulated.turns import Turns
 from hccl_py.enums import POST, RDMA_WRITES, WAIT, TaskKind
 from hccl_py.errors import ExecTimeoutError
 from hccl_py.platforms import Adversary, Chooser
-from hccl_py.program.describe import spell_cell, spell_place
+from hccl_py.program.describe import format_notify, format_place
 from hccl_py.program.matching import Linked, queues_of
 from hccl_py.program.program import Program
 
@@ -48,7 +49,7 @@ class WaitLimit:
 
 
 class Scheduler:
-    """One run of a program. Streams are numbered as queues, wires follow by transport end."""
+    """One run of a program. Streams are numbered as queues, connections follow by transport end."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class Scheduler:
         self._chooser = chooser
         self._kind: list[int] = tasks.kind.tolist()
         self._cell: list[int] = tasks.cell.tolist()
-        self._wire: list[int] = _wires(program).tolist()
+        self._connection: list[int] = _connections(program).tolist()
         edges = queues.first.tolist()
         rows = queues.rows.tolist()
         self._queues = [rows[a:b] for a, b in pairwise(edges)]
@@ -84,7 +85,7 @@ class Scheduler:
         self._post_of = np.full(len(tasks), -1, np.int32)
         self._turns = turns or Turns.of(program)
         first = [self._turns.on_stream[queue[0]] if queue else 1 for queue in self._queues]
-        self._lots = first + self._turns.on_wire
+        self._lots = first + self._turns.on_connection
         self._adversary = adversary
         self._last = self._draw_victims()
 
@@ -113,7 +114,7 @@ class Scheduler:
         return frozenset()
 
     def _candidates(self) -> list[int]:
-        """Return the streams and wires that the adversary lets go on now."""
+        """Return the streams and connections that the adversary lets go on now."""
         if self._adversary is Adversary.LATE_WIRE:
             return self._ready or self._busy
         if self._adversary is Adversary.EARLY_WIRE:
@@ -141,12 +142,12 @@ class Scheduler:
         for row in rows[at : at + burst]:
             if lots[row] != mine:
                 break  # what is slower or faster takes a turn of its own
-            wire = self._wire[row]
+            connection = self._connection[row]
             if self._kind[row] == WAIT:
                 if not self._consume(row, queue):
                     break
-            elif wire >= 0:
-                self._issue(row, wire)
+            elif connection >= 0:
+                self._issue(row, connection)
             else:
                 self._complete(row)
             self.order.append(row)
@@ -178,22 +179,22 @@ class Scheduler:
             return
         program = self._program
         raise ExecTimeoutError(
-            f"{spell_place(program, row)} waited {waited:.1f} s for {spell_cell(program, row)}; "
-            f"HCCL_EXEC_TIMEOUT allows {most:g} s.",
+            f"{format_place(program, row)} waited {waited:.1f} s for "
+            f"{format_notify(program, row)}; HCCL_EXEC_TIMEOUT allows {most:g} s.",
             "Set HCCL_EXEC_TIMEOUT higher, or find what keeps the other rank. (EI0002)",
         )
 
-    def _issue(self, row: int, wire: int) -> None:
-        flight = self._flights.setdefault(wire, deque())
+    def _issue(self, row: int, connection: int) -> None:
+        flight = self._flights.setdefault(connection, deque())
         if not flight:
-            self._busy.append(wire)
+            self._busy.append(connection)
         flight.append(row)
 
-    def _deliver(self, wire: int) -> None:
-        flight = self._flights[wire]
+    def _deliver(self, connection: int) -> None:
+        flight = self._flights[connection]
         self._complete(flight.popleft())
         if not flight:
-            self._busy.remove(wire)
+            self._busy.remove(connection)
 
     def _complete(self, row: int) -> None:
         """Let a task take effect."""
@@ -224,7 +225,7 @@ class Scheduler:
         linked.check(self._program)
 
 
-def _wires(program: Program) -> npt.NDArray[np.int64]:
+def _connections(program: Program) -> npt.NDArray[np.int64]:
     """Return the wire that each task travels on, -1 where it takes effect at once."""
     tasks, transports = program.tasks, program.transports
     if not len(transports):

@@ -16,7 +16,7 @@ from hccl_py.cost import CostModel
 from hccl_py.program.program import Program
 from hccl_py.program.transports import Transports
 from hccl_py.simulator.links import Links
-from hccl_py.stragglers import EVEN, Slow
+from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray
 
@@ -35,11 +35,11 @@ class Turns:
     """
 
     on_stream: list[int]
-    on_wire: list[int]
+    on_connection: list[int]
     are_even: bool = False
 
     @staticmethod
-    def of(program: Program, topology: Topology | None = None, slow: Slow = EVEN) -> Turns:
+    def of(program: Program, topology: Topology | None = None, slow: Stragglers = EVEN) -> Turns:
         """Return the lots of a program; slow links need a topology."""
         tasks, transports = program.tasks, program.transports
         if not slow:
@@ -55,7 +55,7 @@ class Turns:
         return Turns(lots[: len(tasks)].tolist(), lots[len(tasks) :].tolist())
 
 
-def check_slow(topology: Topology, slow: Slow) -> None:
+def check_slow(topology: Topology, slow: Stragglers) -> None:
     """Raise ParameterError for ranks and links that do not exist."""
     slow.of_ranks(topology.size)
     if slow.links:
@@ -63,7 +63,7 @@ def check_slow(topology: Topology, slow: Slow) -> None:
         links.capacities(np.zeros(0, np.int64))  # looks every slow link up
 
 
-def _factors(transports: Transports, topology: Topology, slow: Slow) -> Floats:
+def _factors(transports: Transports, topology: Topology, slow: Stragglers) -> Floats:
     """Return how slow each transport end is: what its α grows by."""
     cost = CostModel.of(topology.product.name)
     even, uneven = (Links(topology, cost, s).classes(transports) for s in (EVEN, slow))

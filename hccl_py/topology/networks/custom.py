@@ -18,13 +18,13 @@ from hccl_py.values import IntArray
 if TYPE_CHECKING:
     from hccl_py.cost import CostModel
 
-__all__ = ["DrawnNetwork", "DrawnNodes", "LinkTable", "Paths"]
+__all__ = ["CustomNetwork", "CustomNodes", "LinkTable", "Paths"]
 
 PICOSECONDS = 1e6
 """In a microsecond."""
 
 
-class DrawnNodes(NamedTuple):
+class CustomNodes(NamedTuple):
     """Names of ranks, then of switches; `gbps` is what each node lets through as a whole (inf:
     anything); `areas` are names of ways to group the ranks, with the group of each rank.
     """
@@ -58,10 +58,10 @@ class Paths(NamedTuple):
     visited: Visited
 
 
-class DrawnNetwork(Network):
+class CustomNetwork(Network):
     """Any graph. A link without a latency counts none where routes are chosen."""
 
-    def __init__(self, name: str, nodes: DrawnNodes, links: LinkTable, declared: Paths) -> None:
+    def __init__(self, name: str, nodes: CustomNodes, links: LinkTable, declared: Paths) -> None:
         self.name = name
         self.ranks, self.nodes = nodes.ranks, len(nodes.names)
         self._about, self._declared = nodes, declared
@@ -77,11 +77,11 @@ class DrawnNetwork(Network):
         much only are links of their routes.
         """
         place = self._declared_places(source, target)
-        rest, told = np.flatnonzero(place < 0), np.flatnonzero(place >= 0)
+        rest, known = np.flatnonzero(place < 0), np.flatnonzero(place >= 0)
         visited = Visited.put_together(
             [
                 (rest, self._shortest.visited(source[rest], target[rest])),
-                (told, self._declared.visited.some(place[told])),
+                (known, self._declared.visited.some(place[known])),
             ]
         )
         return self._with_switches(visited).routes(source, self.nodes)

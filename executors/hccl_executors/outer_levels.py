@@ -24,7 +24,7 @@ from hccl_py.resources import Pattern
 
 __all__ = [
     "STEPS",
-    "Wire",
+    "OuterLevel",
     "all_reduce",
     "all_servers",
     "broadcast",
@@ -42,7 +42,7 @@ STEPS = {
 """What an op is on the planes before the last; other ops are themselves everywhere."""
 
 
-class Wire(NamedTuple):
+class OuterLevel(NamedTuple):
     """A plane, the stream that works on it, and the algorithm there in HCCL_ALGO's words."""
 
     stream: Stream
@@ -60,46 +60,46 @@ def all_servers(rank: RankView | Rank[Any, Any]) -> str:
     return "level1" if rank.level1.size == rank.level12.size else "level12"
 
 
-def all_reduce(wires: Sequence[Wire], work: Region) -> None:
+def all_reduce(outer_levels: Sequence[OuterLevel], work: Region) -> None:
     """Leave in `work` the reduction of all ranks' on all planes."""
-    if len(wires) < 2:
-        for wire in wires:
-            wire.run("all_reduce", work)
+    if len(outer_levels) < 2:
+        for outer in outer_levels:
+            outer.run("all_reduce", work)
         return
-    first, *others = wires
+    first, *others = outer_levels
     chunks = work.split(first.plane.size)
     first.run("reduce_scatter", chunks)
     all_reduce(others, chunks[first.plane.id])
     first.run("all_gather", chunks)
 
 
-def broadcast(wires: Sequence[Wire], work: Region, root: int) -> None:
+def broadcast(outer_levels: Sequence[OuterLevel], work: Region, root: int) -> None:
     """Leave in `work` what the rank has there that shares all planes with this one and is in the
     root's server.
     """
-    if len(wires) < 2:
-        for wire in wires:
-            wire.run("broadcast", work, root)
+    if len(outer_levels) < 2:
+        for outer in outer_levels:
+            outer.run("broadcast", work, root)
         return
-    first, *others = wires
+    first, *others = outer_levels
     chunks = work.split(first.plane.size)
-    if holds_root([wire.plane for wire in others], root):
+    if holds_root([outer.plane for outer in others], root):
         first.run("scatter", chunks, root)
     broadcast(others, chunks[first.plane.id], root)
     first.run("all_gather", chunks)
 
 
-def reduce(wires: Sequence[Wire], work: Region, root: int) -> None:
+def reduce(outer_levels: Sequence[OuterLevel], work: Region, root: int) -> None:
     """Leave the reduction of all ranks' `work` on all planes in that of the root's server."""
-    if len(wires) < 2:
-        for wire in wires:
-            wire.run("reduce", work, root)
+    if len(outer_levels) < 2:
+        for outer in outer_levels:
+            outer.run("reduce", work, root)
         return
-    first, *others = wires
+    first, *others = outer_levels
     chunks = work.split(first.plane.size)
     first.run("reduce_scatter", chunks)
     reduce(others, chunks[first.plane.id], root)
-    if holds_root([wire.plane for wire in others], root):
+    if holds_root([outer.plane for outer in others], root):
         first.run("gather", chunks, root)
 
 
@@ -123,7 +123,7 @@ def links(op: str, planes: Sequence[tuple[PlaneView, str]], root: int) -> list[t
 
 
 def words(*ops: str, without: Sequence[str] = ()) -> str:
-    """Return the algorithms that all of these ops have, as executors spell them."""
+    """Return the algorithms that all of these ops have, as executors format_value them."""
     first, *others = (LEVELS[op] for op in ops)
     return "|".join(
         word for word in first if word not in without and all(word in table for table in others)
