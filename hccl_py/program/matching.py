@@ -70,7 +70,8 @@ class Linked:
             late, early = self.overruns[0].tolist()
             raise OrchestrationError(
                 f"Notify overrun: {format_place(program, late)} posts "
-                f"{format_notify(program, late)}, but the post of {format_place(program, early)} was not consumed yet.",
+                f"{format_notify(program, late)}, but the post of {format_place(program, early)} "
+                "was not consumed yet.",
                 "A notify is one bit: wait for it before it is posted again.",
                 finding="NOTIFY_OVERRUN",
             )

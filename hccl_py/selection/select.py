@@ -149,7 +149,7 @@ class _Choice:
         """Take the row's executor, or the next one of the table that is offered and suits, or any
         that suits.
         """
-        reasons = [condition.spell(self.facts) for condition in self.row.when]
+        reasons = [condition.format_condition(self.facts) for condition in self.row.when]
         if not reasons and self.row.executor is not None:
             only = len(self.rows) == 1
             reasons.append(f"{'the only row' if only else 'no other row'} of the table matches")

@@ -93,7 +93,7 @@ def test_lots_are_in_proportion() -> None:
     assert by_rank == {0: {10, 5}, 1: {4}, 2: {2}, 3: {10, 5}}
     assert set(Turns.of(program).on_stream) == {1}
     ends = program.transports
-    by_link = {(r, p): n for r, p, n in zip(ends.rank, ends.peer, turns.on_wire, strict=True)}
+    by_link = {(r, p): n for r, p, n in zip(ends.rank, ends.peer, turns.on_connection, strict=True)}
     assert by_link[0, 1] == by_link[3, 2] == 10
     assert by_link[0, 3] == by_link[3, 0] == 5
     assert (by_link[1, 0], by_link[2, 0]) == (4, 2)

@@ -8,8 +8,9 @@ RDMA connections have work in flight. A chooser says which of them moves next:
     connection  delivers its oldest piece of work: data, read from the source only now, or a post
 
 A connection belongs to one end of an RDMA transport and keeps the order of what was issued there,
-posts included. All choices go through a `Chooser`, so that a seed, or a recorded list of choices, gives
-the same interleaving again. Who moves next is drawn by lot; stragglers have fewer lots (turns.py).
+posts included. All choices go through a `Chooser`, so that a seed, or a recorded list of choices,
+gives the same interleaving again. Who moves next is drawn by lot; stragglers have fewer lots
+(turns.py).
 """
 
 from __future__ import annotations
