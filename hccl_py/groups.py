@@ -91,9 +91,9 @@ def parallel_groups(
     product = prod(sizes.values())
     rest = world.size // product if dp is None else 1
     if product * rest != world.size:
-        spelled = " x ".join(f"{name} {size}" for name, size in sizes.items())
+        phrase = " x ".join(f"{name} {size}" for name, size in sizes.items())
         raise ParameterError(
-            f"{spelled} are {product} ranks, the world has {world.size}.",
+            f"{phrase} are {product} ranks, the world has {world.size}.",
             "Their product is the number of ranks; without dp, a divisor of it.",
         )
     grid = np.arange(world.size).reshape(pp, dp or rest, tp)

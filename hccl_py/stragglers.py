@@ -61,7 +61,7 @@ class Stragglers:
     def __bool__(self) -> bool:
         return bool(self.ranks or self.links)
 
-    def spelled(self) -> list[str]:
+    def options(self) -> list[str]:
         """Return the texts that `parse` reads."""
         ranks = [f"rank={rank}:{factor:.15g}x" for rank, factor in self.ranks]
         ends = [(a.replace("-", "--"), b.replace("-", "--"), f) for a, b, f in self.links]

@@ -323,7 +323,7 @@ def _interleaving(runs: _Runs) -> str:
     schedule = runs.schedule
     if schedule is None:
         return ""
-    slow = f" with {', '.join(schedule.slow.spelled())}" if schedule.slow else ""
+    slow = f" with {', '.join(schedule.slow.options())}" if schedule.slow else ""
     return f", {schedule.adversary.value} interleaving {schedule.seed}{slow}"
 
 
@@ -334,5 +334,5 @@ def _schedule_document(runs: _Runs) -> dict[str, Any] | None:
     return {
         "seed": schedule.seed,
         "adversary": schedule.adversary.value,
-        "slow": schedule.slow.spelled(),
+        "slow": schedule.slow.options(),
     }

@@ -109,12 +109,12 @@ def _cells(old: Cells, place: Place, new: Cells) -> Mapping:
 
     def moved(cells: IntArray) -> IntArray:
         end, index = np.divmod(cells, old.stride)
-        wire = (end + place.first_end) * new.stride + index
+        remote = (end + place.first_end) * new.stride + index
         if not old.slots:
-            return wire
+            return remote
         is_local = cells >= old.first_local
         rank, slot = np.divmod(np.where(is_local, cells - old.first_local, 0), old.slots)
         local = new.first_local + place.members[rank] * new.slots + place.slots[slot]
-        return np.where(is_local, local, wire)
+        return np.where(is_local, local, remote)
 
     return Mapping(moved)

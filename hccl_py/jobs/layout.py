@@ -50,7 +50,7 @@ class Layout:
         self._memory = np.zeros((ranks, len(Buffer)), np.int64)
         self._owned: dict[Communicator, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._local: dict[tuple[Communicator, int, int], int] = {}
-        self._wires = _Wires()
+        self._transports = _JointTransports()
 
     def add(self, group: Group, main: int, plans: Iterable[Plan]) -> None:
         """Give a communicator streams and memory for all plans that it runs on a stream."""
@@ -72,7 +72,7 @@ class Layout:
             self._local_slot(group, streams, stream, index)
             for stream, index in plan.program.local_notifies.slots
         ]
-        first_end = self._wires.first_end(group, plan)
+        first_end = self._transports.first_end(group, plan)
         return Place(group.members, streams, np.array(slots, np.int64), shifts, first_end)
 
     def notify(self, stream: int, ranks: IntArray) -> int:
@@ -90,7 +90,7 @@ class Layout:
     @property
     def transports(self) -> Transports:
         """The transports of all communicators."""
-        return self._wires.transports()
+        return self._transports.transports()
 
     @property
     def buffer_sizes(self) -> IntArray:
@@ -118,7 +118,7 @@ class Layout:
         return self._local[key]
 
 
-class _Wires:
+class _JointTransports:
     """Transports one after the other; calls with the same tag share theirs."""
 
     def __init__(self) -> None:

@@ -27,3 +27,9 @@ __all__ = [
     "simulate_tasks",
     "write_cost",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "Slow":
+        raise ImportError("Slow is Stragglers: write `from hccl_py.simulator import Stragglers`.")
+    raise AttributeError(f"module 'hccl_py.simulator' has no attribute {name!r}")

@@ -43,13 +43,13 @@ def topology_of(
     devices = min(product.devices_per_server, 8) if devices is None else devices
     pods = 1 if superpods is None else superpods
     total = pods * servers * devices
-    spelled = f"{servers} servers x {devices} devices"
-    spelled = spelled if superpods is None else f"{superpods} superpods x {spelled}"
+    phrase = f"{servers} servers x {devices} devices"
+    phrase = phrase if superpods is None else f"{superpods} superpods x {phrase}"
     if total > MAX_RANKS:
-        raise ParameterError(f"{spelled} are {total} ranks.", f"At most {MAX_RANKS}.")
+        raise ParameterError(f"{phrase} are {total} ranks.", f"At most {MAX_RANKS}.")
     if ranks is not None and ranks != total:
         raise ParameterError(
-            f"{spelled} are {total} ranks, not {ranks}.",
+            f"{phrase} are {total} ranks, not {ranks}.",
             "Give ranks alone, or servers and devices.",
         )
     sizes = (servers,) * pods if superpods else _filled_superpods(product, servers)

@@ -55,7 +55,7 @@ MOST_BYTES = 1 << 30
 
 _OTHER_COLUMNS = "It was made by another version of hccl-py or another program: name another file."
 
-_MEND = "Mend the row or take it out: it is then computed anew."
+_FIX = "Mend the row or take it out: it is then computed anew."
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Store:
             except (KeyError, TypeError, ValueError):
                 raise FileError(
                     f"{place}: {name} is {cells.get(name)!r:.60}.",
-                    _MEND,
+                    _FIX,
                 ) from None
         return row
 
@@ -206,7 +206,7 @@ def _read_csv(store: Store, data: bytes) -> Iterator[Row]:
             place = f"{format_path(store.path)} line {reader.line_num}"
             if None in cells or None in cells.values():
                 message = f"{place}: the row does not have {len(store.columns)} cells."
-                raise FileError(message, _MEND)
+                raise FileError(message, _FIX)
             yield store.parsed(cells, place)
     except (UnicodeDecodeError, csv.Error):
         message = f"{format_path(store.path)}: the file is not CSV in UTF-8."

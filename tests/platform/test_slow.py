@@ -185,4 +185,4 @@ def test_groups_have_the_stragglers_among_them() -> None:
 @pytest.mark.parametrize("texts", [[], ["rank=3:2x"], ["rank=0:1.25x", "link=a--b-0:1e+06x"]])
 def test_what_is_slow_is_spelled_as_it_is_read(texts: list[str]) -> None:
     slow = Stragglers.parse(texts)
-    assert Stragglers.parse(slow.spelled()) == slow
+    assert Stragglers.parse(slow.options()) == slow

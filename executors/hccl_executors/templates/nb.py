@@ -33,7 +33,7 @@ __all__ = [
 LATENCY_US = 60
 """What HCCL counts for a step when it weighs the tree against parts."""
 
-WIRE = 20.0
+LINK_GBPS = 20.0
 """GB/s that HCCL counts for the wire of 910B and 910_93."""
 
 
@@ -108,7 +108,7 @@ def nb_scatter(stream: Stream, plane: Plane, chunks: Chunks, root: int) -> None:
 
 
 def nb_broadcast(
-    stream: Stream, plane: Plane, work: Region, root: int, bandwidth: float = WIRE
+    stream: Stream, plane: Plane, work: Region, root: int, bandwidth: float = LINK_GBPS
 ) -> None:
     """Leave in `work` of every rank what the root has there: small data over a tree, large data in
     parts, as HCCL weighs them for links of `bandwidth` GB/s.

@@ -188,6 +188,6 @@ def _check_connected(network: CustomNetwork) -> None:
         if not reached.all():
             one, other = network.node_name(0), network.node_name(int(np.argmin(reached)))
             pair = (other, one) if is_back else (one, other)
-            spelled = f"none from {format_value(pair[0])} to {format_value(pair[1])}"
+            phrase = f"none from {format_value(pair[0])} to {format_value(pair[1])}"
             hint = "Add the link that is missing, or leave the node out."
-            raise defect("links", "a way between any two nodes", spelled, hint)
+            raise defect("links", "a way between any two nodes", phrase, hint)

@@ -33,8 +33,8 @@ class Torus(Generated):
     """Ranks on a grid that is closed to a ring in every dimension; the first varies fastest."""
 
     def __init__(self, sizes: tuple[int, ...], speed: Speed = PLAIN, name: str = "") -> None:
-        spelled = name or f"torus {' x '.join(map(str, sizes))}"
-        super().__init__(spelled, prod(sizes), (), speed)
+        phrase = name or f"torus {' x '.join(map(str, sizes))}"
+        super().__init__(phrase, prod(sizes), (), speed)
         self._axes = [(size, prod(sizes[:axis])) for axis, size in enumerate(sizes)]
 
     def visited(self, source: IntArray, target: IntArray) -> Visited:

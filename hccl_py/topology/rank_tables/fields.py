@@ -86,8 +86,8 @@ def one_of(*names: str) -> Callable[[object], str]:
 
     def check(value: object) -> str:
         if value not in names:
-            spelled = ", ".join(names)
-            raise expected(f"one of {spelled}", did_you_mean(str(value)[:40], names))
+            phrase = ", ".join(names)
+            raise expected(f"one of {phrase}", did_you_mean(str(value)[:40], names))
         return str(value)
 
     return check

@@ -88,12 +88,12 @@ def _version(document: Mapping[str, object]) -> str:
     if "server_group_list" in document:
         hint = "It holds the tables of several jobs: write the server_list of one to a file."
         raise defect("", "a rank table", "a table of server groups", hint)
-    spelled = ", ".join(f'"{version}"' for version in _VERSIONS)
+    phrase = ", ".join(f'"{version}"' for version in _VERSIONS)
     if "version" not in document:
-        raise defect("version", f"one of {spelled}", "nothing", "Most tables have 1.0.")
+        raise defect("version", f"one of {phrase}", "nothing", "Most tables have 1.0.")
     version = document["version"]
     plain = version if isinstance(version, str) else format_value(version)
     if plain not in _VERSIONS:
         hint = did_you_mean(plain[:20], _VERSIONS)
-        raise defect("version", f"one of {spelled}", format_value(version), hint)
+        raise defect("version", f"one of {phrase}", format_value(version), hint)
     return plain

@@ -137,8 +137,8 @@ class RankTable:
     def __repr__(self) -> str:
         parts = [(self.size, "rank"), (len(self.server_ids), "server")]
         parts += [(len(self.superpod_ids), "superpod")] if self.superpod_ids else []
-        spelled = ", ".join(f"{n} {thing}{'s' if n > 1 else ''}" for n, thing in parts)
-        return f"RankTable(version {self.version}, {spelled})"
+        phrase = ", ".join(f"{n} {thing}{'s' if n > 1 else ''}" for n, thing in parts)
+        return f"RankTable(version {self.version}, {phrase})"
 
 
 def _address(text: str) -> IPv4Address | IPv6Address:

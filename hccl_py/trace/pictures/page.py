@@ -13,7 +13,7 @@ from hccl_py.trace.pictures.flow import Band, Flow
 from hccl_py.trace.pictures.parts import Part
 from hccl_py.trace.pictures.stars import Star, lanes_of, stars_of
 from hccl_py.trace.pictures.svg import STYLE, text
-from hccl_py.trace.pictures.words import caption, label, spelled
+from hccl_py.trace.pictures.words import caption, describe, label
 
 __all__ = ["Page"]
 
@@ -52,7 +52,7 @@ class Page:
         bottom = self._shelves[-1].bottom if self._shelves else self._top
         width, height = self._columns[-1] + self._pitch // 2 + MARGIN, bottom + 62
         width = max(width, round(len(title) * LETTER * 1.35) + 2 * MARGIN, 400)
-        said = " ".join(spelled(self.flow, s.number, s.band) for s in self._shelves)
+        said = " ".join(describe(self.flow, s.number, s.band) for s in self._shelves)
         return "\n".join(
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '

@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from hccl_py.trace.pictures.flow import Band, Flow, Move
 
-__all__ = ["caption", "label", "letter", "spelled"]
+__all__ = ["caption", "describe", "label", "letter"]
 
 WIDTH = 18
 """Letters in a line beside a band."""
@@ -65,7 +65,7 @@ def _stem(label: str) -> str:
     return stem if "/" in step else label
 
 
-def spelled(flow: Flow, number: int, band: Band) -> str:
+def describe(flow: Flow, number: int, band: Band) -> str:
     """Return a band in a sentence, for those who do not see the picture."""
     moves = "; ".join(f"{m.source} to {m.target}: {label(flow, m)}" for m in band.moves)
     return f"Step {number}, {' '.join(caption(band)) or 'transfers'}: {moves}."

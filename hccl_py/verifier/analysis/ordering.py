@@ -131,9 +131,9 @@ def _graph(run: Unrolled, ranks: IntArray) -> Graph:
         is_main = np.concatenate([is_main, np.zeros(len(distinct), bool)])
     events = np.where(conn >= 0, conn, chain)
     issues = np.bincount(conn[conn >= 0], minlength=len(home))
-    told = (run.kind == TaskKind.NOTIFY_POST) | (conn >= 0)
-    records = np.bincount(chain[told], minlength=len(home))
-    records = np.maximum(records, np.bincount(events[told], minlength=len(home)))
+    tells = (run.kind == TaskKind.NOTIFY_POST) | (conn >= 0)
+    records = np.bincount(chain[tells], minlength=len(home))
+    records = np.maximum(records, np.bincount(events[tells], minlength=len(home)))
     extra = (np.arange(len(lengths)) % program.streams == 0) * (run.copies + 1)
     return Graph(
         order=run.order[chain[run.order] >= 0],

@@ -77,7 +77,7 @@ def _outside(subject: Subject, side: int, row: int) -> Finding:
     return subject.finding(
         "OUT_OF_BOUNDS",
         f"{subject.place(row)} {verb} {subject.words(memory)}, {_limit(memory, size)}.",
-        _mend(memory, size),
+        _fix(memory, size),
         rows=[(row, 0)],
         memory=[memory],
     )
@@ -91,7 +91,7 @@ def _limit(memory: MemoryRange, size: int) -> str:
     return f"but that buffer has {size} bytes"
 
 
-def _mend(memory: MemoryRange, size: int) -> str:
+def _fix(memory: MemoryRange, size: int) -> str:
     if memory.start < 0 or memory.stop < memory.start:
         return "Check how the offset and the size of this slice are computed."
     larger = _LARGER.get(memory.buffer, f"enlarge buffers.{memory.rank}.{memory.buffer}")
