@@ -79,23 +79,41 @@ class Communicator:
     """A communication domain of N ranks.
 
     `Communicator(ranks=4)` is one Atlas 800T A2 server with four of its NPUs, emulated on CPU. Give
-    `servers`, `devices` and `superpods` for larger ones, a preset's name or a `Topology` as
-    `topology`. Settings that are None come from HCCL's environment variables. `strict` raises where
-    HCCL would refuse a call or take an executor that is not offered. `schedule` asks the emulated
-    platform for one interleaving of the asynchronous streams; without it the platform takes the
-    fastest order. `executors` adds classes that no installed package brings.
+    `servers`, `devices` of each and `superpods` for larger ones, a preset's name or a `Topology` as
+    `topology`. `platform` names an installed platform. `schedule` asks the emulated one for one
+    interleaving of the asynchronous streams; without it the platform takes the fastest order.
+    `executors` adds classes that no installed package brings.
 
-    `domain` says all of this at once, as groups have it from their parent.
+    Settings that are None come from HCCL's environment variables, those without one from `Config`:
+    - `mode`: `op_base` or `graph`;
+    - `buffsize_mb`: size of CCL_In and of CCL_Out each, in MB of 2^20 bytes, 1 to 1048576;
+      HCCL_BUFFSIZE, by default 200;
+    - `algo`: algorithms by level, `level0:NA;level1:ring` for all ops or
+      `allreduce=level0:NA;level1:NHR/others=level0:NA;level1:ring` op by op; HCCL_ALGO, by default
+      HCCL's own choice;
+    - `deterministic`: `false`, `true` for sums with the same bits in every run, or `strict` for
+      sums in rank order; HCCL_DETERMINISTIC, by default `false`;
+    - `strict`: whether to raise where HCCL would refuse a call or take an executor that is not
+      offered, by default False.
 
     `selection` says who chooses executors: HCCL's `rules`; `cost`, which times every one that suits
     with a cost model, `cost` or else the product's, and takes the fastest; or a tuning table, or
     its file.
+
+    `domain` says all of this at once, as groups have it from their parent; the others are left out.
 
     The ops of a communicator share its buffers: calls from several threads run one after another.
     Different communicators, also of the same ranks, have nothing in common.
 
     Every collective takes `inputs`, one array per local rank, and gives one output per local rank:
     new arrays, or those in `out`. `executor` names the executor that runs it, or is one.
+
+    Raises ConfigError for a setting with an illegal value, ParameterError for any other argument
+    that is not as described or for ranks that the product has no room for, PluginError for an
+    executor or a platform that breaks its contract. Collectives raise ParameterError for arrays or
+    ranks that the op does not take and for a closed communicator, NotSupportedError for what the
+    product, the data type or `strict` excludes, OrchestrationError for an executor that records
+    what is impossible, DeadlockError where streams wait for ever.
     """
 
     def __init__(
