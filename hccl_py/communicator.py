@@ -19,7 +19,13 @@ from hccl_py import collectives
 from hccl_py.arrays import Array, Arrays, Data, Output, place
 from hccl_py.collectives import Inputs, Ranks, averaged, check_average, index_of, reduction
 from hccl_py.config import Config
-from hccl_py.discovery import Registered, Registry, find_platform, installed_executors
+from hccl_py.discovery import (
+    Registered,
+    Registry,
+    check_platform,
+    find_platform,
+    installed_executors,
+)
 from hccl_py.enums import Mode, ReduceOp
 from hccl_py.errors import ParameterError
 from hccl_py.executor import Executor
@@ -28,7 +34,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.planning import BatchingWarning, Chooser, Plan, Planner, idle
 from hccl_py.planning import ExecutorChoice as Choice
-from hccl_py.platforms import Platform, Schedule, Session
+from hccl_py.platforms import Group, Platform, Schedule, Session
 from hccl_py.program.program import Program
 from hccl_py.selection import Selection
 from hccl_py.selection.tags import GROUP_NAME
@@ -61,7 +67,8 @@ class Result:
 @dataclass(frozen=True)
 class Domain:
     """What a communicator is made of: where its ranks are and what serves them. `name` is what tags
-    carry, `ranks` has the numbers that the members of a group have in their `parent`.
+    carry, `group` what platforms are told, `ranks` has the numbers that the members of a group have
+    in their `parent`.
     """
 
     topology: Topology
@@ -70,8 +77,9 @@ class Domain:
     chooser: Chooser | None
     platform: Platform
     schedule: Schedule | None
+    group: Group
+    ranks: tuple[int, ...]
     name: str = GROUP_NAME
-    ranks: tuple[int, ...] = ()
     parent: Communicator | None = None
 
 
@@ -95,6 +103,10 @@ class Communicator:
       sums in rank order; HCCL_DETERMINISTIC, by default `false`;
     - `strict`: whether to raise where HCCL would refuse a call or take an executor that is not
       offered, by default False.
+
+    `platform` is the name of one, or one: an object that knows, for example, which of the job's
+    processes this is. A process may own some of the ranks only (`local_ranks`); then all processes
+    make the same calls, each with the arrays of its own ranks.
 
     `selection` says who chooses executors: HCCL's `rules`; `cost`, which times every one that suits
     with a cost model, `cost` or else the product's, and takes the fastest; or a tuning table, or
@@ -124,7 +136,7 @@ class Communicator:
         devices: int | None = None,
         superpods: int | None = None,
         topology: str | Topology = DEFAULT_PRESET,
-        platform: str = "emulated",
+        platform: str | Platform = "emulated",
         mode: str | Mode | None = None,
         buffsize_mb: int | None = None,
         algo: str | None = None,
@@ -163,8 +175,6 @@ class Communicator:
                 "A Topology already says how many ranks there are.",
                 "Leave ranks, servers, devices and superpods out.",
             )
-        if not isinstance(platform, str):
-            raise ParameterError(f"platform is {platform!r}.", "Give the name of a platform.")
         if not isinstance(executors, (list, tuple)):
             raise ParameterError(
                 f"executors is {executors!r}.", "Give a list of executors, if only of one."
@@ -173,14 +183,17 @@ class Communicator:
         for executor in executors:
             registry.add(executor, "this communicator")
         chooser = _chooser(selection, cost, config)
-        found = find_platform(platform)
-        self._enter(Domain(topology, config, registry, chooser, found, schedule))
+        found = _platform(platform)
+        world = Group.world(topology.size)
+        self._enter(
+            Domain(topology, config, registry, chooser, found, schedule, world, world.world_ranks)
+        )
 
     def _enter(self, domain: Domain) -> None:
         self._domain = domain
         self.topology, self.config = domain.config.linked(domain.topology), domain.config
         self.registry, self.name, self.parent = domain.registry, domain.name, domain.parent
-        self.ranks = domain.ranks or tuple(range(domain.topology.size))
+        self.ranks = domain.ranks
         self._platform, self._schedule = domain.platform, domain.schedule
         self._planner = Planner(
             self.topology, self.config, self.registry, self.name, domain.chooser
@@ -419,28 +432,34 @@ class Communicator:
         name: str | None = None,
         buffsize_mb: int | None = None,
         deterministic: str | None = None,
-    ) -> Communicator:
-        """Return a communicator of some of these ranks, numbered from 0 in the order given.
+    ) -> Communicator | None:
+        """Return a communicator of some of these ranks, numbered from 0 in the order given; None
+        where this process owns none of them.
 
         Its `ranks` has their numbers here, its `parent` is this one. It is HCCL's sub-communicator:
         it has buffers, resources and plans of its own, and lives on when this one is closed. `name`
-        is what tags carry. What is None is as here.
+        is what tags carry. What is None is as here. Every process makes the same groups in the same
+        order, also those in which it owns no rank.
         """
         members = members_of(ranks, self.size)
         with self._lock:
             self._check_open()
             self._groups += 1
-            name = f"{self.name}_{self._groups}" if name is None else check_name(name)
+            number, local = self._groups, self._open_session().local_ranks
+        name = f"{self.name}_{number}" if name is None else check_name(name)
         settings = {"buffsize_mb": buffsize_mb, "deterministic": deterministic}
         given = {key: value for key, value in settings.items() if value is not None}
         config = Config.load({}, **(self.config.model_dump() | given))
+        if not any(member in local for member in members):
+            return None
         domain = replace(
             self._domain,
             topology=self.topology.subset(members),
             config=config,
             schedule=self._schedule and self._schedule.among(members),
+            group=self._domain.group.subset(members, number),
+            ranks=members,
             name=name,
-            ranks=tuple(members),
             parent=self,
         )
         return Communicator(domain=domain)
@@ -448,13 +467,15 @@ class Communicator:
     def split(
         self, colors: Iterable[Hashable], keys: Iterable[int] | None = None
     ) -> dict[Hashable, Communicator]:
-        """Return one group for every colour, in the order of their first ranks.
+        """Return one group for every colour of which this process owns a rank, in the order of
+        their first ranks.
 
         `colors` and `keys` have an entry for each rank. The ranks of a colour are ordered by key,
         then by number; those with the colour None are in no group.
         """
         found = members_of_colors(colors, keys, self.size)
-        return {color: self.create_group(ranks) for color, ranks in found.items()}
+        made = {color: self.create_group(ranks) for color, ranks in found.items()}
+        return {color: group for color, group in made.items() if group is not None}
 
     # ---- planning and running ----
 
@@ -480,7 +501,8 @@ class Communicator:
             return
         with self._lock:
             session = self._allocated(plan)
-            session.run(plan.selection.tag, plan.program, arrays.inputs, arrays.outputs)
+            tag = plan.selection.tag
+            session.run(tag, plan.program, arrays.inputs, arrays.outputs).wait()
 
     def close(self) -> None:
         """Release everything that the communicator holds; it cannot run afterwards."""
@@ -540,12 +562,31 @@ class Communicator:
     def _open_session(self) -> Session:
         self._check_open()
         if self._session is None:
-            self._session = self._platform.open(self.topology, self.config, self._schedule)
+            self._session = self._platform.open(
+                self.topology, self.config, self._schedule, self._domain.group
+            )
+        if self._session is None:
+            raise ParameterError(
+                f"This process owns no rank of {self.name}: {self.topology.description}.",
+                "Make a communicator of as many ranks as the job has.",
+            )
         return self._session
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise ParameterError("The communicator is closed.", "Make a new one.")
+
+
+def _platform(platform: str | Platform) -> Platform:
+    if isinstance(platform, str):
+        return find_platform(platform)
+    if isinstance(platform, type) or not callable(getattr(platform, "open", None)):
+        raise ParameterError(
+            f"platform is {platform!r:.60}.",
+            "Give the name of a platform, or an object that is one.",
+        )
+    check_platform(platform, "This communicator")
+    return platform
 
 
 def _chooser(

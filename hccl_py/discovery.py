@@ -25,6 +25,7 @@ __all__ = [
     "Platforms",
     "Registered",
     "Registry",
+    "check_platform",
     "find_platform",
     "installed_executors",
     "installed_platforms",
@@ -35,7 +36,7 @@ PLATFORM_GROUP = "hccl_py.platforms"
 
 _METHODS = {"suits": ("op", "topology"), "resources": ("op", "rank"), "orchestrate": ("op", "rank")}
 
-_OPEN = "open(self, topology, config, schedule)"
+_OPEN = ("topology", "config", "schedule", "group")
 
 
 @dataclass(frozen=True)
@@ -138,17 +139,7 @@ def installed_platforms() -> Platforms:
 
 
 def _add_platform(found: Platforms, platform: Any, package: str) -> None:
-    name = getattr(platform, "name", None)
-    if not isinstance(name, str) or not callable(getattr(platform, "open", None)):
-        raise PluginError(
-            f"Plugin {package}, platform {platform!r}: a name or the method open is missing.",
-            f"A platform has name, clock and {_OPEN}.",
-        )
-    if "ccl_bytes" in _parameters(platform.open):
-        raise PluginError(
-            f"Plugin {package}, platform {name}: open takes the settings now.",
-            f"Write {_OPEN}; the bytes of a CCL buffer are config.ccl_bytes.",
-        )
+    name = check_platform(platform, f"Plugin {package}")
     if name in found.known:
         raise PluginError(
             f"Plugin {package}: a platform named {name} is already registered "
@@ -158,12 +149,30 @@ def _add_platform(found: Platforms, platform: Any, package: str) -> None:
     found.known[name] = (platform, package)
 
 
-def _parameters(function: Any) -> tuple[str, ...]:
-    """Return the names of what a callable takes; none where Python cannot tell."""
+def check_platform(platform: Any, where: str) -> str:
+    """Return the name of a platform, a class or an object; PluginError where it is none, or was
+    written for an older form of the contract.
+    """
+    name, function = getattr(platform, "name", None), getattr(platform, "open", None)
+    form = f"open(self, {', '.join(_OPEN)})"
+    if not isinstance(name, str) or not callable(function):
+        raise PluginError(
+            f"{where}, platform {platform!r:.60}: a name or the method open is missing.",
+            f"A platform has name, clock and {form}.",
+        )
+    given = ("self", *_OPEN) if inspect.isfunction(function) else _OPEN
     try:
-        return tuple(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return ()
+        inspect.signature(function).bind(*given)
+    except ValueError:  # Python cannot tell
+        pass
+    except TypeError as error:
+        raise PluginError(
+            f"{where}, platform {name}: open does not take ({', '.join(_OPEN)}): {error}.",
+            f"Write {form}: config.ccl_bytes are the bytes of a CCL buffer, and None is returned "
+            "where this process owns no rank of the group. run returns a Work: DONE where it "
+            "comes back after the run.",
+        ) from None
+    return name
 
 
 def find_platform(name: str) -> Platform:

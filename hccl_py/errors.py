@@ -18,9 +18,11 @@ __all__ = [
     "FileError",
     "HcclError",
     "HcclResult",
+    "MismatchError",
     "NotSupportedError",
     "OrchestrationError",
     "ParameterError",
+    "PeerLostError",
     "PluginError",
     "ProgramFileError",
     "RankTableError",
@@ -41,15 +43,19 @@ class HcclResult(IntEnum):
     E_UNAVAIL = 7
     E_SYSCALL = 8
     E_TIMEOUT = 9
+    E_REMOTE = 21
 
 
 SomeError = TypeVar("SomeError", bound="HcclError")
 
 
 class HcclError(Exception):
-    """Base of all errors; `result` is the HcclResult, `hint` says what to do."""
+    """Base of all errors; `result` is the HcclResult, `hint` says what to do. `code` is HCCL's
+    number for the error, such as EI0002, where it has one.
+    """
 
     result = HcclResult.E_INTERNAL
+    code: str = ""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message, hint)
@@ -75,12 +81,17 @@ class ParameterError(HcclError):
 class ConfigError(ParameterError):
     """An environment variable or a setting has an illegal value (HCCL's EI0001)."""
 
+    code = "EI0001"
+
+
+class MismatchError(ParameterError):
+    """Ranks called one op with different arguments (HCCL's EI0005)."""
+
+    code = "EI0005"
+
 
 class FileError(ParameterError):
-    """A file is not what its format demands; the message names the JSON path.
-
-    `code` is HCCL's number for the error, such as EI0004, where it has one.
-    """
+    """A file is not what its format demands; the message names the JSON path."""
 
     def __init__(self, message: str, hint: str = "", code: str = "") -> None:
         super().__init__(message, hint)
@@ -114,9 +125,16 @@ class DeadlockError(HcclError):
 
 
 class ExecTimeoutError(HcclError):
-    """A wait for a notify took longer than HCCL_EXEC_TIMEOUT allows (HCCL's EI0002)."""
+    """A wait took longer than HCCL_EXEC_TIMEOUT or its caller allows (HCCL's EI0002)."""
 
     result = HcclResult.E_TIMEOUT
+    code = "EI0002"
+
+
+class PeerLostError(HcclError):
+    """A process that owns ranks of the group has ended (HCCL_E_REMOTE)."""
+
+    result = HcclResult.E_REMOTE
 
 
 class PluginError(HcclError):

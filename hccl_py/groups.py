@@ -30,8 +30,8 @@ LONGEST_NAME = 127
 
 @dataclass(frozen=True)
 class ParallelGroups:
-    """The groups of tensor (tp), data (dp) and pipeline parallelism (pp); each rank is in one of
-    each. Closing them leaves the world as it is.
+    """The groups of tensor (tp), data (dp) and pipeline parallelism (pp) in which this process owns
+    a rank; each rank is in one of each. Closing them leaves the world as it is.
     """
 
     tp: tuple[Communicator, ...]
@@ -46,7 +46,8 @@ class ParallelGroups:
         )
         if not tp:
             raise ParameterError(
-                f"Rank {rank} is in no group.", f"The world has ranks 0 to {self._last}."
+                f"Rank {rank} is in no group.",
+                f"Groups here have ranks {self._first} to {self._last}.",
             )
         return tp[0], dp[0], pp[0]
 
@@ -68,6 +69,10 @@ class ParallelGroups:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def _first(self) -> int:
+        return min(rank for group in self.tp for rank in group.ranks)
 
     @property
     def _last(self) -> int:
@@ -103,13 +108,18 @@ def parallel_groups(
         "pp": grid.transpose(1, 2, 0),
     }
     made = {
-        name: tuple(
+        name: _own(
             world.create_group(ranks, name=f"{world.name}_{name}_{number}")
             for number, ranks in enumerate(table.reshape(-1, table.shape[-1]).tolist())
         )
         for name, table in by_dimension.items()
     }
     return ParallelGroups(**made)
+
+
+def _own(groups: Iterable[Communicator | None]) -> tuple[Communicator, ...]:
+    """Make all groups; return those in which this process owns a rank."""
+    return tuple(group for group in groups if group is not None)
 
 
 def members_of(ranks: Iterable[int], size: int) -> tuple[int, ...]:

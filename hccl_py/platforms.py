@@ -1,7 +1,9 @@
 """What a platform is: it opens a session for a topology, allocates, and runs programs on real data.
 
+    Communicator ──open──► Session of a Group ──run──► Work ──wait──► the outputs are there
+
 Platforms are found by the entry point group `hccl_py.platforms`; a package lists its own in a
-`PLATFORMS` tuple.
+`PLATFORMS` tuple. A process may own all ranks of a group, as on the emulated platform, or some.
 """
 
 from __future__ import annotations
@@ -20,7 +22,19 @@ from hccl_py.resources import ResourceResponse
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 
-__all__ = ["Adversary", "Chooser", "Platform", "Replayed", "Schedule", "Seeded", "Session"]
+__all__ = [
+    "DONE",
+    "Adversary",
+    "Chooser",
+    "Group",
+    "Platform",
+    "Replayed",
+    "Schedule",
+    "Seeded",
+    "Session",
+    "Store",
+    "Work",
+]
 
 
 class Adversary(Enum):
@@ -97,6 +111,64 @@ class Schedule:
         return replace(self, slow=self.slow.among(members))
 
 
+class Store(Protocol):
+    """What the processes of one job share before they can communicate."""
+
+    def set(self, key: str, value: bytes) -> None:
+        """Keep a value for all processes."""
+
+    def get(self, key: str, timeout_s: float) -> bytes:
+        """Return what some process set, and wait for it: ExecTimeoutError after `timeout_s`."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Whose session is opened: `world_ranks` has the number in the world of every rank of it.
+
+    `name` is the same in every process and unique among a world and its groups: every process
+    makes its groups in the same order.
+    """
+
+    name: str
+    world_ranks: tuple[int, ...]
+
+    @classmethod
+    def world(cls, size: int, name: str = "world") -> Group:
+        """Return the group of all ranks."""
+        return cls(name, tuple(range(size)))
+
+    def subset(self, members: Sequence[int], number: int) -> Group:
+        """Return the `number`-th group that is made of some of these ranks."""
+        ranks = tuple(self.world_ranks[member] for member in members)
+        return Group(f"{self.name}/{number}", ranks)
+
+
+class Work(Protocol):
+    """A run that was started, and may have ended."""
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Return when the run has ended, or raise what it raised; ExecTimeoutError after
+        `timeout_s`, while the run goes on.
+        """
+
+    def is_completed(self) -> bool:
+        """Whether the run has ended, well or not."""
+
+
+class _Done:
+    """The work of a run that ended before `run` returned."""
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Return at once."""
+
+    def is_completed(self) -> bool:
+        return True
+
+
+DONE: Work = _Done()
+"""What `Session.run` returns where it comes back after the run."""
+
+
 class Session(Protocol):
     """Memory and resources of the ranks that this process owns."""
 
@@ -116,9 +188,16 @@ class Session(Protocol):
         program: Program,
         inputs: Sequence[npt.NDArray[Any]],
         outputs: Sequence[npt.NDArray[Any]],
-    ) -> None:
+        stream: object = None,
+    ) -> Work:
         """Execute a program: flat contiguous arrays of the op's dtype, one per local rank; in place
-        where they overlap.
+        where they overlap. `stream` is the caller's, in whose order the run takes its turn; what it
+        may be, the platform says.
+        """
+
+    def gather(self, data: bytes) -> list[bytes]:
+        """Return what every process of the group gave, in the order of their first ranks. All of
+        them call it, between the same two runs.
         """
 
     def close(self) -> None:
@@ -132,8 +211,11 @@ class Platform(Protocol):
     clock: str
     """`wall` or `model`: what the times of a run mean."""
 
-    def open(self, topology: Topology, config: Config, schedule: Schedule | None) -> Session:
+    def open(
+        self, topology: Topology, config: Config, schedule: Schedule | None, group: Group
+    ) -> Session | None:
         """Open a session with buffers of `config.ccl_bytes`, in which no wait for a notify takes
         longer than `config.wait_seconds(topology.product)`; `schedule` asks for a certain
-        interleaving, where the platform can choose.
+        interleaving, where the platform can choose. None where this process owns no rank of the
+        group.
         """

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hccl_py as hccl
+from hccl_platform.emulated.session import EmulatedPlatform
 from hccl_py.errors import DeadlockError, HcclError, OrchestrationError, ParameterError
 from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.planning import CACHED_PLANS, BatchingWarning
@@ -281,6 +282,7 @@ def test_calls_from_several_threads_run_one_after_another() -> None:
         (lambda c: ANY.Communicator(ranks=4, topology=None), "topology is None"),
         (lambda c: ANY.Communicator(ranks=4, schedule=3), "schedule is 3"),
         (lambda c: ANY.Communicator(ranks=4, platform=None), "platform is None"),
+        (lambda c: ANY.Communicator(ranks=4, platform=EmulatedPlatform), "platform is <class"),
         (lambda c: ANY.Communicator(ranks=4, executors=Broken), "executors is <class"),
     ],
 )

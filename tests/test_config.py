@@ -24,6 +24,7 @@ from hccl_py.platforms import Schedule
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.topology import PRESETS, Product, Topology
 from hccl_py.tuning.points import Point, evaluate
+from tests.groups import group_of
 
 A2, A3 = PRESETS["atlas-800t-a2"], PRESETS["atlas-900-a3"]
 A910, DUO = PRESETS["atlas-800-9000"], PRESETS["300i-duo"]
@@ -311,7 +312,7 @@ def test_a_communicator_has_the_links_that_the_environment_asks_for(
     with Communicator(topology=topology) as comm:
         assert comm.topology.has_rdma
         result = comm.all_reduce([np.ones(4, np.int32)] * 4)
-        group = comm.create_group([0, 2])
+        group = group_of(comm, [0, 2])
         assert group.topology.has_rdma
     assert (result.outputs[0] == 4).all()
     assert result.program.transports.is_rdma.any()

@@ -10,6 +10,7 @@ from hccl_py.discovery import (
     Platforms,
     Registry,
     _add_platform,
+    check_platform,
     find_platform,
     installed_executors,
     installed_platforms,
@@ -81,11 +82,18 @@ class Place:
     name = "place"
     clock = "wall"
 
-    def open(self, topology: Any, config: Any, schedule: Any) -> Any: ...
+    def open(self, topology: Any, config: Any, schedule: Any, group: Any) -> Any: ...
 
 
 class OldPlace:
     name = "old"
+    clock = "wall"
+
+    def open(self, topology: Any, config: Any, schedule: Any) -> Any: ...
+
+
+class OldestPlace:
+    name = "oldest"
     clock = "wall"
 
     def open(self, topology: Any, ccl_bytes: int, schedule: Any) -> Any: ...
@@ -98,11 +106,20 @@ def test_platforms_are_validated_and_keep_their_names() -> None:
         _add_platform(found, Place, "second")
     with pytest.raises(PluginError, match="method open is missing"):
         _add_platform(found, type("Odd", (), {"name": "odd"}), "third")
-    with pytest.raises(PluginError, match="old: open takes the settings now") as caught:
-        _add_platform(found, OldPlace, "third")
-    assert "open(self, topology, config, schedule)" in caught.value.hint
+    for old in (OldPlace, OldestPlace):
+        with pytest.raises(PluginError, match=f"{old.name}: open does not take") as caught:
+            _add_platform(found, old, "third")
+        assert "third" in caught.value.message
+        assert "open(self, topology, config, schedule, group)" in caught.value.hint
+        assert "config.ccl_bytes" in caught.value.hint
     assert found.known["place"] == (Place, "first")
     assert "emulated" in installed_platforms().known
+
+
+def test_objects_are_platforms_as_their_classes_are() -> None:
+    assert check_platform(Place(), "here") == check_platform(Place, "here") == "place"
+    with pytest.raises(PluginError, match="here, platform old: open does not take"):
+        check_platform(OldPlace(), "here")
 
 
 def test_unknown_platforms_name_the_known_ones() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import hccl_py as hccl
 from hccl_py.errors import ConfigError, HcclError, ParameterError
 from hccl_py.executor import ResourceRequest
+from tests.groups import group_of
 
 ANY: Any = hccl
 """The package without its types, for calls that break them."""
@@ -26,7 +27,7 @@ def test_a_group_s_ops_are_among_its_ranks(data: st.DataObject, servers: int, de
     members = data.draw(st.lists(st.integers(0, size - 1), min_size=1, unique=True))
     with (
         hccl.Communicator(servers=servers, devices=devices) as world,
-        world.create_group(members) as group,
+        group_of(world, members) as group,
     ):
         assert (group.size, group.ranks) == (len(members), tuple(members))
         inputs = ones(size, 1)
@@ -41,10 +42,10 @@ def test_a_group_s_ops_are_among_its_ranks(data: st.DataObject, servers: int, de
 
 def test_a_group_lies_where_its_ranks_lie() -> None:
     with hccl.Communicator(servers=3, devices=4) as world:
-        group = world.create_group([0, 1, 4, 5, 8])
+        group = group_of(world, [0, 1, 4, 5, 8])
         assert group.topology.servers == (2, 2, 1)
-        assert world.create_group([4, 5, 6]).topology.is_single_server
-        inner = group.create_group([3, 0])
+        assert group_of(world, [4, 5, 6]).topology.is_single_server
+        inner = group_of(group, [3, 0])
         assert inner.ranks == (3, 0)
         assert inner.topology.servers == (1, 1)
         assert [o.tolist() for o in inner.all_gather([[5], [7]]).outputs] == [[5, 7]] * 2
@@ -52,8 +53,8 @@ def test_a_group_lies_where_its_ranks_lie() -> None:
 
 def test_names_are_in_tags() -> None:
     with hccl.Communicator(ranks=4) as world:
-        named = world.create_group([0, 1], name="attention")
-        unnamed = [world.create_group([0, 1]) for _ in range(2)]
+        named = group_of(world, [0, 1], name="attention")
+        unnamed = [group_of(world, [0, 1]) for _ in range(2)]
         tags = [c.barrier().selection.tag for c in (world, named, *unnamed)]
         assert "AllReduce_attention" in tags[1]
         assert all(c.name in tag for c, tag in zip((world, named, *unnamed), tags, strict=True))
@@ -62,13 +63,13 @@ def test_names_are_in_tags() -> None:
 
 def test_settings_are_the_parent_s_unless_given() -> None:
     with hccl.Communicator(ranks=4, buffsize_mb=7, mode="graph", strict=True) as world:
-        group = world.create_group([1, 2])
+        group = group_of(world, [1, 2])
         assert group.config == world.config
-        other = world.create_group([1, 2], buffsize_mb=3, deterministic="strict")
+        other = group_of(world, [1, 2], buffsize_mb=3, deterministic="strict")
         assert (other.config.buffsize_mb, other.config.deterministic) == (3, "strict")
         assert other.config.mode is world.config.mode
         with pytest.raises(ConfigError, match="buffsize_mb has the illegal value 0"):
-            world.create_group([1], buffsize_mb=0)
+            group_of(world, [1], buffsize_mb=0)
 
 
 def test_executors_of_the_parent_are_the_group_s() -> None:
@@ -87,15 +88,15 @@ def test_executors_of_the_parent_are_the_group_s() -> None:
                 rank.main.copy(slot, rank.user_in)
 
     with hccl.Communicator(ranks=3, executors=[Copies]) as world:
-        result = world.create_group([2, 0]).all_gather([[1], [2]], executor="Copies")
+        result = group_of(world, [2, 0]).all_gather([[1], [2]], executor="Copies")
         assert [o.tolist() for o in result.outputs] == [[1, 1], [2, 2]]
 
 
 @pytest.mark.parametrize("first", ["parent", "child"])
 def test_parent_and_children_close_in_any_order(first: str) -> None:
     world = hccl.Communicator(ranks=4)
-    group = world.create_group([0, 2])
-    inner = group.create_group([1])
+    group = group_of(world, [0, 2])
+    inner = group_of(group, [1])
     (world if first == "parent" else group).close()
     rest = group if first == "parent" else world
     assert rest.all_reduce(ones(rest.size, 1)).outputs[0][0] == sum(range(1, rest.size + 1))
@@ -185,7 +186,7 @@ def test_every_rank_is_in_one_group_of_each_kind(tp: int, dp: int, pp: int) -> N
 def test_groups_of_the_same_ranks_run_at_once_and_do_not_meet() -> None:
     wrong: list[str] = []
     with hccl.Communicator(ranks=8) as world:
-        groups = [world, world.create_group(range(8)), world.create_group([7, 1, 0, 4])]
+        groups = [world, group_of(world, range(8)), group_of(world, [7, 1, 0, 4])]
         groups += hccl.parallel_groups(world, tp=4).tp
         gate = threading.Barrier(len(groups))
 

@@ -26,7 +26,7 @@ from hccl_py.discovery import find_platform
 from hccl_py.enums import Buffer, InPlace
 from hccl_py.errors import DeadlockError, NotSupportedError, OrchestrationError
 from hccl_py.operators.base import UFUNCS
-from hccl_py.platforms import Adversary, Schedule, Session
+from hccl_py.platforms import Adversary, Group, Schedule, Session
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
 from hccl_py.topology.factory import topology_of
@@ -178,7 +178,9 @@ class _Trial:
         inputs = [self._inputs(schedule.seed * COPIES + copy) for copy in range(COPIES)]
         rights = [_right(self._program, data) for data in inputs]
         topology = topology_of(self._program.ranks, preset="mesh")
-        session = find_platform("emulated").open(topology, Config(buffsize_mb=1), schedule)
+        group = Group.world(self._program.ranks)
+        session = find_platform("emulated").open(topology, Config(buffsize_mb=1), schedule, group)
+        assert session is not None
         try:
             for _ in range(2):
                 wrong = self._run_once(session, schedule, inputs, rights)

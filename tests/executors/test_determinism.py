@@ -44,7 +44,7 @@ from hccl_py.enums import DataType, Mode
 from hccl_py.executor import order_of
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.platforms import Adversary, Group, Schedule
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology, topology_of
 from hccl_py.verifier import verify
@@ -108,7 +108,10 @@ def outputs(
     """Run a program once."""
     sizes = make_operator(program.op.name).user_bytes(program.op, program.ranks)[1]
     found = [np.zeros(n // program.op.unit, program.op.dtype.numpy) for n in sizes.tolist()]
-    session = find_platform("emulated").open(topology, Config(buffsize_mb=1), schedule)
+    session = find_platform("emulated").open(
+        topology, Config(buffsize_mb=1), schedule, Group.world(topology.size)
+    )
+    assert session is not None
     try:
         session.run("determinism", program, inputs, found)
     finally:

@@ -17,6 +17,7 @@ from hccl_py.program.program import Program
 from hccl_py.simulator import Stragglers, simulate_batches, simulate_tasks
 from hccl_py.topology import Topology
 from hccl_py.trace.steps import Trace
+from tests.groups import group_of
 from tests.recording import filled, op_of
 from tests.simulator.costs import COST
 
@@ -165,7 +166,7 @@ def test_walks_agree_to_the_last_bit_on_whole_jobs() -> None:
 
 
 def test_communicators_on_one_network_slow_each_other_down() -> None:
-    with Communicator(servers=4, devices=1) as world, world.create_group(range(4)) as other:
+    with Communicator(servers=4, devices=1) as world, group_of(world, range(4)) as other:
         job = Job(world.topology)
         for number, communicator in enumerate((world, other)):
             job.stream(f"s{number}").run(communicator, all_reduce(1 << 20))
@@ -189,7 +190,7 @@ def test_calls_with_one_tag_share_resources() -> None:
 
 
 def test_communicators_of_the_same_ranks_share_nothing() -> None:
-    with Communicator(4, buffsize_mb=1) as world, world.create_group(range(4)) as other:
+    with Communicator(4, buffsize_mb=1) as world, group_of(world, range(4)) as other:
         job = Job(world.topology)
         for number, communicator in enumerate((world, other)):
             job.stream(f"s{number}").run(communicator, all_reduce(4096))
@@ -205,7 +206,7 @@ def test_communicators_of_the_same_ranks_share_nothing() -> None:
 
 def test_disjoint_groups_have_the_same_numbers() -> None:
     with Communicator(8, buffsize_mb=1) as world:
-        halves = [world.create_group(range(4)), world.create_group(range(4, 8))]
+        halves = [group_of(world, range(4)), group_of(world, range(4, 8))]
         together, apart = Job(world.topology), Job(world.topology)
         together.stream("comm").run(halves, all_reduce(4096))
         comm = apart.stream("comm")
@@ -256,7 +257,7 @@ def test_files_keep_the_times() -> None:
 
 
 def test_idle_calls_and_single_ranks_cost_nothing() -> None:
-    with Communicator(3) as world, world.create_group([2]) as lonely:
+    with Communicator(3) as world, group_of(world, [2]) as lonely:
         job = Job(world.topology)
         stream = job.stream("comm")
         stream.run(world, all_reduce(0))

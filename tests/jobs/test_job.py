@@ -16,6 +16,7 @@ from hccl_py.jobs import Event, Job, JobProgram, Stream
 from hccl_py.op_param import OpParam
 from hccl_py.simulator import CostModel, simulate_tasks
 from hccl_py.topology import Topology, topology_of
+from tests.groups import group_of
 
 FREE = CostModel.of("atlas-800t-a2").formula()
 RANKS = 3
@@ -173,7 +174,7 @@ def test_a_job_goes_on_after_its_program_was_made() -> None:
 
 def test_calls_in_another_order_on_another_rank_are_a_deadlock() -> None:
     with Communicator(2) as world:
-        one, other = world.create_group([0, 1], name="one"), world.create_group([0, 1])
+        one, other = group_of(world, [0, 1], name="one"), group_of(world, [0, 1])
         job = Job(world.topology)
         comm = job.stream("comm")
         for rank, order in enumerate(((one, other), (other, one))):
@@ -223,7 +224,7 @@ Act = Callable[[Scene], object]
 
 
 def two_pairs(scene: Scene) -> tuple[Communicator, Communicator]:
-    return scene.world.create_group([0, 1], name="left"), scene.world.create_group([1, 2])
+    return group_of(scene.world, [0, 1], name="left"), group_of(scene.world, [1, 2])
 
 
 def run_twice_differently(scene: Scene) -> None:
@@ -248,7 +249,7 @@ def wait_for_another_rank(scene: Scene) -> None:
 
 
 def place_twice(scene: Scene) -> None:
-    inner = scene.world.create_group([3, 4], name="outer").create_group([0], name="inner")
+    inner = group_of(group_of(scene.world, [3, 4], name="outer"), [0], name="inner")
     for rank in (3, 11):
         scene.stream.run(inner, all_reduce(), members=[rank])
 
@@ -260,7 +261,7 @@ def plan_of_another_layout(scene: Scene) -> None:
 
 def another_network(scene: Scene) -> None:
     torus, other = (Communicator(topology=name) for name in ("torus:2x3", "torus:3x2"))
-    Job(torus.topology).stream("comm").run(other.create_group([0, 1]), all_reduce())
+    Job(torus.topology).stream("comm").run(group_of(other, [0, 1]), all_reduce())
 
 
 REFUSED: dict[str, tuple[Act, str]] = {
@@ -355,8 +356,8 @@ def busy_ranks(job: Job) -> list[int]:
 def test_groups_of_groups_know_their_ranks(topology: Topology) -> None:
     """Also where ranks with the numbers that they have in their own group are placed alike."""
     with Communicator(topology=topology) as world:
-        outer = world.create_group(range(15, 3, -1), name="outer")
-        inner = outer.create_group([1, 0, 9]).create_group([0, 1])
+        outer = group_of(world, range(15, 3, -1), name="outer")
+        inner = group_of(group_of(outer, [1, 0, 9]), [0, 1])
         for members in (None, [14, 15]):
             job = Job(world.topology)
             job.stream("comm").run(inner, all_reduce(), members=members)
@@ -377,7 +378,7 @@ def test_members_place_what_was_made_elsewhere() -> None:
 def test_a_group_with_the_layout_of_the_world_is_not_the_world() -> None:
     """Its rank 0 is the world's rank 2, though its topology is no other."""
     with Communicator(servers=3, devices=1) as world:
-        group = world.create_group([2, 1, 0])
+        group = group_of(world, [2, 1, 0])
         job = Job(world.topology)
         job.stream("comm").run(group, OpParam("broadcast", 64, DataType.FP32, root=0))
         steps = job.program().tasks

@@ -6,6 +6,7 @@ from hccl_py.communicator import Communicator
 from hccl_py.enums import Buffer, DataType, Mode, ReduceOp
 from hccl_py.jobs import Job, JobProgram
 from hccl_py.op_param import OpParam
+from tests.groups import group_of
 
 SCATTER = OpParam("scatter", 24, DataType.FP32, root=0, mode=Mode.GRAPH)  # needs scratch
 
@@ -16,7 +17,7 @@ def all_reduce(count: int) -> OpParam:
 
 def side_by_side(world: Communicator, first: OpParam, second: OpParam) -> JobProgram:
     """Two communicators of the same ranks, each with its call."""
-    with world.create_group(range(world.size)) as other:
+    with group_of(world, range(world.size)) as other:
         job = Job(world.topology)
         job.stream("one").run(world, first)
         job.stream("two").run(other, second)

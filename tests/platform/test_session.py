@@ -16,6 +16,7 @@ from hccl_py.enums import Buffer, DataType, Mode, ReduceOp
 from hccl_py.errors import OrchestrationError, ParameterError
 from hccl_py.executor import ResourceRequest, ops_of
 from hccl_py.op_param import OpParam
+from hccl_py.platforms import Group
 from hccl_py.testing.calls import suits
 from hccl_py.topology import topology_of
 from tests.platform.running import (
@@ -38,7 +39,7 @@ WAYS = (*FAST, scheduled(2))
 def test_the_article_resources() -> None:
     topology = topology_of(4)
     program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather"), topology)
-    session = EmulatedPlatform().open(topology, Config(buffsize_mb=1), None)
+    session = EmulatedPlatform().open(topology, Config(buffsize_mb=1), None, Group.world(4))
     response = session.allocate("tag", program)
     assert session.local_ranks == range(4)
     assert response.sub_streams == (3,) * 4

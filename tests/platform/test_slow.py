@@ -16,13 +16,14 @@ from hccl_py.config import Config
 from hccl_py.enums import TaskKind
 from hccl_py.errors import ParameterError
 from hccl_py.operators import OPERATORS
-from hccl_py.platforms import Adversary, Replayed, Schedule, Seeded
+from hccl_py.platforms import Adversary, Group, Replayed, Schedule, Seeded
 from hccl_py.program.program import Program
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.testing.conformance import format_schedule
 from hccl_py.testing.schedules import choices_of, shortest
 from hccl_py.topology import Topology, topology_of
 from hccl_py.verifier.numeric import run_numeric
+from tests.groups import group_of
 from tests.platform.running import expected, same_bits, whole_numbers
 from tests.recording import filled, op_of, recorded
 
@@ -168,7 +169,10 @@ def test_a_schedule_with_stragglers_is_spelled_as_python(choices: tuple[int, ...
 def test_what_does_not_exist_is_refused_when_a_session_opens(text: str, words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         EmulatedPlatform().open(
-            MESH, Config(buffsize_mb=1), Schedule(slow=Stragglers.parse([text]))
+            MESH,
+            Config(buffsize_mb=1),
+            Schedule(slow=Stragglers.parse([text])),
+            Group.world(MESH.size),
         )
 
 
@@ -177,7 +181,7 @@ def test_groups_have_the_stragglers_among_them() -> None:
         ["rank=3:2x", "rank=0:5x", "link=0-1:10x", "link=1-3:4x", "link=2-roce:2x"]
     )
     assert slow.among([3, 1, 2]) == Stragglers.parse(["rank=0:2x", "link=0-1:4x", "link=2-roce:2x"])
-    with Communicator(4, schedule=Schedule(slow=slow)) as comm, comm.create_group([3, 2]) as group:
+    with Communicator(4, schedule=Schedule(slow=slow)) as comm, group_of(comm, [3, 2]) as group:
         inputs = [np.full(5, r + 1.0, np.float32) for r in range(2)]
         assert all((o == 3).all() for o in group.all_reduce(inputs).outputs if o is not None)
 

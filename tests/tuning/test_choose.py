@@ -24,6 +24,7 @@ from hccl_py.tuning.candidates import candidates
 from hccl_py.tuning.points import Point, evaluate
 from hccl_py.tuning.table import TuningTable
 from hccl_py.tuning.tune import alternatives, tune
+from tests.groups import group_of
 from tests.recording import filled, op_of
 from tests.tuning.evaluations import COST, point
 
@@ -216,9 +217,9 @@ def test_the_caller_has_the_last_word() -> None:
 def test_demands_for_determinism_are_kept() -> None:
     with Communicator(4, selection="cost") as comm:
         assert select(comm).executor == "AllReduceMeshOpbaseLoopExecutor"  # adds on arrival
-        with comm.create_group(range(4), deterministic="true") as fixed:
+        with group_of(comm, range(4), deterministic="true") as fixed:
             assert select(fixed).executor == "AllReduceMeshMidCountLoopExecutor"
-        with comm.create_group(range(4), deterministic="strict") as strict:
+        with group_of(comm, range(4), deterministic="strict") as strict:
             assert select(strict).executor == "AllReduceOrderPreservedExecutor"
 
 
@@ -239,7 +240,7 @@ def test_a_choice_is_made_once() -> None:
 
 
 def test_groups_select_as_their_communicator_does() -> None:
-    with Communicator(4, selection="cost") as comm, comm.create_group([0, 2]) as group:
+    with Communicator(4, selection="cost") as comm, group_of(comm, [0, 2]) as group:
         assert select(group).reasons[0].startswith("the cheapest of ")
 
 

@@ -17,7 +17,7 @@ from hccl_platform.emulated.scheduler import Scheduler, WaitLimit
 from hccl_platform.emulated.turns import Turns, check_slow
 from hccl_py.config import Config
 from hccl_py.errors import ParameterError
-from hccl_py.platforms import Schedule
+from hccl_py.platforms import DONE, Group, Schedule, Work
 from hccl_py.program.program import Program
 from hccl_py.resources import ResourceResponse
 from hccl_py.topology.topology import Topology
@@ -37,7 +37,7 @@ class EmulatedPlatform:
     clock = "wall"
 
     def open(
-        self, topology: Topology, config: Config, schedule: Schedule | None
+        self, topology: Topology, config: Config, schedule: Schedule | None, group: Group
     ) -> EmulatedSession:
         if schedule is not None:
             check_slow(topology, schedule.slow)
@@ -98,7 +98,8 @@ class EmulatedSession:
         program: Program,
         inputs: Sequence[npt.NDArray[Any]],
         outputs: Sequence[npt.NDArray[Any]],
-    ) -> None:
+        stream: object = None,
+    ) -> Work:
         self._check_open()
         prepared = self._prepare(tag, program)
         slots = prepared.slots[tag].copy()
@@ -118,6 +119,10 @@ class EmulatedSession:
             adversary, chooser = self._schedule.adversary, self._schedule.chooser()
             turns = Turns.of(program, self._topology, self._schedule.slow)
             Scheduler(program, steps, slots, adversary, chooser, turns, self._waits).run()
+        return DONE
+
+    def gather(self, data: bytes) -> list[bytes]:
+        return [data]
 
     def close(self) -> None:
         self._is_closed = True

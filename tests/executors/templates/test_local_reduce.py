@@ -12,7 +12,7 @@ from hccl_py.config import Config
 from hccl_py.discovery import find_platform
 from hccl_py.enums import TaskKind
 from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.platforms import Adversary, Group, Schedule
 from hccl_py.topology import topology_of
 from tests.recording import op_of, recorded
 
@@ -55,7 +55,10 @@ def tree(pieces: list[Any]) -> Any:
 def run(executor: type[Locally], inputs: Any, schedule: Schedule) -> Any:
     program = recorded(executor, op_of("all_reduce", inputs.size), topology_of(1))
     found = np.zeros(inputs.size, np.float32)
-    session = find_platform("emulated").open(topology_of(1), Config(buffsize_mb=1), schedule)
+    session = find_platform("emulated").open(
+        topology_of(1), Config(buffsize_mb=1), schedule, Group.world(1)
+    )
+    assert session is not None
     try:
         session.run("local", program, [inputs], [found])
     finally:
