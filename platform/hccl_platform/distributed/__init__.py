@@ -1,0 +1,1 @@
+"""The distributed platform: every rank is a process of its own."""

@@ -1,0 +1,206 @@
+"""The local launcher: this process forks one process for every rank, serves their store, and waits.
+
+    parent ──fork──► rank 0, rank 1, ...      what is imported and recorded already is shared
+       │◄─ store: who sets and asks
+       └◄─ pidfds: who has ended
+
+A process that is killed ends all others; so does Ctrl-C, without a traceback, and the end of the
+parent, whatever its cause. Nothing is left: no process, no file, no socket.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import selectors
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from hccl_platform.distributed.stores import StoreServer
+from hccl_platform.distributed.world import RANK, SIZE, STORE
+from hccl_py.errors import ParameterError
+
+__all__ = ["INTERRUPTED", "launch"]
+
+DEFECT, INTERRUPTED = 3, 130
+KILLED = 128
+"""The exit status of a process that a signal ended, without the signal's number."""
+
+GRACE_S = 5.0
+"""How long the others may go on after one has failed: they find out, and say so."""
+
+MOST = 1024
+"""More processes are no job for one machine."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+def launch(ranks: int, work: Callable[[], int]) -> int:
+    """Run `work` in `ranks` processes forked off this one; return the worst exit status, 128 + n
+    for a process that signal n has ended.
+
+    Rank 0 has the stderr of this process. Of what the others write there, only that of the rank
+    that failed first is shown.
+    """
+    if not 1 <= ranks <= MOST:
+        raise ParameterError(
+            f"{ranks} ranks are {ranks} processes on this machine.", f"Give 1 to {MOST} ranks."
+        )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    job = _Job(StoreServer())
+    try:
+        with _without_interrupts():
+            for rank in range(ranks):
+                job.add(_fork(rank, ranks, job.server, work))
+        return job.wait()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        job.close()
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let Ctrl-C wait until all processes are there and have said that they ignore it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@dataclass
+class _Child:
+    """A process of the job; `errors` is what it writes to stderr, None where that is our own.
+
+    `status` is the exit status, minus the signal where one ended it, None while it runs.
+    """
+
+    rank: int
+    process: int
+    pidfd: int
+    errors: int | None
+    status: int | None = None
+
+    def close(self) -> None:
+        """End it where it runs, which is no failure of its own, and let go of it."""
+        if self.status is None:
+            os.kill(self.process, signal.SIGKILL)
+            os.waitpid(self.process, 0)
+            self.status = 0
+        for descriptor in (self.pidfd, self.errors):
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+def _fork(rank: int, ranks: int, server: StoreServer, work: Callable[[], int]) -> _Child:
+    errors = os.memfd_create(f"stderr of rank {rank}") if rank else None
+    parent = os.getpid()
+    with warnings.catch_warnings():  # libraries in C have threads that know what to do at a fork
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process = os.fork()
+    if process:
+        return _Child(rank, process, os.pidfd_open(process), errors)
+    status = DEFECT
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == parent:
+            if errors is not None:
+                _redirect_stderr(errors)
+            os.environ.update({RANK: str(rank), SIZE: str(ranks), STORE: server.address})
+            server.close()
+            status = work()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _redirect_stderr(descriptor: int) -> None:
+    """Lead what Python and others write to stderr to a descriptor."""
+    os.dup2(descriptor, 2)
+    with suppress(OSError, ValueError):  # a stream in memory
+        os.dup2(descriptor, sys.stderr.fileno())
+
+
+class _Job:
+    """All processes of a job, until the last has ended."""
+
+    def __init__(self, server: StoreServer) -> None:
+        self.server = server
+        self._children: dict[int, _Child] = {}
+        self._failed: _Child | None = None
+        self._end: float | None = None
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(server, selectors.EVENT_READ)
+
+    def add(self, child: _Child) -> None:
+        """Watch a process."""
+        self._children[child.pidfd] = child
+        self._selector.register(child.pidfd, selectors.EVENT_READ)
+
+    def wait(self) -> int:
+        """Serve the store until all have ended, or long enough after one has failed; return the
+        worst exit status.
+        """
+        while any(child.status is None for child in self._children.values()):
+            left = None if self._end is None else self._end - time.monotonic()
+            if left is not None and left <= 0:
+                break
+            for key, _ in self._selector.select(left):
+                self._handle(key.fd)
+        if self._failed is not None:
+            _show(self._failed)
+        codes = [child.status or 0 for child in self._children.values()]
+        return max(KILLED - code if code < 0 else code for code in codes)
+
+    def close(self) -> None:
+        """End those that still run, and let go of everything."""
+        for child in self._children.values():
+            child.close()
+        self._selector.close()
+        self.server.close()
+
+    def _handle(self, descriptor: int) -> None:
+        if descriptor == self.server.fileno():
+            client = self.server.accept()
+            if client is not None:
+                self._selector.register(client, selectors.EVENT_READ)
+        elif descriptor in self._children:
+            self._selector.unregister(descriptor)
+            self._ended(self._children[descriptor])
+        elif not self.server.serve(descriptor):
+            self._selector.unregister(descriptor)
+
+    def _ended(self, child: _Child) -> None:
+        """Keep how a process ended; after the first that fails the others have a little time, and
+        none where it was killed.
+        """
+        child.status = os.waitstatus_to_exitcode(os.waitpid(child.process, 0)[1])
+        if child.status and self._failed is None:
+            self._failed = child
+            self._end = time.monotonic() + (GRACE_S if child.status > 0 else 0)
+
+
+def _show(failed: _Child) -> None:
+    """Write what the rank that failed first has to say, or which signal ended it."""
+    if failed.errors is not None:
+        os.lseek(failed.errors, 0, os.SEEK_SET)
+        with open(failed.errors, encoding="utf-8", errors="replace", closefd=False) as text:
+            sys.stderr.writelines(f"rank {failed.rank}: {line}" for line in text)
+    if failed.status is not None and failed.status < 0:
+        name = signal.Signals(-failed.status).name
+        sys.stderr.write(
+            f"error: rank {failed.rank} was ended by {name}.\n"
+            "hint: SIGKILL comes from people, or from a machine that is out of memory.\n"
+        )

@@ -1,0 +1,182 @@
+"""Who am I: the processes of this job, as whoever started them says.
+
+    hccl-py run ... --ranks 4     HCCL_PY_RANK, HCCL_PY_SIZE, HCCL_PY_STORE
+    torchrun                      RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT
+    mpiexec, srun                 PMI_RANK, PMI_SIZE; OMPI_COMM_WORLD_*; SLURM_*; then MPI itself
+
+The first of these that is there counts. Processes are on one *host* where they can hand each other
+memory: on one machine, in the same namespaces. Containers of one machine are different hosts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from hccl_platform.distributed.stores import MpiStore, SocketStore, TorchStore
+from hccl_py.errors import ConfigError, NotSupportedError, ParameterError
+from hccl_py.platforms import Store
+
+__all__ = [
+    "CONNECT_S",
+    "World",
+    "host_name",
+    "is_started",
+    "missing_library",
+    "world_of_environment",
+]
+
+CONNECT_S = 120.0
+"""How long processes wait for each other to start: HCCL_CONNECT_TIMEOUT's default."""
+
+RANK, SIZE, STORE, HOST = "HCCL_PY_RANK", "HCCL_PY_SIZE", "HCCL_PY_STORE", "HCCL_PY_HOST"
+
+_TORCH = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_MPI = (
+    ("PMI_RANK", "PMI_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """All processes of the job: this one's number, how many there are, and what they share.
+
+    `mpi` is MPI's communicator of all of them, where MPI has started them.
+    """
+
+    rank: int
+    size: int
+    store: Store
+    mpi: Any = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rank < self.size:
+            raise ParameterError(
+                f"The process is rank {self.rank} of {self.size}.", "Ranks are numbered from 0."
+            )
+
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        """The host of every rank; all processes must ask for it."""
+        self.store.set(f"hccl_py/host/{self.rank}", host_name().encode())
+        return tuple(
+            self.store.get(f"hccl_py/host/{rank}", CONNECT_S).decode() for rank in range(self.size)
+        )
+
+    @property
+    def local_rank(self) -> int:
+        """The number of this process among those of its host."""
+        return self.hosts[: self.rank].count(self.hosts[self.rank])
+
+
+def host_name(environment: Mapping[str, str] = os.environ) -> str:
+    """Return what tells this host from others: the machine's boot, and the namespaces in which
+    descriptors are handed over and processes watched. HCCL_PY_HOST says something else.
+    """
+    if environment.get(HOST):
+        return environment[HOST]
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    return " ".join([boot, *(os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "pid"))])
+
+
+def is_started() -> bool:
+    """Whether somebody has started this process as one of several."""
+    return RANK in os.environ or "RANK" in os.environ or _mpi_variables() is not None
+
+
+def world_of_environment() -> World:
+    """Return the world that this process was started in, the same one at every call.
+
+    NotSupportedError where it was started alone, or what started it needs a library that is
+    missing; ConfigError where a variable is no number.
+    """
+    return _world(os.getpid())
+
+
+@cache
+def _world(process: int) -> World:
+    """Return the world of this process: one that is forked off has another one."""
+    environment = os.environ
+    if RANK in environment:
+        store = SocketStore(environment.get(STORE, ""))
+        return World(_number(RANK), _number(SIZE), store)
+    if "RANK" in environment:
+        return _world_of_torch()
+    variables = _mpi_variables()
+    if variables is not None:
+        return _world_of_mpi(*(_number(name) for name in variables))
+    raise NotSupportedError(
+        "This process was started alone: the distributed platform has one process for every rank.",
+        "Start it as `hccl-py run OP --platform distributed --ranks 4`, "
+        "`torchrun --nproc-per-node 4 script.py` or `mpiexec -n 4 python script.py`.",
+    )
+
+
+def _mpi_variables() -> tuple[str, str] | None:
+    """Return the variables in which MPI says rank and size; None for a job of one process, such as
+    a shell of srun's.
+    """
+    for rank, size in _MPI:
+        if {rank, size} <= os.environ.keys() and _number(size) > 1:
+            return rank, size
+    return None
+
+
+def _number(name: str) -> int:
+    value = os.environ.get(name, "")
+    if not (value.isascii() and value.isdigit()):
+        raise ConfigError(
+            f"Environment variable {name} has the illegal value {value!r}.",
+            "Expected: a whole number, as whoever starts the processes sets it.",
+        )
+    return int(value)
+
+
+def _world_of_torch() -> World:
+    """Join torchrun's store, or serve it as rank 0, as torch itself would."""
+    missing = [name for name in _TORCH if name not in os.environ]
+    if missing:
+        raise NotSupportedError(
+            f"RANK is set, but not {', '.join(missing)}.",
+            "torchrun sets them all; without it, set them or unset RANK.",
+        )
+    rank, size = _number("RANK"), _number("WORLD_SIZE")
+    try:
+        import torch.distributed as dist
+    except ImportError as error:
+        raise missing_library("torch", "torch", "RANK and WORLD_SIZE are torchrun's") from error
+    store, _, _ = next(dist.rendezvous("env://"))
+    return World(rank, size, TorchStore(dist.PrefixStore("hccl_py", store)))
+
+
+def _world_of_mpi(rank: int, size: int) -> World:
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:  # there is no mpi4py, or no MPI for it
+        raise missing_library("mpi4py", "mpi", "MPI has started this process") from error
+    world = MPI.COMM_WORLD
+    if (world.Get_rank(), world.Get_size()) != (rank, size):
+        raise NotSupportedError(
+            f"This process was started as rank {rank} of {size}, "
+            f"but mpi4py's MPI says rank {world.Get_rank()} of {world.Get_size()}.",
+            "mpiexec (or srun's --mpi) and mpi4py must belong to the same MPI.",
+        )
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        raise NotSupportedError(
+            "This MPI was started without MPI_THREAD_MULTIPLE, and runs are on threads.",
+            "Leave mpi4py.rc.thread_level as it is; build MPI with support of threads.",
+        )
+    return World(rank, size, MpiStore(world), world)
+
+
+def missing_library(library: str, extra: str, why: str) -> NotSupportedError:
+    """Return the error of a library that is not installed."""
+    return NotSupportedError(
+        f"{why}, and {library} cannot be imported.", f'pip install "hccl-py[{extra}]" brings it.'
+    )
