@@ -226,6 +226,13 @@ class TaskKind(IntEnum):
         return self in _REDUCING
 
     @property
+    def is_atomic(self) -> bool:
+        """Whether hardware adds atomically: such tasks of several ranks may reduce into the same
+        bytes at once.
+        """
+        return self in (TaskKind.READ_REDUCE, TaskKind.WRITE_REDUCE)
+
+    @property
     def writes_remote(self) -> bool:
         """Whether the destination is a peer's memory."""
         return self in WRITES

@@ -88,9 +88,10 @@ class PerRank:
         """Identify the formula; valid as long as its arrays live."""
         return (id(self.base), self.add, self.mod, id(self.table))
 
-    def values(self) -> IntArray:
-        """Compute the number of every rank."""
-        values = self.base + self.add if self.add else self.base
+    def values(self, places: IntArray | None = None) -> IntArray:
+        """Compute the number of every rank, or of the ranks at some places of the batch."""
+        base = self.base if places is None else self.base[places]
+        values = base + self.add if self.add else base
         if self.mod is not None:
             values = values % self.mod
         return values if self.table is None else self.table[values]

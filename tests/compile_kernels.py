@@ -10,6 +10,7 @@ import numpy as np
 
 import hccl_py.program.kernels as kernels
 from hccl_py.enums import DataType
+from hccl_py.program.levels import levels
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate_batches, simulate_contended, simulate_tasks
 from hccl_py.topology import topology_of
@@ -34,6 +35,7 @@ def compile_verifier() -> None:
     servers = topology_of(servers=2, devices=4)
     program = recorded("AllReduceMeshExecutor", op_of("all_reduce"), servers)
     verify(program)
+    levels(program)
     run_in_tiles(program)
 
 

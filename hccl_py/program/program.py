@@ -118,7 +118,7 @@ class Program:
     @cached_property
     def tasks(self) -> Tasks:
         """The task view: one row per task, expanded on first use."""
-        return expand(self.ranks, self.batches)
+        return expand(self)
 
     @cached_property
     def linked(self) -> Linked:

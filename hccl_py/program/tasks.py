@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ import numpy.typing as npt
 from hccl_py.enums import moves_data
 from hccl_py.program.instruction import COLUMNS, Batch, Instruction
 from hccl_py.values import IntArray, PerRank
+
+if TYPE_CHECKING:
+    from hccl_py.program.program import Program
 
 __all__ = ["Tasks", "expand"]
 
@@ -130,39 +133,65 @@ class InstructionTable:
         return self.dst_size >= 0
 
 
-def expand(ranks: int, batches: Sequence[Batch]) -> Tasks:
-    """Make the task view of all ranks."""
-    counts = np.zeros(ranks, np.int64)
-    for batch in batches:
-        counts[batch.ranks] = len(batch.instructions)
+def expand(program: Program, ranks: Sequence[int] | None = None) -> Tasks:
+    """Make the task view: of all ranks, or of some, and then the others have no rows.
+
+    The numbers of columns that differ by rank are computed for the ranks asked for only.
+    """
+    is_asked = np.ones(program.ranks, bool)
+    if ranks is not None:
+        is_asked[:] = False
+        is_asked[list(ranks)] = True
+    parts = [_Part.of(batch, is_asked) for batch in program.batches]
+    parts = [part for part in parts if len(part.ranks)]
+    counts = np.zeros(program.ranks, np.int64)
+    for part in parts:
+        counts[part.ranks] = len(part.instructions)
     first = np.concatenate([[0], np.cumsum(counts)])
     instruction = np.empty(first[-1], np.int32)
     columns = np.empty((len(COLUMNS), first[-1]), np.int64)
     done = 0
-    for batch in batches:
-        _fill(batch, first[batch.ranks], instruction, columns, done)
-        done += len(batch.instructions)
-    table = InstructionTable([i for batch in batches for i in batch.instructions])
+    for part in parts:
+        _fill(part, first[part.ranks], instruction, columns, done)
+        done += len(part.instructions)
+    table = InstructionTable([i for part in parts for i in part.instructions])
     for array in (first, instruction, columns):
         array.flags.writeable = False
     return Tasks(first, instruction, columns, table)
 
 
+class _Part(NamedTuple):
+    """Some ranks of a batch, and their places in it: None for all of them."""
+
+    ranks: IntArray
+    instructions: tuple[Instruction, ...]
+    places: IntArray | None
+
+    @staticmethod
+    def of(batch: Batch, is_asked: npt.NDArray[np.bool_]) -> _Part:
+        asked = is_asked[batch.ranks]
+        if asked.all():
+            return _Part(batch.ranks, batch.instructions, None)
+        places = np.flatnonzero(asked)
+        return _Part(batch.ranks[places], batch.instructions, places)
+
+
 def _fill(
-    batch: Batch, first: IntArray, instruction: npt.NDArray[np.int32], columns: IntArray, done: int
+    part: _Part, first: IntArray, instruction: npt.NDArray[np.int32], columns: IntArray, done: int
 ) -> None:
     """Write the rows of one batch: what its ranks share at once, then the columns that differ by
     rank.
     """
-    count = len(batch.instructions)
+    count = len(part.instructions)
     if not count:
         return
-    fields = dict(zip(Instruction._fields, zip(*batch.instructions, strict=True), strict=True))
+    fields = dict(zip(Instruction._fields, zip(*part.instructions, strict=True), strict=True))
     _write(instruction, first, count, np.arange(done, done + count))
     for column, name in zip(columns, COLUMNS, strict=True):
         values = fields[name]
         _write(column, first, count, np.array([v if isinstance(v, int) else 0 for v in values]))
-        _scatter(column, first, [(j, v) for j, v in enumerate(values) if not isinstance(v, int)])
+        varying = [(j, v) for j, v in enumerate(values) if not isinstance(v, int)]
+        _scatter(column, first, varying, part.places)
 
 
 def _write(
@@ -176,7 +205,9 @@ def _write(
             column[row : row + count] = shared
 
 
-def _scatter(column: IntArray, first: IntArray, values: list[tuple[int, PerRank]]) -> None:
+def _scatter(
+    column: IntArray, first: IntArray, values: list[tuple[int, PerRank]], places: IntArray | None
+) -> None:
     """Write per-rank columns, several at a time so that writes to one rank's rows are near each
     other.
     """
@@ -186,6 +217,6 @@ def _scatter(column: IntArray, first: IntArray, values: list[tuple[int, PerRank]
         found = np.empty((len(first), len(block)), np.int64)
         for k, (_, value) in enumerate(block):
             if value.is_sum and id(value) not in known:
-                known[id(value)] = value.values()
-            found[:, k] = known[id(value)] if value.is_sum else value.values()
+                known[id(value)] = value.values(places)
+            found[:, k] = known[id(value)] if value.is_sum else value.values(places)
         column[first[:, None] + np.array([j for j, _ in block])] = found

@@ -181,8 +181,8 @@ def _touched(program: Program, memory: Memory) -> Touched:
     at = tasks.instruction[moves.row]
     kind, dtype, reduce = (getattr(tasks.table, name)[at] for name in ("kind", "dtype", "reduce"))
     how = np.full(len(moves), clocks.COPY, np.int8)
-    how[np.isin(kind, (TaskKind.REDUCE, TaskKind.RDMA_WRITE_REDUCE))] = clocks.PLAIN
-    how[np.isin(kind, (TaskKind.READ_REDUCE, TaskKind.WRITE_REDUCE))] = clocks.ATOMIC
+    how[np.isin(kind, [k for k in TaskKind if k.reduces])] = clocks.PLAIN
+    how[np.isin(kind, [k for k in TaskKind if k.is_atomic])] = clocks.ATOMIC
     floats = [t.number for t in DataType if t.is_float]
     rounds = np.isin(dtype, floats) & np.isin(reduce, (ReduceOp.SUM, ReduceOp.PROD))
     into, out = memory.owned("IN"), memory.owned("OUT")

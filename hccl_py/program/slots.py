@@ -1,0 +1,60 @@
+"""Which memory several ranks touch, found from the batches, without expanding them.
+
+A slot is a buffer of a rank: slot = rank · buffers + buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hccl_py.program.instruction import Batch, Instruction
+from hccl_py.values import IntArray, RankInt, values_of
+
+if TYPE_CHECKING:
+    from hccl_py.program.program import Program
+
+__all__ = ["atomic_slots", "remote_slots"]
+
+
+def atomic_slots(program: Program) -> frozenset[int]:
+    """Return the slots that tasks of several ranks reduce into with nothing but the hardware's
+    atomicity between them: `TaskKind.is_atomic` says which kinds that may be.
+    """
+    reducing = [(b, i) for b in program.batches for i in b.instructions if i.kind.is_atomic]
+    if not any(i.kind.writes_remote for _, i in reducing):
+        return frozenset()  # every rank reduces into its own memory
+    buffers, pairs = len(program.buffers), set()
+    for batch, i in reducing:
+        owners = i.peer if i.kind.writes_remote else batch.ranks
+        slots = _slots(batch, i, owners, i.dst_buffer, buffers)
+        pairs.update(zip(slots.tolist(), batch.ranks[_moves_bytes(batch, i)].tolist(), strict=True))
+    slot, ranks = np.unique([slot for slot, _ in pairs], return_counts=True)
+    return frozenset(slot[ranks > 1].tolist())
+
+
+def remote_slots(program: Program, names: Collection[str]) -> frozenset[int]:
+    """Return the slots of buffers with these names that ranks other than their owner touch."""
+    buffers, found = len(program.buffers), set()
+    wanted = {k for k, name in enumerate(program.buffers) if name in names}
+    for batch in program.batches:
+        for i in batch.instructions:
+            if i.kind.reads_remote and i.src_buffer in wanted:
+                found.update(_slots(batch, i, i.peer, i.src_buffer, buffers).tolist())
+            if i.kind.writes_remote and i.dst_buffer in wanted:
+                found.update(_slots(batch, i, i.peer, i.dst_buffer, buffers).tolist())
+    return frozenset(found)
+
+
+def _slots(
+    batch: Batch, i: Instruction, owners: RankInt | IntArray, buffer: int, buffers: int
+) -> IntArray:
+    """Return the slots of one side of an instruction, for the ranks where it moves bytes."""
+    everywhere = np.broadcast_to(values_of(owners), len(batch.ranks))
+    return everywhere[_moves_bytes(batch, i)].astype(np.int64) * buffers + buffer
+
+
+def _moves_bytes(batch: Batch, i: Instruction) -> IntArray:
+    return np.flatnonzero(np.broadcast_to(values_of(i.size), len(batch.ranks)))
