@@ -9,6 +9,7 @@ import sys
 import numpy as np
 
 import hccl_py.program.kernels as kernels
+from hccl_platform.lowering.kernels import reduce_words
 from hccl_py.enums import DataType
 from hccl_py.program.levels import levels
 from hccl_py.program.program import Program
@@ -36,6 +37,7 @@ def compile_verifier() -> None:
     program = recorded("AllReduceMeshExecutor", op_of("all_reduce"), servers)
     verify(program)
     levels(program)
+    reduce_words.compiled(*np.zeros((2, 1), np.uint16), False, 0)
     run_in_tiles(program)
 
 

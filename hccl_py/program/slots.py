@@ -5,6 +5,7 @@ A slot is a buffer of a rank: slot = rank · buffers + buffer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,8 @@ def atomic_slots(program: Program) -> frozenset[int]:
         owners = i.peer if i.kind.writes_remote else batch.ranks
         slots = _slots(batch, i, owners, i.dst_buffer, buffers)
         pairs.update(zip(slots.tolist(), batch.ranks[_moves_bytes(batch, i)].tolist(), strict=True))
-    slot, ranks = np.unique([slot for slot, _ in pairs], return_counts=True)
-    return frozenset(slot[ranks > 1].tolist())
+    ranks = Counter(slot for slot, _ in pairs)
+    return frozenset(slot for slot, count in ranks.items() if count > 1)
 
 
 def remote_slots(program: Program, names: Collection[str]) -> frozenset[int]:

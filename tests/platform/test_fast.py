@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hccl_platform.emulated import EmulatedSession
 from hccl_platform.emulated.fast import FastPath, Thresholds
 from hccl_platform.emulated.memory import Memory, fill_user_slots
-from hccl_platform.emulated.moves import moves_of
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler
+from hccl_platform.lowering.moves import moves_of
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.op_param import OpParam
 from hccl_py.platforms import Adversary, Seeded
@@ -175,7 +175,7 @@ def test_small_runs_load_no_numba() -> None:
 
 def test_the_kernel_means_the_same_uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
     import hccl_platform.emulated.fast as fast
-    from hccl_platform.emulated.tiles import run_tiles
+    from hccl_platform.lowering.kernels import run_tiles
 
     monkeypatch.setattr(fast, "compiled_tiles", lambda: run_tiles.plain)
     for dtype in (DataType.FP16, DataType.BF16, DataType.FP32, DataType.INT16):

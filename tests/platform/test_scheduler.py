@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_platform.emulated.memory import Memory, fill_user_slots
-from hccl_platform.emulated.moves import moves_of
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler
+from hccl_platform.lowering.moves import moves_of
 from hccl_py.enums import TaskKind
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.executor import PlaneRequest, ResourceRequest

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from hccl_platform.emulated import EmulatedPlatform
 from hccl_platform.emulated.memory import Memory, fill_user_slots
-from hccl_platform.emulated.moves import moves_of
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler
 from hccl_platform.emulated.turns import Turns
+from hccl_platform.lowering.moves import moves_of
 from hccl_py.communicator import Communicator
 from hccl_py.config import Config
 from hccl_py.enums import TaskKind

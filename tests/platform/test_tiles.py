@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hccl_platform.lowering.kernels import reduce_words
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.op_param import OpParam
 from tests.platform.running import NUMPY, TILES, Array, run
@@ -44,3 +45,16 @@ def test_floats_equal_numpy_bit_for_bit(dtype: DataType, reduce: ReduceOp) -> No
         for got, wanted in outputs:
             signs = reduce in (ReduceOp.SUM, ReduceOp.PROD)
             check_alike(got, wanted, zeros_have_signs=signs)
+
+
+@pytest.mark.parametrize("reduce", ReduceOp)
+@pytest.mark.parametrize("dtype", [DataType.FP16, DataType.BF16])
+def test_words_are_reduced_as_numpy_does(dtype: DataType, reduce: ReduceOp) -> None:
+    ufunc = [np.add, np.multiply, np.maximum, np.minimum][reduce]
+    got, other = patterns(dtype, 1), patterns(dtype, 2)
+    with np.errstate(all="ignore"):
+        wanted = ufunc(got, other)
+    reduce_words.compiled(
+        got.view(np.uint16), other.view(np.uint16), dtype is DataType.BF16, int(reduce)
+    )
+    check_alike(got, wanted, zeros_have_signs=reduce in (ReduceOp.SUM, ReduceOp.PROD))

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_platform.emulated.moves import moves_of
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.tiling import Limits, TilePlan, plan_tiles
 from hccl_platform.emulated.unite import _unite
+from hccl_platform.lowering.moves import moves_of
 from hccl_py.enums import Buffer, DataType, ReduceOp
 from hccl_py.executor import ResourceRequest
 from hccl_py.op_param import OpParam

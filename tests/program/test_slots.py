@@ -69,7 +69,8 @@ def test_no_ranks_have_no_rows() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_slots_are_those_of_the_task_view(name: str) -> None:
     for program in programs(name):
-        buffers, atomic, remote = len(program.buffers), {}, set()
+        buffers, remote = len(program.buffers), set()
+        atomic: dict[int, set[int]] = {}
         for kind, rank, peer, src, dst in remote_rows(program):
             target = (peer if kind.writes_remote else rank) * buffers + dst
             if kind in (TaskKind.READ_REDUCE, TaskKind.WRITE_REDUCE):

@@ -14,12 +14,11 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hccl_platform.emulated.memory import Bytes, address_of
-from hccl_platform.emulated.moves import run_step
 from hccl_platform.emulated.prepared import Prepared
-from hccl_platform.emulated.tiles import compiled_tiles, run_tiles
 from hccl_platform.emulated.tiling import Limits, TilePlan, plan_tiles
 from hccl_platform.emulated.workers import RangeRun, Workers
+from hccl_platform.lowering.kernels import compiled_tiles, run_tiles
+from hccl_platform.lowering.moves import Bytes, address_of, run_step
 from hccl_py.enums import DataType
 
 __all__ = ["FastPath", "Thresholds"]

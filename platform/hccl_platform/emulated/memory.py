@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hccl_platform.lowering.moves import Bytes
 from hccl_py.enums import Buffer
 from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
 
-__all__ = ["Bytes", "Memory", "address_of", "fill_user_slots"]
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
+__all__ = ["Memory", "fill_user_slots"]
 
 _IN, _OUT = Buffer.USER_IN.spelling, Buffer.USER_OUT.spelling
 _CCL = (Buffer.CCL_IN.spelling, Buffer.CCL_OUT.spelling)
@@ -61,12 +60,6 @@ def _zeros(size: int) -> Bytes:
     if hasattr(mmap, "MADV_NOHUGEPAGE"):  # Linux
         pages.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(pages, np.uint8)
-
-
-def address_of(array: Bytes) -> int:
-    """Return where an array begins."""
-    address: int = array.__array_interface__["data"][0]
-    return address
 
 
 def fill_user_slots(

@@ -8,9 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hccl_platform.emulated.memory import Bytes, address_of
-from hccl_platform.emulated.moves import Moves, Step, steps_of
 from hccl_platform.emulated.tiling import TilePlan
+from hccl_platform.lowering.moves import Bytes, Moves, Step, address_of, steps_of
 from hccl_py.enums import Buffer, DataType
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray

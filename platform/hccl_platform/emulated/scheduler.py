@@ -25,9 +25,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 import numpy.typing as npt
 
-from hccl_platform.emulated.memory import Bytes
-from hccl_platform.emulated.moves import Step, run_step
 from hccl_platform.emulated.turns import Turns
+from hccl_platform.lowering.moves import Bytes, Step, run_step
 from hccl_py.enums import POST, RDMA_WRITES, WAIT, TaskKind
 from hccl_py.errors import ExecTimeoutError
 from hccl_py.platforms import Adversary, Chooser

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from hccl_platform.emulated.fast import FastPath, Thresholds
 from hccl_platform.emulated.memory import Memory, fill_user_slots
-from hccl_platform.emulated.moves import moves_of
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler, WaitLimit
 from hccl_platform.emulated.turns import Turns, check_slow
+from hccl_platform.lowering.moves import moves_of
 from hccl_py.config import Config
 from hccl_py.errors import ParameterError
 from hccl_py.platforms import DONE, Group, Schedule, Work

@@ -23,8 +23,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from hccl_platform.emulated.moves import COPY, Moves
 from hccl_platform.emulated.unite import COMPONENT, COORDINATE, MOVE, SIZE, START, unite
+from hccl_platform.lowering.moves import COPY, Moves
 from hccl_py.values import IntArray, count_up
 
 __all__ = ["Limits", "Phase", "TilePlan", "plan_tiles"]

@@ -1,8 +1,10 @@
-"""Running tiles: the compiled loop that copies and reduces the slices of a plan (see tiling.py).
+"""The compiled loops that copy and reduce: 16-bit floats, and the tiles of a plan of the emulated
+platform.
 
-It sees all memory as one array of bytes, a window over the addresses of every buffer involved, and
-the same window once more in the type that reductions are done in. 16-bit floats are words in it,
-computed in fp32 and rounded once: what numpy and ml_dtypes do as well, but 8 to 15 times faster.
+Tiles see all memory as one array of bytes, a window over the addresses of every buffer involved,
+and the same window once more in the type that reductions are done in. 16-bit floats are words in
+it, computed in fp32 and rounded once: what numpy and ml_dtypes do as well, but 8 to 15 times
+faster.
 
 Results equal numpy's bit for bit, but for what numpy leaves to the processor: the sign of zero in
 max and min, and which of two NaNs a sum takes.
@@ -21,7 +23,7 @@ from hccl_py.enums import ReduceOp
 from hccl_py.program.kernels import kernel_calling
 from hccl_py.values import IntArray
 
-__all__ = ["compiled_tiles", "run_tiles"]
+__all__ = ["compiled_tiles", "reduce_words", "run_tiles"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.uint16]
@@ -71,6 +73,20 @@ def run_tiles(
                 _reduce_bf16(into, what, op)
             else:
                 _reduce_fp16(into, what, op)
+
+
+@kernel_calling(
+    lambda: (
+        *(_reduce_fp16, _reduce_bf16),
+        *(_from_fp16, _to_fp16, _from_bf16, _to_bf16),
+    )
+)
+def reduce_words(into: Words, what: Words, is_bf16: bool, op: int) -> None:
+    """Reduce 16-bit floats, given as words, into others; `op` is a ReduceOp."""
+    if is_bf16:
+        _reduce_bf16(into, what, op)
+    else:
+        _reduce_fp16(into, what, op)
 
 
 def compiled_tiles() -> Callable[..., None]:

@@ -13,15 +13,18 @@ from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from hccl_platform.emulated.memory import Bytes
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import OrchestrationError
 from hccl_py.program.describe import format_task
 from hccl_py.program.program import Program
+from hccl_py.program.tasks import Tasks
 from hccl_py.values import IntArray
 
-__all__ = ["COPY", "Moves", "Step", "moves_of", "run_step", "steps_of"]
+__all__ = ["COPY", "Bytes", "Moves", "Step", "address_of", "moves_of", "run_step", "steps_of"]
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 Ufunc: TypeAlias = Callable[..., object]
 
@@ -40,6 +43,7 @@ _UFUNCS: dict[ReduceOp, Ufunc] = {
 _READS = np.array([kind.reads_remote for kind in TaskKind])
 _WRITES = np.array([kind.writes_remote for kind in TaskKind])
 _REDUCES = np.array([kind.reduces for kind in TaskKind])
+_IS_ATOMIC = np.array([kind.is_atomic for kind in TaskKind])
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +51,7 @@ class Moves:
     """Data tasks that move at least one byte, in the order in which they were asked for.
 
     `row` is the row in the task view, `op` a ReduceOp or COPY, `dtype` HcclDataType's number, which
-    counts for reductions only.
+    counts for reductions only; `is_atomic` says which reductions hardware makes atomic.
     """
 
     row: IntArray
@@ -58,6 +62,7 @@ class Moves:
     src: IntArray
     src_offset: IntArray
     size: IntArray
+    is_atomic: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.row)
@@ -68,13 +73,20 @@ class Moves:
         return [DataType.from_number(n) for n in np.unique(self.dtype[self.op != COPY]).tolist()]
 
 
-def moves_of(program: Program, rows: IntArray) -> Moves:
-    """Return the moves among these task rows; OrchestrationError where one leaves its buffers or
-    has sides of different lengths.
+def address_of(array: Bytes) -> int:
+    """Return where an array begins."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def moves_of(program: Program, rows: IntArray, tasks: Tasks | None = None) -> Moves:
+    """Return the moves among these rows of the task view, or of a view of some ranks.
+    OrchestrationError where one leaves its buffers or has sides of different lengths.
     """
-    tasks, table = program.tasks, program.tasks.table
+    tasks = tasks or program.tasks
+    table = tasks.table
     rows = rows[table.moves_data[tasks.instruction[rows]]]
-    _check_lengths(program, rows)
+    _check_lengths(program, tasks, rows)
     rows = rows[tasks.size[rows] != 0]
     at = tasks.instruction[rows]
     kind, rank, peer = table.kind[at], tasks.rank[rows], tasks.peer[rows]
@@ -90,9 +102,10 @@ def moves_of(program: Program, rows: IntArray) -> Moves:
         src=src_rank * buffers + table.src_buffer[at],
         src_offset=tasks.src_offset[rows],
         size=tasks.size[rows],
+        is_atomic=_IS_ATOMIC[kind],
     )
-    _check_bounds(program, moves)
-    _check_units(program, moves)
+    _check_bounds(program, tasks, moves)
+    _check_units(program, tasks, moves)
     return moves
 
 
@@ -129,7 +142,13 @@ def _numpy_type(number: int) -> np.dtype[Any]:
     return DataType.from_number(number).numpy
 
 
-def _check_bounds(program: Program, moves: Moves) -> None:
+def _format(program: Program, tasks: Tasks, row: int) -> str:
+    """Return a task of a view in words."""
+    rank = int(tasks.rank[row])
+    return format_task(program, int(program.tasks.first[rank] + row - tasks.first[rank]))
+
+
+def _check_bounds(program: Program, tasks: Tasks, moves: Moves) -> None:
     sizes = program.buffer_sizes.reshape(-1)
     for slot, offset in ((moves.dst, moves.dst_offset), (moves.src, moves.src_offset)):
         bad = (offset < 0) | (moves.size < 0) | (offset + moves.size > sizes[slot])
@@ -137,28 +156,27 @@ def _check_bounds(program: Program, moves: Moves) -> None:
             at = int(np.argmax(bad))
             rank, buffer = divmod(int(slot[at]), len(program.buffers))
             raise OrchestrationError(
-                f"Out of bounds: {format_task(program, int(moves.row[at]))}, "
+                f"Out of bounds: {_format(program, tasks, int(moves.row[at]))}, "
                 f"but {program.buffers[buffer]} of rank {rank} has {sizes[slot[at]]} bytes.",
                 "Take regions from rank.user_in, rank.ccl_in and so on: they know their sizes.",
                 finding="OUT_OF_BOUNDS",
             )
 
 
-def _check_lengths(program: Program, rows: IntArray) -> None:
+def _check_lengths(program: Program, tasks: Tasks, rows: IntArray) -> None:
     """Refuse tasks that say two lengths: there is no telling how many bytes they move."""
-    tasks = program.tasks
     if not tasks.table.has_dst_size.any():
         return
     for row in rows[tasks.size[rows] != tasks.dst_size[rows]][:1].tolist():
         raise OrchestrationError(
-            f"Lengths differ: {format_task(program, row)} has a source of {tasks.size[row]} bytes "
-            f"and a destination of {tasks.dst_size[row]}.",
+            f"Lengths differ: {_format(program, tasks, row)} has a source of {tasks.size[row]} "
+            f"bytes and a destination of {tasks.dst_size[row]}.",
             "Both sides of a task have the same length.",
             finding="SLICE_LEN_MISMATCH",
         )
 
 
-def _check_units(program: Program, moves: Moves) -> None:
+def _check_units(program: Program, tasks: Tasks, moves: Moves) -> None:
     """Reductions work on whole elements."""
     for dtype in moves.reduce_dtypes:
         bad = (
@@ -167,8 +185,8 @@ def _check_units(program: Program, moves: Moves) -> None:
         if bad.any():
             at = int(np.argmax(bad))
             raise OrchestrationError(
-                f"{format_task(program, int(moves.row[at]))}: {moves.size[at]} bytes are no whole "
-                f"number of {dtype.value} elements of {dtype.itemsize} bytes.",
+                f"{_format(program, tasks, int(moves.row[at]))}: {moves.size[at]} bytes are no "
+                f"whole number of {dtype.value} elements of {dtype.itemsize} bytes.",
                 "Slice regions at multiples of the element size.",
                 finding="SLICE_LEN_MISMATCH",
             )

@@ -1,0 +1,120 @@
+"""One rank's part of a program: what its streams do, one task after the other.
+
+All that a process needs which owns this rank alone; the rows of other ranks are never made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from hccl_platform.lowering.moves import Moves, Step, moves_of, steps_of
+from hccl_py.enums import POST, WAIT, Buffer, TaskKind
+from hccl_py.program.program import Program
+from hccl_py.program.slots import atomic_slots, remote_slots
+from hccl_py.program.tasks import expand
+
+__all__ = ["MOVE", "USER_BUFFERS", "Cell", "Part", "Task", "part_of"]
+
+MOVE = int(TaskKind.COPY)
+"""The kind of a Task that moves data, whichever way."""
+
+USER_BUFFERS = (Buffer.USER_IN.spelling, Buffer.USER_OUT.spelling)
+
+
+class Task(NamedTuple):
+    """MOVE with the number of a move, or POST or WAIT with a cell; and the task's place on its
+    stream.
+    """
+
+    kind: int
+    number: int
+    place: int
+
+
+class Cell(NamedTuple):
+    """A notify by what is the same in all programs: who waits for it, who posts it, on which plane,
+    and its number in the transport end. `plane` is empty between the streams of one rank.
+    """
+
+    waiter: int
+    poster: int
+    plane: str
+    notify: int
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What one rank does in a program.
+
+    `streams` has the tasks of every stream in order, less those that move nothing. `cells` says
+    what the numbers of posts and waits mean. A slot is a buffer of a rank: slot = rank · buffers +
+    buffer; `atomic` are the moves into slots that several ranks reduce into at once,
+    `remote_user_slots` the callers' memory, of all ranks, that ranks other than its owner touch.
+    """
+
+    rank: int
+    streams: tuple[tuple[Task, ...], ...]
+    moves: Moves
+    cells: dict[int, Cell]
+    atomic: frozenset[int]
+    remote_user_slots: frozenset[int]
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The moves as plain numbers."""
+        return steps_of(self.moves)
+
+    @cached_property
+    def slots(self) -> list[int]:
+        """The slots that the moves touch."""
+        used: list[int] = np.unique(np.concatenate([self.moves.dst, self.moves.src])).tolist()
+        return used
+
+    @cached_property
+    def written_slots(self) -> frozenset[int]:
+        """The slots that the moves write."""
+        return frozenset(np.unique(self.moves.dst).tolist())
+
+
+def part_of(program: Program, rank: int) -> Part:
+    """Return the part of one rank; OrchestrationError where a task leaves its buffers."""
+    tasks = expand(program, [rank])
+    moves = moves_of(program, np.arange(len(tasks), dtype=np.int64), tasks)
+    numbers = {row: number for number, row in enumerate(moves.row.tolist())}
+    streams: dict[int, list[Task]] = {}
+    columns = tasks.kind.tolist(), tasks.stream.tolist(), tasks.cell.tolist(), tasks.index.tolist()
+    for row, (kind, stream, cell, index) in enumerate(zip(*columns, strict=True)):
+        if kind in (POST, WAIT):
+            streams.setdefault(stream, []).append(Task(kind, cell, index))
+        elif row in numbers:
+            streams.setdefault(stream, []).append(Task(MOVE, numbers[row], index))
+    used = {t.number for queue in streams.values() for t in queue if t.kind != MOVE}
+    return Part(
+        rank=rank,
+        streams=tuple(tuple(streams.get(s, ())) for s in range(max(streams, default=-1) + 1)),
+        moves=moves,
+        cells={cell: _cell(program, rank, cell) for cell in sorted(used)},
+        atomic=_atomic(program, moves),
+        remote_user_slots=remote_slots(program, USER_BUFFERS),
+    )
+
+
+def _cell(program: Program, rank: int, number: int) -> Cell:
+    transports = program.transports
+    if number >= transports.cells:
+        return Cell(rank, rank, "", number - transports.cells)
+    end, index = divmod(number, transports.stride)
+    plane = transports.planes[int(transports.plane[end])]
+    return Cell(int(transports.rank[end]), int(transports.peer[end]), plane, index)
+
+
+def _atomic(program: Program, moves: Moves) -> frozenset[int]:
+    slots = atomic_slots(program)
+    if not slots:
+        return frozenset()
+    is_there = np.isin(moves.dst, list(slots)) & moves.is_atomic
+    return frozenset(np.flatnonzero(is_there).tolist())
