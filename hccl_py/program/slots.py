@@ -27,7 +27,8 @@ def atomic_slots(program: Program) -> frozenset[int]:
     reducing = [(b, i) for b in program.batches for i in b.instructions if i.kind.is_atomic]
     if not any(i.kind.writes_remote for _, i in reducing):
         return frozenset()  # every rank reduces into its own memory
-    buffers, pairs = len(program.buffers), set()
+    buffers = len(program.buffers)
+    pairs: set[tuple[int, int]] = set()
     for batch, i in reducing:
         owners = i.peer if i.kind.writes_remote else batch.ranks
         slots = _slots(batch, i, owners, i.dst_buffer, buffers)
