@@ -12,12 +12,16 @@ With the paths given, times are piecewise linear, and scipy's bounded least squa
 relative deviations, no parameter below 0. Where two link types work at once that may end with the
 wrong one waited for, so it starts with each of them slow, too, and the best end counts.
 Times far off count less (Cauchy's loss) where there are at least three to a parameter.
+
+All parameters are fitted at first: one that is held too early may make another path critical than
+the one that was measured. What the times do not determine is then put back, one by one, as far as
+they are explained as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -50,6 +54,8 @@ _CAUCHY = 2.385
 """Usual deviations at which a weight is a half."""
 _ROBUST = 3
 """Times per parameter from which times far off count less."""
+_UNSURE = 4.0
+"""By how many variances of a time the misfit may grow where a parameter is kept: two errors."""
 _NORMAL = 0.6745
 """The median of the size of normal deviations, whose standard deviation is 1."""
 
@@ -69,7 +75,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Kept:
-    """A parameter that the times do not determine, its value in the base model, and why."""
+    """A parameter that the times do not determine, and why. Its value is that of the base model, or
+    the one that was found, where the base model's does not explain the times.
+    """
 
     parameter: Parameter
     value: float | None
@@ -94,9 +102,9 @@ def fit(samples: Sequence[Sample], base: CostModel) -> Fit:
     """Return the cost model whose uncontended times come nearest to the measured ones.
 
     Fitted are α and β of the links that the programs use, and γ. What these times do not determine
-    keeps its value in `base`: what grows in step with parameters that are fitted, and what has a
-    standard error larger than itself. Raises ParameterError for fewer than two samples, where
-    nothing can be determined, and without scipy.
+    keeps its value in `base`, if that explains them as well: what grows in step with parameters
+    that are fitted, and what has a standard error larger than itself. Raises ParameterError for
+    fewer than two samples, where nothing can be determined, and without scipy.
     """
     if find_spec("scipy") is None:
         raise ParameterError("Fitting needs scipy.", "pip install 'hccl-py[fit]' brings it.")
@@ -108,21 +116,20 @@ def fit(samples: Sequence[Sample], base: CostModel) -> Fit:
             "Measure two sizes or more: small ones tell α, large ones β.",
         )
     problem = _Problem(samples, base)
-    free = tuple(range(len(problem.parameters)))
-    kept = problem.never_distinct(free)
-    while True:
-        free = tuple(k for k in free if k not in kept)
-        if not free:
-            raise ParameterError(
-                "These times tell nothing about links or reductions.",
-                "Measure more sizes, small ones and large ones, of two ranks or more.",
-            )
-        solution = problem.solve(free)
-        more = problem.indistinct(solution.at, free) or problem.not_unique(solution)
-        more = more or solution.least_certain(problem.base)
-        if not more:
-            return _fit_of(problem, solution, kept)
-        kept |= more
+    everything = tuple(range(len(problem.parameters)))
+    solution = problem.solve(problem.starts(problem.start, everything), everything)
+    kept: dict[int, str] = {}
+    while reasons := problem.not_determined(solution):
+        solution, k, is_base = problem.keep(tuple(reasons), solution)
+        kept[k] = reasons[k]
+        if not is_base:
+            kept[k] += f", and its value in {base.name} does not explain these times"
+    if not solution.free:
+        raise ParameterError(
+            "These times tell nothing about links or reductions.",
+            "Measure more sizes, small ones and large ones, of two ranks or more.",
+        )
+    return _fit_of(problem, solution, kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,12 +158,19 @@ class _Solution:
         variance = self.weights @ self.off**2 / spare
         return np.asarray(np.sqrt(np.diag(spread) * variance) / size)
 
+    def is_matched_by(self, off: Floats, slack: float) -> bool:
+        """Whether the sum of the squares of other deviations, weighted as here, is at most this
+        one's with a share of slack.
+        """
+        most = (1 + slack) * self.weights @ self.off**2 + len(off) * _SAME**2
+        return bool(self.weights @ off**2 <= most)
+
     def least_certain(self, base: Floats) -> dict[int, str]:
         """Return the parameter with the largest error as a share of itself, found or in the base,
         if there is one whose error is larger.
         """
         errors = self.errors()
-        if errors is None:
+        if errors is None or not self.free:
             return {}
         free = list(self.free)
         share = errors / np.maximum(np.maximum(self.at, base)[free], np.finfo(float).tiny)
@@ -175,46 +189,60 @@ class _Problem:
         self.parameters = used_parameters(distinct.values())
         self.paths = CriticalPaths(list(distinct.values()), base, self.parameters)
         self.base: Floats = np.array([p.microseconds(base) for p in self.parameters])
+        self.start: Floats = np.where(self.base, self.base, [p.usual for p in self.parameters])
 
-    def never_distinct(self, free: Free) -> dict[int, str]:
-        """Return what is indistinct wherever the search starts, and why."""
-        reasons: list[dict[int, str]] = []
-        for start in self._starts(free):
-            self.paths.extend(start)
-            reasons.append(self.indistinct(start, free))
-        return {k: why for k, why in reasons[0].items() if all(k in some for some in reasons)}
-
-    def _start(self, free: Free) -> Floats:
-        """Return the base model, with something where what is free costs nothing there."""
-        at = self.base.copy()
-        for k in free:
-            at[k] = at[k] or self.parameters[k].usual
-        return at
-
-    def indistinct(self, at: Floats, free: Free) -> dict[int, str]:
-        """Return which free parameters grow in step with others that take more of the time, or
-        take none, and why.
+    def not_determined(self, solution: _Solution) -> dict[int, str]:
+        """Return free parameters of which these times do not determine one, and why, those first
+        that take less of the time; empty where all are determined.
         """
-        columns = self._columns(self.paths.linearize(at))
-        sizes = np.linalg.norm(columns, axis=0)
+        return (
+            self._indistinct(solution)
+            or self._not_unique(solution)
+            or solution.least_certain(self.base)
+        )
+
+    def keep(self, some: Free, solution: _Solution) -> tuple[_Solution, int, bool]:
+        """Fit the others with one of these parameters as in the base model: the first with which
+        the times are explained as well. Return which one, and True.
+
+        Without one the critical paths depend on its value: the first stays as it was found.
+        """
+        for k in some:
+            others = tuple(j for j in solution.free if j != k)
+            at = solution.at.copy()
+            at[k] = self.base[k]
+            for starts in [at], self.starts(at, others):
+                kept = self.solve(starts, others)
+                spare = max(len(kept.off) - len(others), 1)
+                if solution.is_matched_by(kept.off, _UNSURE / spare):
+                    return kept, k, True
+        others = tuple(j for j in solution.free if j != some[0])
+        return replace(solution, free=others), some[0], False
+
+    def _indistinct(self, solution: _Solution) -> dict[int, str]:
+        """Return a parameter that takes none of the time, or one that grows in step with others
+        that take more in the base model, and these.
+        """
+        names = [parameter.name for parameter in self.parameters]
+        sizes = np.linalg.norm(solution.columns, axis=0)
         distinct: list[int] = []
-        reasons = {}
-        for k in sorted(free, key=lambda k: -sizes[k] * at[k]):
+        found: dict[int, str] = {}
+        for k in sorted(solution.free, key=lambda k: -sizes[k] * self.start[k]):
             if not sizes[k]:
-                reasons[k] = "it has no part in these times"
-                continue
-            others, own = columns[:, distinct] / sizes[distinct], columns[:, k] / sizes[k]
+                return {k: "it has no part in these times"}
+            others = solution.columns[:, distinct] / sizes[distinct]
+            own = solution.columns[:, k] / sizes[k]
             shares = np.linalg.lstsq(others, own, rcond=None)[0]
             if np.linalg.norm(own - others @ shares) > _DISTINCT:
                 distinct.append(k)
                 continue
-            like = [self.parameters[a].name for a in np.array(distinct)[np.abs(shares) > _DISTINCT]]
-            reasons[k] = f"it grows in step with {' and '.join(like)}"
-        return reasons
+            like = [j for j, share in zip(distinct, shares, strict=True) if abs(share) > _DISTINCT]
+            found = {k: f"it grows in step with {' and '.join(names[j] for j in like)}"}
+            found |= dict.fromkeys(like, f"it grows in step with {names[k]}")
+        return found
 
-    def solve(self, free: Free) -> _Solution:
-        """Fit some parameters; the others keep their value in the base model."""
-        starts = self._starts(free)
+    def solve(self, starts: Sequence[Floats], free: Free) -> _Solution:
+        """Fit some parameters; the others stay as they are where it starts."""
         for start in starts:
             self.paths.extend(start)
         for _ in range(_ROUNDS):
@@ -224,36 +252,40 @@ class _Problem:
                 break
         off = self._off(here.time_us)
         model_us = here.time_us[self._row]
-        weights = 1 / (1 + (off / _scale(off, len(free))) ** 2)
+        weights = 1 / (1 + (off / self._scale(here, free)) ** 2)
         return _Solution(here.at, free, model_us, self._columns(here), off, weights)
 
-    def not_unique(self, solution: _Solution) -> dict[int, str]:
-        """Return a free parameter that may as well be another, if there is one: the others then
-        make up for it.
-        """
+    def _not_unique(self, solution: _Solution) -> dict[int, str]:
+        """Return the free parameters that may as well be others: the rest then makes up for it."""
         size = np.linalg.norm(solution.columns, axis=0) * solution.at
-        least = solution.weights @ solution.off**2 + len(solution.off) * _SAME**2
-        for k in sorted(solution.free, key=lambda k: float(size[k])):
-            others = tuple(kept for kept in solution.free if kept != k)
-            for factor in (_OTHER, 1 / _OTHER):
-                start = solution.at.copy()
-                start[k] = start[k] * factor or (_OTHER - 1) * self.parameters[k].usual
-                end = self._search(start, others)
-                while self.paths.extend(end.at):
-                    end = self._search(start, others)
-                if solution.weights @ self._off(end.time_us) ** 2 <= least * (1 + _SAME):
-                    return {k: "others explain these times as well"}
-        return {}
+        by_size = sorted(solution.free, key=lambda k: float(size[k]))
+        unique = (k for k in by_size if not self._is_unique(k, solution))
+        return dict.fromkeys(unique, "others explain these times as well")
 
-    def _starts(self, free: Free) -> list[Floats]:
-        """Return the base model; with several link types also each slow in α, in β, in both."""
-        at = self._start(free)
+    def _is_unique(self, k: int, solution: _Solution) -> bool:
+        others = tuple(kept for kept in solution.free if kept != k)
+        for factor in (_OTHER, 1 / _OTHER):
+            start = solution.at.copy()
+            start[k] = start[k] * factor or (_OTHER - 1) * self.parameters[k].usual
+            end = self._search(start, others)
+            while self.paths.extend(end.at):
+                end = self._search(start, others)
+            if solution.is_matched_by(self._off(end.time_us), _SAME):
+                return False
+        return True
+
+    def starts(self, at: Floats, free: Free) -> list[Floats]:
+        """Return a point with what is free as in the base model; with several link types also with
+        each of them slow in α, in β, in both.
+        """
+        usual = at.copy()
+        usual[list(free)] = self.start[list(free)]
         links = {k: self.parameters[k].link for k in free if self.parameters[k].link}
         slow = [[k] for k in links]
         slow += [[k for k in links if links[k] == link] for link in dict.fromkeys(links.values())]
-        starts = [at]
+        starts = [usual]
         for some in slow if len(set(links.values())) > 1 else ():
-            starts.append(at.copy())
+            starts.append(usual.copy())
             starts[-1][some] *= _SLOW
         return starts
 
@@ -273,7 +305,7 @@ class _Problem:
             return self.paths.linearize(at)
 
         for _ in range(_ROUNDS if chosen else 0):
-            scale = _scale(self._off(here.time_us), len(chosen))
+            scale = self._scale(here, free)
             end = least_squares(
                 lambda values: self._off(linearize(values).time_us),
                 here.at[chosen],
@@ -295,13 +327,17 @@ class _Problem:
     def _columns(self, here: Linearization) -> Floats:
         return np.asarray(here.slopes[self._row] / self._time_us[:, None])
 
-
-def _scale(off: Floats, parameters: int) -> float:
-    """Return the deviation at which a time counts half; infinite where there are few times."""
-    if len(off) < _ROBUST * parameters:
-        return float("inf")
-    size = np.sort(np.abs(off))[max(parameters - 1, 0) :]  # as many are met exactly
-    return _CAUCHY * max(float(np.median(size)) / _NORMAL, _SAME)
+    def _scale(self, here: Linearization, free: Free) -> float:
+        """Return the deviation at which a time counts half; infinite where there are few times to
+        a parameter, of which those in step are one.
+        """
+        off, columns = self._off(here.time_us), self._columns(here)[:, list(free)]
+        sizes = np.linalg.norm(columns, axis=0)
+        parameters = int(np.linalg.matrix_rank(columns[:, sizes > 0] / sizes[sizes > 0], _DISTINCT))
+        if len(off) < _ROBUST * parameters:
+            return float("inf")
+        size = np.sort(np.abs(off))[max(parameters - 1, 0) :]  # as many are met exactly
+        return _CAUCHY * max(float(np.median(size)) / _NORMAL, _SAME)
 
 
 def _fit_of(problem: _Problem, solution: _Solution, kept: Mapping[int, str]) -> Fit:

@@ -79,22 +79,10 @@ def found(fitted: Fit) -> dict[str, float | None]:
     return {e.parameter.name: e.value for e in fitted.estimates}
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "both"])
+@pytest.mark.parametrize("name", CASES)
 @settings(max_examples=2)
 @given(alpha=st.floats(11, 80), gbps=st.floats(3, 150), ratio=st.sampled_from([1.5, 4.0]))
 def test_parameters_come_back(name: str, alpha: float, gbps: float, ratio: float) -> None:
-    check_parameters_come_back(name, alpha, gbps, ratio)
-
-
-@pytest.mark.parametrize("ratio", [1.5, 4.0])
-def test_parameters_of_two_link_types_in_a_row_come_back_on_slow_links(ratio: float) -> None:
-    """Their αs are known as a sum, and one stays as it is in the base model. On faster links that
-    one decides which ranks are late, and the times do not come back: docs/fit.md says so.
-    """
-    check_parameters_come_back("both", 11.0, 3.0, ratio)
-
-
-def check_parameters_come_back(name: str, alpha: float, gbps: float, ratio: float) -> None:
     base = base_of(samples(name))
     cost = truth(base, alpha, gbps, ratio)
     times = measured(samples(name), cost)
@@ -106,7 +94,10 @@ def check_parameters_come_back(name: str, alpha: float, gbps: float, ratio: floa
         if not in_step or estimate.parameter.is_rate:
             assert estimate.value == pytest.approx(estimate.parameter.of(cost), rel=1e-6)
     for kept in fitted.kept:
-        assert kept.value == kept.parameter.of(base) == kept.parameter.of(fitted.cost)
+        assert kept.value == kept.parameter.of(fitted.cost)
+        if kept.value != kept.parameter.of(base):
+            assert kept.why.endswith("and its value in atlas-800t-a2 does not explain these times")
+            assert kept.value == pytest.approx(kept.parameter.of(cost), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ("both", "superpod")])
@@ -116,13 +107,19 @@ def test_what_times_tell(name: str) -> None:
     assert set(found(fit(times, base_of(samples(name))))) == CASES[name].tells
 
 
-def test_the_alpha_of_two_links_in_a_row_comes_back_as_a_sum() -> None:
-    cost = truth(base_of(samples("both")), 20.0, 20.0, 4.0)
+@pytest.mark.parametrize(
+    ("alpha", "gbps", "ratio"), [(20.0, 20.0, 4.0), (55.0, 43.0, 1.5), (48.5, 140.0, 4.0)]
+)
+def test_the_alphas_of_two_links_in_a_row_come_back_as_a_sum(
+    alpha: float, gbps: float, ratio: float
+) -> None:
+    cost = truth(base_of(samples("both")), alpha, gbps, ratio)
     fitted = fit(measured(samples("both"), cost), base_of(samples("both")))
     (kept,) = (k for k in fitted.kept if k.parameter.field == "alpha_us")
     assert kept.value == 10.0
     alphas = [fitted.cost.hccs.alpha_us, fitted.cost.roce.alpha_us]
-    assert sum(alphas) == pytest.approx(100.0, rel=1e-6)
+    assert sum(alphas) == pytest.approx(alpha * (1 + ratio), rel=1e-6)
+    assert fitted.cost.hccs.gbps == pytest.approx(gbps, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["mesh", "between servers", "rooted"])
