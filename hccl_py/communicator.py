@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.planning import BatchingWarning, Chooser, Plan, Planner, idle
 from hccl_py.planning import ExecutorChoice as Choice
-from hccl_py.platforms import Group, Platform, Schedule, Session
+from hccl_py.platforms import Group, Launcher, Platform, Schedule, Session
 from hccl_py.program.program import Program
 from hccl_py.selection import Selection
 from hccl_py.selection.tags import GROUP_NAME
@@ -503,6 +503,22 @@ class Communicator:
             session = self._allocated(plan)
             tag = plan.selection.tag
             session.run(tag, plan.program, arrays.inputs, arrays.outputs).wait()
+
+    def launch(self, work: Callable[[], int]) -> int | None:
+        """Run `work`, which returns an exit status, once in a process for every rank; return the
+        worst status. None, and nothing is run, where this process can run as it is.
+        """
+        if not isinstance(self._platform, Launcher):
+            return None
+        return self._platform.launch(self.size, work)
+
+    def exchange(self, data: bytes) -> list[bytes]:
+        """Return what every process gave, in the order of their first ranks; all of them call it.
+
+        Where this process owns all ranks, that is what it gave.
+        """
+        with self._lock:
+            return self._open_session().gather(data)
 
     def close(self) -> None:
         """Release everything that the communicator holds; it cannot run afterwards."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from hccl_py.arrays import Arrays, flat_arrays
 from hccl_py.communicator import Communicator
 from hccl_py.data import Array, WrongElement, expected_outputs, first_wrong, inputs_of, poison
 from hccl_py.op_param import OpParam
-from hccl_py.operators import make_operator
+from hccl_py.operators import Operator, make_operator
 from hccl_py.planning import Plan
 
 __all__ = ["Measurement", "Row", "bytes_needed"]
@@ -57,16 +58,18 @@ class Measurement:
     check: bool
 
     def row(self, plan: Plan, progress: Callable[[], None]) -> Row:
-        """Run a plan on data made up for its op; raises what the platform raises."""
+        """Run a plan on data made up for its op; raises what the platform raises.
+
+        Where other processes own ranks too, all of them measure: the time is that of the slowest,
+        and the first wrong element that of the lowest rank that has one.
+        """
         op, ranks, local = plan.op, self.comm.size, self.comm.local_ranks
         operator = make_operator(op.name)
-        inputs = inputs_of(op, ranks)
-        mine = [inputs[rank] for rank in local]
+        mine, right = self._data(operator, op)
         arrays = flat_arrays(operator, op, mine, ranks, local)
-        expected = expected_outputs(operator, op, inputs) if self.check else []
-        right = [expected[rank] for rank in local] if self.check else []
         seconds = self._time(plan, arrays, mine, right, progress)
         wrong = first_wrong(arrays.outputs, right, local) if self.check else None
+        seconds, wrong = self._of_all(seconds, wrong)
         verdict = ("failed" if wrong else "success") if self.check else "NULL"
         return Row(
             bytes=operator.data_size(op, ranks),
@@ -78,6 +81,24 @@ class Measurement:
             check=verdict,
             first_wrong=wrong,
         )
+
+    def _data(self, operator: Operator, op: OpParam) -> tuple[list[Array], list[Array | None]]:
+        """Return inputs and right outputs of the local ranks; no outputs where nobody checks."""
+        local = self.comm.local_ranks
+        inputs = inputs_of(op, self.comm.size)
+        right = expected_outputs(operator, op, inputs) if self.check else []
+        return [inputs[rank] for rank in local], [right[rank] for rank in local if self.check]
+
+    def _of_all(
+        self, seconds: float, wrong: WrongElement | None
+    ) -> tuple[float, WrongElement | None]:
+        """Return the longest time, and the first wrong element, of all processes."""
+        found = None if wrong is None else astuple(wrong)
+        everything = [
+            json.loads(d) for d in self.comm.exchange(json.dumps((seconds, found)).encode())
+        ]
+        elements = [WrongElement(*element) for _, element in everything if element is not None]
+        return max(s for s, _ in everything), next(iter(elements), None)
 
     def _time(
         self,
@@ -92,6 +113,7 @@ class Measurement:
         """
         total = 0.0
         self.comm.expect(plan, self.warmup + self.iters)
+        self.comm.exchange(b"")  # everybody begins at once
         for iteration in range(-self.warmup, self.iters):
             if self.check and iteration == self.iters - 1:
                 poison(arrays.outputs, right)

@@ -9,10 +9,10 @@ Platforms are found by the entry point group `hccl_py.platforms`; a package list
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
@@ -27,6 +27,7 @@ __all__ = [
     "Adversary",
     "Chooser",
     "Group",
+    "Launcher",
     "Platform",
     "Replayed",
     "Schedule",
@@ -218,4 +219,15 @@ class Platform(Protocol):
         longer than `config.wait_seconds(topology.product)`; `schedule` asks for a certain
         interleaving, where the platform can choose. None where this process owns no rank of the
         group.
+        """
+
+
+@runtime_checkable
+class Launcher(Protocol):
+    """A platform with a process for every rank, which it can start: a method that it may have."""
+
+    def launch(self, ranks: int, work: Callable[[], int]) -> int | None:
+        """Run `work`, which returns an exit status, in `ranks` new processes on this machine, and
+        return the worst one. None, and nothing is run, where somebody has started the processes of
+        this job already.
         """

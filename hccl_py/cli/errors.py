@@ -25,6 +25,7 @@ __all__ = [
     "say_error",
     "say_problems",
     "say_warning",
+    "status_of",
 ]
 
 WRONG, USAGE, DEFECT, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
@@ -47,6 +48,14 @@ def guarded(command: Callable[[], object], *, debug: bool = False) -> int:
     warnings.showwarning = _show_warning
     notes = _show_notes()
     try:
+        return status_of(command, debug=debug)
+    finally:
+        logging.getLogger("hccl_py").removeHandler(notes)
+
+
+def status_of(command: Callable[[], object], *, debug: bool = False) -> int:
+    """Run a command, or what a process of its own does for it, and return the exit status."""
+    try:
         found = command()
         sys.stdout.flush()
         return found if isinstance(found, int) else 0
@@ -58,8 +67,6 @@ def guarded(command: Callable[[], object], *, debug: bool = False) -> int:
         if debug:
             _show_traceback(error)
         status = _explained(error)
-    finally:
-        logging.getLogger("hccl_py").removeHandler(notes)
     _flush_or_discard()
     return status
 

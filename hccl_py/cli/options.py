@@ -281,7 +281,7 @@ def _with_value(args: list[str]) -> list[str]:
     return found
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
+def grouped(command: Callable[..., int | None]) -> Callable[..., int | None]:
     """Return a command whose dataclass parameters are replaced by their fields, one option each."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {n: hint for n, hint in hints.items() if is_dataclass(hint)}
@@ -296,13 +296,14 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         ]
 
     @wraps(command)
-    def called(**given: Any) -> None:
+    def called(**given: Any) -> int | None:
         for name, group in groups.items():
             given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
         try:
             with aside():
-                command(**given)
+                status = command(**given)
             sys.stdout.flush()
+            return status
         except BrokenPipeError:
             raise PipeClosedError from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 
@@ -18,17 +18,18 @@ from hccl_py.cli.call import (
     document_of_call,
     request_of,
 )
-from hccl_py.cli.errors import WrongResultError
+from hccl_py.cli.errors import WrongResultError, status_of
 from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes, grouped
 from hccl_py.cli.output import format_levels, print_json
 from hccl_py.cli.progress import Bar
 from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.cli.sources import check_save, save_program
-from hccl_py.cli.streams import say
+from hccl_py.cli.streams import results, say
 from hccl_py.enums import Buffer
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.measurement import Measurement, Row, bytes_needed
 from hccl_py.platforms import Adversary, Schedule
+from hccl_py.program.program import Program
 from hccl_py.stragglers import Stragglers
 from hccl_py.trace.units import format_size
 
@@ -89,7 +90,7 @@ def command(
     ] = None,
     saving: Saving,
     output: Output,
-) -> None:
+) -> int | None:
     """Run an op on real data and check every element of the result.
 
     One row per size from -b to -e, in hccl_test's columns. The times are wall time of the platform;
@@ -100,13 +101,26 @@ def command(
     runs = _Runs.of(call, sizes, (iters, warmup, check), _schedule(seed, schedule, slow))
     if saving.save is not None:
         runs.check_save(saving.save)
-    report = _JsonReport(runs) if output.json else _TextReport(runs)
-    with runs.request.comm:
-        runs.prepare(saving.save)
+    with runs.request.comm as comm:
+        save_program(runs.prepare(), saving.save)
+        status = comm.launch(lambda: status_of(lambda: _report(runs, output), debug=output.debug))
+        if status is None:
+            _report(runs, output)
+        return status
+
+
+def _report(runs: _Runs, output: Output) -> None:
+    """Run everything, and say what was measured: in one process, where there are several."""
+    with runs.request.comm as comm:
+        local = comm.local_ranks  # opens the session: the platform looks at the schedule
+        report: _Report = _JsonReport(runs) if output.json else _TextReport(runs)
+        if local.start > 0:
+            report = _NoReport()
         report.begin()
         for row in runs.rows():
             report.row(row)
         report.end()
+        results().flush()
 
 
 def _schedule(seed: int | None, name: str | None, slow: list[str] | None) -> Schedule | None:
@@ -154,10 +168,11 @@ class _Runs:
             )
         check_save(path)
 
-    def prepare(self, save: str | None) -> None:
-        """Raise, before anything is printed, where a call is illegal or too large for this
-        machine, where its executor cannot record the first size, and where the platform refuses the
-        schedule.
+    def prepare(self) -> Program:
+        """Return the program of the first size.
+
+        Raises, before anything is printed, where a call is illegal or too large for this machine,
+        and where its executor cannot record the first size.
         """
         for size in (self.sizes[0], self.sizes[-1]):
             op = self.request.op(size)
@@ -165,9 +180,7 @@ class _Runs:
             check_memory(bytes_needed(self.request.comm, op), "The buffers of all ranks together")
         if isinstance(self.request, ProgramRequest):
             _check_buffers(self.request)
-        program = self.request.plan(self.request.op(self.sizes[0])).program
-        _ = self.request.comm.local_ranks  # opens the session: the platform looks at the schedule
-        save_program(program, save)
+        return self.request.plan(self.request.op(self.sizes[0])).program
 
     def rows(self) -> Iterator[Row]:
         """Measure size after size."""
@@ -203,6 +216,32 @@ def _check_buffers(request: ProgramRequest) -> None:
                 f"{program.op.name} has {sizes[rank]} there.",
                 "`hccl-py check --numeric` runs a program with buffers of any size.",
             )
+
+
+class _Report(Protocol):
+    """What is said of the rows, while they are measured and at the end."""
+
+    def begin(self) -> None:
+        """Say what is measured."""
+
+    def row(self, row: Row) -> None:
+        """Take a row in."""
+
+    def end(self) -> None:
+        """Say what was found; WrongResultError where a row is wrong."""
+
+
+class _NoReport:
+    """What other processes say: rank 0 speaks for all of them."""
+
+    def begin(self) -> None:
+        """Say nothing."""
+
+    def row(self, row: Row) -> None:
+        """Say nothing."""
+
+    def end(self) -> None:
+        """Say nothing: rank 0 knows of every rank's wrong elements."""
 
 
 class _TextReport:
