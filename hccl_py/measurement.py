@@ -16,11 +16,11 @@ from hccl_py.op_param import OpParam
 from hccl_py.operators import Operator, make_operator
 from hccl_py.planning import Plan
 
-__all__ = ["Measurement", "Row", "bytes_needed"]
+__all__ = ["Measurement", "SizeResult", "bytes_needed"]
 
 
 @dataclass(frozen=True)
-class Row:
+class SizeResult:
     """One size: what ran, how long it took on average, and what the check found.
 
     `check` is `success`, `failed`, or `NULL` where nothing was checked.
@@ -57,7 +57,7 @@ class Measurement:
     warmup: int
     check: bool
 
-    def row(self, plan: Plan, progress: Callable[[], None]) -> Row:
+    def row(self, plan: Plan, progress: Callable[[], None]) -> SizeResult:
         """Run a plan on data made up for its op; raises what the platform raises.
 
         Where other processes own ranks too, all of them measure: the time is that of the slowest,
@@ -71,7 +71,7 @@ class Measurement:
         wrong = first_wrong(arrays.outputs, right, local) if self.check else None
         seconds, wrong = self._of_all(seconds, wrong)
         verdict = ("failed" if wrong else "success") if self.check else "NULL"
-        return Row(
+        return SizeResult(
             bytes=operator.data_size(op, ranks),
             count=op.count,
             executor=plan.selection.executor,

@@ -1,9 +1,11 @@
 """One idea, one name: docs/glossary.md says which names the packages do not use."""
 
+import ast
 import io
 import keyword
 import re
 import tokenize
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,16 @@ PACKAGES = ("hccl_py", "executors/hccl_executors", "platform/hccl_platform")
 TABLE = "## Names that the code does not use"
 KEPT = {"LATE_WIRE", "EARLY_WIRE"}
 """What is on the wire, in the ordinary sense: adversaries of the emulated platform."""
+
+SHARED = {
+    "BatchSendRecv": "the operator, and the executor that HCCL calls so too",
+    "Chooser": "what chooses executors, and what chooses the order of tasks",
+    "Job": "programs on one timeline, and what a worker of a sweep is given",
+    "Phase": "a label of an executor's tasks, and what a platform ends before it goes on",
+    "Sample": "a timed size, and a measured call",
+    "Store": "what processes of a launcher share, and the points that a sweep keeps",
+}
+"""Names of more than one public class, and why."""
 
 
 def retired() -> set[str]:
@@ -57,6 +69,17 @@ def test_no_name_uses_a_retired_word(package: str) -> None:
     unwanted = retired()
     found = [use for path in (ROOT / package).rglob("*.py") for use in uses(path, unwanted)]
     assert not found, "docs/glossary.md says what to write:\n" + "\n".join(found)
+
+
+def test_public_classes_have_names_of_their_own() -> None:
+    homes = defaultdict(list)
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.parse(path.read_text("utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    shared = {name: where for name, where in homes.items() if len(where) > 1}
+    assert shared.keys() == SHARED.keys(), shared
 
 
 def test_names_are_taken_apart() -> None:

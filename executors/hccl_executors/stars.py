@@ -32,7 +32,7 @@ _TEMPLATES: dict[str, Callable[..., None]] = {
 }
 
 
-class Star:
+class StarExecutor:
     """Stage the input, run the template over all ranks on one stream, deliver."""
 
     op: str
@@ -54,31 +54,31 @@ class Star:
         delivered(op, rank, work)
 
 
-class AllReduceStar(Star):
+class AllReduceStar(StarExecutor):
     """AllReduce as a reduce to rank 0, in rank order, and a broadcast from it."""
 
     op = "all_reduce"
 
 
-class BroadCastStar(Star):
+class BroadCastStar(StarExecutor):
     """Broadcast: the root offers everybody the data at once."""
 
     op = "broadcast"
 
 
-class ReduceStar(Star):
+class ReduceStar(StarExecutor):
     """Reduce: the root takes one rank's data after the other, in rank order."""
 
     op = "reduce"
 
 
-class ScatterStar(Star):
+class ScatterStar(StarExecutor):
     """Scatter: the root offers everybody their slot at once."""
 
     op = "scatter"
 
 
-class GatherStar(Star):
+class GatherStar(StarExecutor):
     """Gather: the root takes everybody's slot."""
 
     op = "gather"

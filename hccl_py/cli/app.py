@@ -28,7 +28,7 @@ _WIDEST = 10_000
 """Columns that help may have: those of the terminal, not 80."""
 
 
-class _Summary(TyperCommand):
+class _OverviewCommand(TyperCommand):
     """A command that only the overview knows: its line is wrapped, never cut."""
 
     def get_short_help_str(self, limit: int = 45) -> str:
@@ -92,4 +92,4 @@ def group(
 
 
 for _name, _help in COMMANDS.items():
-    app.command(_name, cls=_Summary, help=_help)(lambda: None)
+    app.command(_name, cls=_OverviewCommand, help=_help)(lambda: None)

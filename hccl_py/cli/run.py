@@ -27,7 +27,7 @@ from hccl_py.cli.sources import check_save, save_program
 from hccl_py.cli.streams import results, say
 from hccl_py.enums import Buffer
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
-from hccl_py.measurement import Measurement, Row, bytes_needed
+from hccl_py.measurement import Measurement, SizeResult, bytes_needed
 from hccl_py.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
 from hccl_py.stragglers import Stragglers
@@ -182,7 +182,7 @@ class _Runs:
             _check_buffers(self.request)
         return self.request.plan(self.request.op(self.sizes[0])).program
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[SizeResult]:
         """Measure size after size."""
         measurement = Measurement(self.request.comm, self.iters, self.warmup, self.check > 0)
         for size in self.sizes:
@@ -224,7 +224,7 @@ class _Report(Protocol):
     def begin(self) -> None:
         """Say what is measured."""
 
-    def row(self, row: Row) -> None:
+    def row(self, row: SizeResult) -> None:
         """Take a row in."""
 
     def end(self) -> None:
@@ -237,7 +237,7 @@ class _NoReport:
     def begin(self) -> None:
         """Say nothing."""
 
-    def row(self, row: Row) -> None:
+    def row(self, row: SizeResult) -> None:
         """Say nothing."""
 
     def end(self) -> None:
@@ -250,7 +250,7 @@ class _TextReport:
     def __init__(self, runs: _Runs) -> None:
         self._runs = runs
         self._executor = ""
-        self._rows: list[Row] = []
+        self._rows: list[SizeResult] = []
 
     def begin(self) -> None:
         """Print what is measured, and the head of the table."""
@@ -268,7 +268,7 @@ class _TextReport:
         )
         say(HEADER, flush=True)
 
-    def row(self, row: Row) -> None:
+    def row(self, row: SizeResult) -> None:
         """Print a row, before it the executor where it changes."""
         if row.executor != self._executor:
             self._executor = row.executor
@@ -293,12 +293,12 @@ class _JsonReport:
 
     def __init__(self, runs: _Runs) -> None:
         self._runs = runs
-        self._rows: list[Row] = []
+        self._rows: list[SizeResult] = []
 
     def begin(self) -> None:
         """Print nothing yet."""
 
-    def row(self, row: Row) -> None:
+    def row(self, row: SizeResult) -> None:
         """Keep a row."""
         self._rows.append(row)
 
@@ -321,7 +321,7 @@ class _JsonReport:
         _raise_if_wrong(runs, self._rows)
 
 
-def _document(row: Row) -> dict[str, Any]:
+def _document(row: SizeResult) -> dict[str, Any]:
     document: dict[str, Any] = {
         "bytes": row.bytes,
         "count": row.count,
@@ -337,7 +337,7 @@ def _document(row: Row) -> dict[str, Any]:
     return document
 
 
-def _raise_if_wrong(runs: _Runs, rows: list[Row]) -> None:
+def _raise_if_wrong(runs: _Runs, rows: list[SizeResult]) -> None:
     wrong = [row for row in rows if row.check == "failed"]
     if not wrong:
         return

@@ -28,9 +28,9 @@ from hccl_py.formats.checks import (
     frozen,
     whole,
 )
-from hccl_py.formats.json_tasks import Columns, Notes, Rows, columns_from, notes_from, rows_from
+from hccl_py.formats.json_tasks import Columns, Rows, TaskNotes, columns_from, notes_from, rows_from
 from hccl_py.formats.links import Ends, LinkColumns, ends_from
-from hccl_py.formats.memory import Memory, memory_from
+from hccl_py.formats.memory import BufferTable, memory_from
 from hccl_py.formats.models import FORMAT, FileModel
 from hccl_py.formats.op import calls_from, op_from
 from hccl_py.formats.requests import Requests, requests_from
@@ -111,7 +111,7 @@ def _notify_names(file: FileModel) -> tuple[str, ...]:
     return tuple(a_text(at("notify_names", k), name) for k, name in enumerate(file.notify_names))
 
 
-def _choose_kinds(rows: Rows, columns: Columns, layout: Layout) -> None:
+def _choose_kinds(rows: Rows, columns: Columns, layout: TaskNotifies) -> None:
     """Make writes over RDMA what they are; nothing can be read over it."""
     away = layout.end >= 0
     rdma = np.zeros(len(rows), bool)
@@ -124,7 +124,9 @@ def _choose_kinds(rows: Rows, columns: Columns, layout: Layout) -> None:
         columns.kind[rdma & (columns.kind == plain)] = push
 
 
-def _instructions(rows: Rows, columns: Columns, notes: Notes, layout: Layout) -> list[Instruction]:
+def _instructions(
+    rows: Rows, columns: Columns, notes: TaskNotes, layout: TaskNotifies
+) -> list[Instruction]:
     fields: dict[str, IntArray] = {
         "stream": rows.stream,
         "label": notes.label,
@@ -158,7 +160,7 @@ def _batches(ranks: int, rows: Rows, instructions: list[Instruction]) -> tuple[B
     return tuple(batches)
 
 
-def _rounds(file: FileModel, notes: Notes) -> int:
+def _rounds(file: FileModel, notes: TaskNotes) -> int:
     found = int(notes.round.max(initial=0)) + 1
     if file.rounds is None:
         return found
@@ -166,7 +168,7 @@ def _rounds(file: FileModel, notes: Notes) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class TaskNotifies:
     """The notifies of a program, and the end, peer and cell of every task (-1: none)."""
 
     transports: Transports
@@ -178,8 +180,8 @@ class Layout:
 
 
 def layout_of(
-    rows: Rows, columns: Columns, ends: Ends, requests: Requests, memory: Memory
-) -> Layout:
+    rows: Rows, columns: Columns, ends: Ends, requests: Requests, memory: BufferTable
+) -> TaskNotifies:
     """Lay out all ends and notifies that are requested or used."""
     away = columns.key >= 0
     link_columns = ends.link_columns(np.concatenate([columns.key[away], requests.channels[1]]))
@@ -196,7 +198,7 @@ def layout_of(
     declared = _declared(rows, (rows.rank[local], stream, index), requests, memory)
     notifies, slots = _local_notifies(declared, stream, index)
     cell[local] = transports.cells + rows.rank[local] * len(notifies.slots) + slots
-    return Layout(transports, notifies, declared, end, peer, cell)
+    return TaskNotifies(transports, notifies, declared, end, peer, cell)
 
 
 def _transports(
@@ -241,7 +243,7 @@ def _declared(
     rows: Rows,
     used: tuple[IntArray, IntArray, IntArray],
     requests: Requests,
-    memory: Memory,
+    memory: BufferTable,
 ) -> Declared:
     """Return the requests of all ranks; `used` has rank, stream and index of local notifies."""
     rank, stream, index = used
@@ -267,7 +269,7 @@ def _declared(
     )
 
 
-def _scratch(memory: Memory) -> IntArray:
+def _scratch(memory: BufferTable) -> IntArray:
     number = memory.numbers.get("SCRATCH")
     return np.zeros(len(memory.sizes), np.int64) if number is None else memory.sizes[:, number]
 

@@ -22,12 +22,12 @@ from hccl_py.enums import TaskKind
 from hccl_py.errors import did_you_mean
 from hccl_py.formats.checks import MAX_NUMBER, Where, numbered, whole
 from hccl_py.formats.links import Ends
-from hccl_py.formats.memory import Memory
+from hccl_py.formats.memory import BufferTable
 from hccl_py.formats.op import data_type, reduce_op
 from hccl_py.op_param import OpParam
 from hccl_py.values import IntArray
 
-__all__ = ["Columns", "Notes", "Rows", "columns_from", "notes_from", "rows_from"]
+__all__ = ["Columns", "Rows", "TaskNotes", "columns_from", "notes_from", "rows_from"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ def _check_names(rows: Rows) -> None:
             raise defect(rows.path(row, 0), "the name of a task", format_value(task[0]), hint)
 
 
-class Shape(NamedTuple):
+class TaskForm(NamedTuple):
     """What stands behind the name of a task; `remote` is the slice that lies at the peer."""
 
     kind: TaskKind
@@ -123,17 +123,17 @@ class Shape(NamedTuple):
 
 
 SHAPES = {
-    "copy": Shape(TaskKind.COPY, ("src", "dst")),
-    "reduce": Shape(TaskKind.REDUCE, ("op", "src", "dst")),
-    "read": Shape(TaskKind.READ, ("peer", "src", "dst"), "src"),
-    "read_reduce": Shape(TaskKind.READ_REDUCE, ("peer", "op", "src", "dst"), "src"),
-    "write": Shape(TaskKind.WRITE, ("peer", "src", "dst"), "dst"),
-    "write_reduce": Shape(TaskKind.WRITE_REDUCE, ("peer", "op", "src", "dst"), "dst"),
-    "post": Shape(TaskKind.NOTIFY_POST, ("peer", "index")),
-    "wait": Shape(TaskKind.NOTIFY_WAIT, ("peer", "index")),
-    "compute": Shape(TaskKind.COMPUTE, ("us",)),
-    "local_post": Shape(TaskKind.NOTIFY_POST, ("stream", "index")),
-    "local_wait": Shape(TaskKind.NOTIFY_WAIT, ("index",)),
+    "copy": TaskForm(TaskKind.COPY, ("src", "dst")),
+    "reduce": TaskForm(TaskKind.REDUCE, ("op", "src", "dst")),
+    "read": TaskForm(TaskKind.READ, ("peer", "src", "dst"), "src"),
+    "read_reduce": TaskForm(TaskKind.READ_REDUCE, ("peer", "op", "src", "dst"), "src"),
+    "write": TaskForm(TaskKind.WRITE, ("peer", "src", "dst"), "dst"),
+    "write_reduce": TaskForm(TaskKind.WRITE_REDUCE, ("peer", "op", "src", "dst"), "dst"),
+    "post": TaskForm(TaskKind.NOTIFY_POST, ("peer", "index")),
+    "wait": TaskForm(TaskKind.NOTIFY_WAIT, ("peer", "index")),
+    "compute": TaskForm(TaskKind.COMPUTE, ("us",)),
+    "local_post": TaskForm(TaskKind.NOTIFY_POST, ("stream", "index")),
+    "local_wait": TaskForm(TaskKind.NOTIFY_WAIT, ("index",)),
 }
 _NAMES = tuple(SHAPES)
 _CODES = {name: code for code, name in enumerate(_NAMES)}
@@ -161,7 +161,7 @@ class Columns:
         return np.equal(self.kind, TaskKind.NOTIFY_POST)
 
 
-def columns_from(rows: Rows, ends: Ends, memory: Memory, op: OpParam) -> Columns:
+def columns_from(rows: Rows, ends: Ends, memory: BufferTable, op: OpParam) -> Columns:
     """Return the columns of all tasks; the objects at their ends are read elsewhere."""
     codes = np.fromiter(map(_CODES.get, rows.names, repeat(-1)), np.int8, len(rows))
     for row in np.flatnonzero(codes < 0)[:1].tolist():
@@ -180,7 +180,7 @@ class _TaskReader:
     """Reads all tasks of one name."""
 
     def __init__(
-        self, name: str, at: IntArray, rows: Rows, columns: Columns, ends: Ends, memory: Memory
+        self, name: str, at: IntArray, rows: Rows, columns: Columns, ends: Ends, memory: BufferTable
     ) -> None:
         self.name, self.shape = name, SHAPES[name]
         self.at, self.rows, self.columns = at, rows, columns
@@ -300,7 +300,7 @@ _MAX_ROUND = 2**31 - 2
 
 
 @dataclass(frozen=True, eq=False)
-class Notes:
+class TaskNotes:
     """Round, label and line of every task; texts are numbered in the order of their first use."""
 
     round: IntArray
@@ -310,7 +310,7 @@ class Notes:
     lines: tuple[str, ...]
 
 
-def notes_from(rows: Rows, columns: Columns) -> Notes:
+def notes_from(rows: Rows, columns: Columns) -> TaskNotes:
     """Return the notes of all tasks; `dtype` and `owner` go to the columns."""
     at = np.flatnonzero(rows.has_note)
     notes = [task[-1] for task in rows.picked(at)]
@@ -322,7 +322,7 @@ def notes_from(rows: Rows, columns: Columns) -> Notes:
     _set_owners(reader, columns)
     label, labels = reader.texts("label")
     line, lines = reader.texts("source")
-    return Notes(reader.rounds(), label, line, labels, lines)
+    return TaskNotes(reader.rounds(), label, line, labels, lines)
 
 
 class _NoteReader:

@@ -23,8 +23,8 @@ from hccl_py.documents.models import checked
 from hccl_py.enums import LinkKind
 from hccl_py.errors import FileError, did_you_mean
 from hccl_py.formats.checks import MAX_BUFFERS, MAX_NUMBER, Where, numbered, whole
-from hccl_py.formats.memory import Memory, a_buffer
-from hccl_py.formats.models import FileModel, LinkModel
+from hccl_py.formats.memory import BufferTable, a_buffer
+from hccl_py.formats.models import FileModel, TransportModel
 from hccl_py.topology.topology import PLANES
 from hccl_py.values import IntArray
 
@@ -131,7 +131,7 @@ def planes_of(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*PLANES, *names]))
 
 
-def exported_by(names: Sequence[object], memory: Memory, path: str) -> list[int]:
+def exported_by(names: Sequence[object], memory: BufferTable, path: str) -> list[int]:
     """Return the numbers of the buffers that an end exports, each once; a name that no rank has is
     no buffer that anybody could reach.
     """
@@ -149,7 +149,7 @@ def export_table(rows: Sequence[list[int]]) -> npt.NDArray[np.int8]:
     return np.array(padded, np.int8).reshape(len(rows), width)
 
 
-def ends_from(file: FileModel, memory: Memory) -> Ends:
+def ends_from(file: FileModel, memory: BufferTable) -> Ends:
     """Return the ends of the short or the general form, whichever the file has."""
     if file.links is None:
         exports = exported_by(file.exported or [], memory, "exported")
@@ -160,7 +160,7 @@ def ends_from(file: FileModel, memory: Memory) -> Ends:
         if getattr(file, name) is not None:
             hint = "Links state kind, exports and plane themselves; keep one of the two forms."
             raise defect(name, "nothing beside links", format_value(getattr(file, name)), hint)
-    links = [checked(LinkModel, v, at("links", k)) for k, v in enumerate(file.links)]
+    links = [checked(TransportModel, v, at("links", k)) for k, v in enumerate(file.links)]
     return LinkEnds(links, file.ranks, memory)
 
 
@@ -171,7 +171,7 @@ class LinkEnds:
 
     states_notifies: ClassVar[bool] = True
 
-    def __init__(self, links: Sequence[LinkModel], ranks: int, memory: Memory) -> None:
+    def __init__(self, links: Sequence[TransportModel], ranks: int, memory: BufferTable) -> None:
         self._ranks = ranks
         self._numbers = _numbers(links)
         self._columns, self._rows = _laid_out(links, _pairs(links, ranks), memory)
@@ -257,7 +257,7 @@ class _Picked:
         return self._where(self._rows[position])
 
 
-def _numbers(links: Sequence[LinkModel]) -> dict[str, int]:
+def _numbers(links: Sequence[TransportModel]) -> dict[str, int]:
     whole([link.id for link in links], lambda k: at("links", k, "id"), "the number of a link")
     numbers: dict[str, int] = {}
     for number, link in enumerate(links):
@@ -267,7 +267,7 @@ def _numbers(links: Sequence[LinkModel]) -> dict[str, int]:
     return numbers
 
 
-def _pairs(links: Sequence[LinkModel], ranks: int) -> IntArray:
+def _pairs(links: Sequence[TransportModel], ranks: int) -> IntArray:
     """Return the two ranks of every link, [links, 2]."""
     for number, link in enumerate(links):
         if len(link.ranks) != 2:
@@ -282,7 +282,7 @@ def _pairs(links: Sequence[LinkModel], ranks: int) -> IntArray:
 
 
 def _laid_out(
-    links: Sequence[LinkModel], pairs: IntArray, memory: Memory
+    links: Sequence[TransportModel], pairs: IntArray, memory: BufferTable
 ) -> tuple[LinkColumns, IntArray]:
     """Return the ends sorted by plane, rank, peer and link, and the two rows of every link."""
     planes = planes_of([a_text(at("links", k, "plane"), v.plane) for k, v in enumerate(links)])
@@ -333,7 +333,9 @@ def _joined(links: LinkColumns, absent: LinkColumns) -> LinkColumns:
     )
 
 
-def _exports(link: LinkModel, pair: IntArray, memory: Memory, number: int) -> list[list[int]]:
+def _exports(
+    link: TransportModel, pair: IntArray, memory: BufferTable, number: int
+) -> list[list[int]]:
     """Return what each of the two ranks exports; nothing where it is left out."""
     path = at("links", number, "exports")
     found: dict[int, list[int]] = {}
@@ -345,6 +347,6 @@ def _exports(link: LinkModel, pair: IntArray, memory: Memory, number: int) -> li
     return [found.get(rank, []) for rank in pair.tolist()]
 
 
-def _no_side(place: str, link: LinkModel) -> FileError:
+def _no_side(place: str, link: TransportModel) -> FileError:
     a, b = link.ranks
     return defect(place, f"rank {a} or {b}", "another one", "A link exports memory of its ranks.")

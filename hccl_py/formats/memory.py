@@ -14,13 +14,13 @@ from hccl_py.errors import did_you_mean
 from hccl_py.formats.checks import MAX_BUFFERS, numbered, whole
 from hccl_py.values import IntArray
 
-__all__ = ["Memory", "a_buffer", "memory_from"]
+__all__ = ["BufferTable", "a_buffer", "memory_from"]
 
 _SHAPE = 'Write {"IN": bytes, "OUT": bytes, ...}.'
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
+class BufferTable:
     """`names` over all ranks in the order of their first appearance; `sizes` and `known` have shape
     [ranks, buffers].
     """
@@ -50,7 +50,7 @@ def a_buffer(name: object, path: str) -> str:
     return name
 
 
-def memory_from(value: object, ranks: int) -> Memory:
+def memory_from(value: object, ranks: int) -> BufferTable:
     """Return the memory of the object `buffers`; ranks that are left out have none."""
     names: dict[str, int] = {}
     rows: list[int] = []
@@ -74,7 +74,7 @@ def memory_from(value: object, ranks: int) -> Memory:
         sizes, lambda k: at("buffers", str(rows[k]), known_names[columns[k]]), "a size in bytes"
     )
     known[rows, columns] = True
-    return Memory(known_names, table, known)
+    return BufferTable(known_names, table, known)
 
 
 def _too_many(path: str, found: int) -> Exception:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from hccl_py.documents.models import Strict
 
-__all__ = ["FORMAT", "FileModel", "LinkModel", "OpModel", "ResourceModel"]
+__all__ = ["FORMAT", "FileModel", "OpModel", "ResourceModel", "TransportModel"]
 
 FORMAT = "hccl-py.program/1"
 
@@ -62,7 +62,7 @@ class ResourceModel(Strict):
     channel_notifies: dict[str, Any] | None = None
 
 
-class LinkModel(Strict):
+class TransportModel(Strict):
     """A transport between two ranks."""
 
     id: int

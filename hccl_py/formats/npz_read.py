@@ -124,7 +124,7 @@ def _program(header: _Header, arrays: Mapping[str, Array]) -> Program:
     local_notifies = _local_notifies(arrays["local_slots"])
     sizes = shaped(arrays, "buffer_sizes", (header.ranks, len(header.buffers)))
     within("buffer_sizes", sizes, 0, LIMIT)
-    limits = Limits(
+    limits = IndexLimits(
         ranks=header.ranks,
         buffers=len(header.buffers),
         labels=len(header.labels),
@@ -205,7 +205,7 @@ _KINDS = tuple(TaskKind)
 
 
 @dataclass(frozen=True)
-class Limits:
+class IndexLimits:
     """How many there are of what instructions name by number."""
 
     ranks: int
@@ -216,7 +216,7 @@ class Limits:
     cells: int
 
 
-def batches_from(arrays: Mapping[str, Array], limits: Limits) -> tuple[Batch, ...]:
+def batches_from(arrays: Mapping[str, Array], limits: IndexLimits) -> tuple[Batch, ...]:
     """Return the batches of a file."""
     sizes = shaped(arrays, "batches", (2, arrays["batches"].shape[1]))
     ranks, count = arrays["batch_ranks"], arrays["instructions"].shape[1]
@@ -238,7 +238,7 @@ def batches_from(arrays: Mapping[str, Array], limits: Limits) -> tuple[Batch, ..
 
 
 def _instructions(
-    arrays: Mapping[str, Array], lanes: IntArray, limits: Limits
+    arrays: Mapping[str, Array], lanes: IntArray, limits: IndexLimits
 ) -> list[Instruction]:
     """Return all instructions; `lanes` says how many ranks each stands for."""
     columns = shaped(arrays, "instructions", (len(SHARED), len(lanes)))
@@ -255,7 +255,7 @@ def _instructions(
     return list(map(Instruction._make, zip(*ordered, strict=True)))
 
 
-def _check_shared(shared: Mapping[str, IntArray], limits: Limits) -> None:
+def _check_shared(shared: Mapping[str, IntArray], limits: IndexLimits) -> None:
     highs = {
         "kind": len(_KINDS) - 1,
         "stream": MAX_NUMBER - 1,
@@ -284,7 +284,7 @@ def _of(kind: IntArray, trait: str) -> npt.NDArray[np.bool_]:
 
 
 def _varying(
-    arrays: Mapping[str, Array], kind: IntArray, lanes: IntArray, limits: Limits
+    arrays: Mapping[str, Array], kind: IntArray, lanes: IntArray, limits: IndexLimits
 ) -> dict[str, list[object]]:
     """Return the columns that differ by rank, as numbers and formulas."""
     formulas = formulas_from(arrays)

@@ -12,10 +12,10 @@ A job says what every rank issues on its streams; the host never blocks. It ends
 which is verified, timed, drawn and written like any other.
 """
 
-from hccl_py.jobs.job import Job, Stream
+from hccl_py.jobs.job import Job, JobStream
 from hccl_py.jobs.overlap import Overlap, overlap
 from hccl_py.jobs.program import JobProgram
 from hccl_py.jobs.steps import Event
 from hccl_py.jobs.terminal import draw_overlap
 
-__all__ = ["Event", "Job", "JobProgram", "Overlap", "Stream", "draw_overlap", "overlap"]
+__all__ = ["Event", "Job", "JobProgram", "JobStream", "Overlap", "draw_overlap", "overlap"]

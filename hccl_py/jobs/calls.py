@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hccl_py.communicator import Communicator
-from hccl_py.jobs.layout import Layout, Place
+from hccl_py.jobs.layout import JobNumbers, PlanNumbers
 from hccl_py.jobs.pieces import Mapping, Piece, Shift, joined, ordered
-from hccl_py.jobs.steps import Group, Run, Step
+from hccl_py.jobs.steps import JobGroup, Run, Step
 from hccl_py.planning import Plan
 from hccl_py.program.instruction import Instruction, Texts
 from hccl_py.program.program import Program
@@ -41,11 +41,11 @@ class Cells:
 class Calls:
     """Lays out the communicators of a job when it is made; turns calls into pieces afterwards."""
 
-    def __init__(self, layout: Layout, steps: Sequence[Step]) -> None:
+    def __init__(self, layout: JobNumbers, steps: Sequence[Step]) -> None:
         self.phases, self.lines = Texts[str](), Texts[str]()
         self._pieces: dict[object, list[Piece]] = {}
         runs = [step for step in steps if isinstance(step, Run)]
-        users: dict[Communicator, tuple[Group, int, dict[int, Plan]]] = {}
+        users: dict[Communicator, tuple[JobGroup, int, dict[int, Plan]]] = {}
         for step in runs:
             for group, plan in step.parts:
                 first = (group, step.stream, dict[int, Plan]())
@@ -72,7 +72,7 @@ class Calls:
             self._pieces[keys] = ordered(joined(found) if len(step.parts) > 1 else found)
         return self._pieces[keys]
 
-    def _moved(self, program: Program, place: Place, cells: Cells) -> list[Piece]:
+    def _moved(self, program: Program, place: PlanNumbers, cells: Cells) -> list[Piece]:
         """Return the batches of a program under the numbers of the job."""
         labels = [self.phases.number(label) for label in program.labels] + [self.phases.number("")]
         lines = [self.lines.number(line) for line in program.lines] + [-1]
@@ -104,7 +104,7 @@ def _is_some(value: RankInt) -> bool:
     return isinstance(value, PerRank) or value >= 0
 
 
-def _cells(old: Cells, place: Place, new: Cells) -> Mapping:
+def _cells(old: Cells, place: PlanNumbers, new: Cells) -> Mapping:
     """Return what makes cells of a job of those of a communicator."""
 
     def moved(cells: IntArray) -> IntArray:

@@ -15,7 +15,7 @@ from hccl_py.enums import Buffer, DataType, TaskKind
 from hccl_py.jobs.calls import Calls, Cells
 from hccl_py.jobs.events import Crossing, Events
 from hccl_py.jobs.labels import Labels
-from hccl_py.jobs.layout import Layout
+from hccl_py.jobs.layout import JobNumbers
 from hccl_py.jobs.pieces import Piece, narrowed
 from hccl_py.jobs.program import CallOn, JobProgram
 from hccl_py.jobs.start_end import begun, ended
@@ -33,7 +33,7 @@ __all__ = ["composed"]
 def composed(topology: Topology, streams: tuple[str, ...], steps: Sequence[Step]) -> JobProgram:
     """Return the program of a job; ParameterError for waits that no record answers."""
     ranks = topology.size
-    layout = Layout(ranks, max(len(streams), 1))
+    layout = JobNumbers(ranks, max(len(streams), 1))
     composer = _Composer(layout, streams, steps)
     batches = _batches(ranks, list(composer.pieces()))
     plans = [plan for step in steps if isinstance(step, Run) for _, plan in step.parts]
@@ -68,7 +68,7 @@ def _op(plans: Sequence[Plan]) -> OpParam:
 class _Composer:
     """Lays everything out when it is made; yields pieces afterwards."""
 
-    def __init__(self, layout: Layout, streams: Sequence[str], steps: Sequence[Step]) -> None:
+    def __init__(self, layout: JobNumbers, streams: Sequence[str], steps: Sequence[Step]) -> None:
         self.labels, self.calls = Labels(), Calls(layout, steps)
         self._steps, self._events = steps, Events(layout, streams, steps)
         self._wakes = begun(layout, steps, self._events, len(streams))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hccl_py.errors import ParameterError
-from hccl_py.jobs.layout import Layout
+from hccl_py.jobs.layout import JobNumbers
 from hccl_py.jobs.steps import Event, Record, Step, Wait
 from hccl_py.values import IntArray
 
@@ -28,7 +28,7 @@ class Crossing:
     ranks: IntArray
 
 
-def crossing(layout: Layout, stream: int, ranks: IntArray) -> Crossing:
+def crossing(layout: JobNumbers, stream: int, ranks: IntArray) -> Crossing:
     """Return a new notify that a stream will wait for."""
     return Crossing(stream, layout.notify(stream, ranks), ranks)
 
@@ -36,7 +36,7 @@ def crossing(layout: Layout, stream: int, ranks: IntArray) -> Crossing:
 class Events:
     """What is posted at every record, and consumed at every wait, by the number of the step."""
 
-    def __init__(self, layout: Layout, streams: Sequence[str], steps: Sequence[Step]) -> None:
+    def __init__(self, layout: JobNumbers, streams: Sequence[str], steps: Sequence[Step]) -> None:
         self.posts: dict[int, list[Crossing]] = {}
         self.waits: dict[int, Crossing] = {}
         self._layout, self._streams = layout, streams

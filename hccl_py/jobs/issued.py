@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hccl_py.communicator import Communicator
 from hccl_py.enums import LinkKind
 from hccl_py.errors import ParameterError
-from hccl_py.jobs.steps import Group
+from hccl_py.jobs.steps import JobGroup
 from hccl_py.op_param import OpParam
 from hccl_py.planning import Plan
 from hccl_py.topology import Topology
@@ -25,14 +25,14 @@ class Issued:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._groups: dict[Communicator, Group] = {}
+        self._groups: dict[Communicator, JobGroup] = {}
         self._streams: dict[Communicator, str] = {}
         self._plans: dict[Communicator, list[Plan]] = {}
         self._issued: dict[Communicator, IntArray] = {}
 
     def placed(
         self, communicators: Communicator | Sequence[Communicator], members: Sequence[int] | None
-    ) -> list[Group]:
+    ) -> list[JobGroup]:
         """Return the communicators with their ranks in the job."""
         listed = _listed(communicators)
         if not listed or (members is not None and len(listed) > 1):
@@ -49,7 +49,7 @@ class Issued:
             )
         return groups
 
-    def issue(self, group: Group, plan: Plan, stream: str, ranks: IntArray) -> None:
+    def issue(self, group: JobGroup, plan: Plan, stream: str, ranks: IntArray) -> None:
         """Count a call of some ranks; refuse what does not meet the calls of the others."""
         who = group.communicator
         first = self._streams.setdefault(who, stream)
@@ -74,7 +74,7 @@ class Issued:
                 )
         issued[mine] += 1
 
-    def plan(self, group: Group, op: OpParam | Plan) -> Plan:
+    def plan(self, group: JobGroup, op: OpParam | Plan) -> Plan:
         """Return the plan of a call of a communicator, whose links must be those of the job."""
         who = group.communicator
         plan = who.plan(op) if isinstance(op, OpParam) else op
@@ -95,7 +95,7 @@ class Issued:
             )
         return plan
 
-    def _placed(self, communicator: Communicator, members: Sequence[int] | None) -> Group:
+    def _placed(self, communicator: Communicator, members: Sequence[int] | None) -> JobGroup:
         known = self._groups.get(communicator)
         said = None if members is None else ranks_of(members)
         own = self._own_ranks(communicator) if known is None else known.members
@@ -112,7 +112,7 @@ class Issued:
                 f"{communicator.name} lies on ranks {_first(ranks)}, not on ranks {_first(said)}.",
                 "Leave members out: it knows its ranks.",
             )
-        return self._groups.setdefault(communicator, Group(communicator, ranks))
+        return self._groups.setdefault(communicator, JobGroup(communicator, ranks))
 
     def _own_ranks(self, communicator: Communicator) -> IntArray | None:
         """Return where a communicator lies by what it is a group of, and that of, and so on, up to

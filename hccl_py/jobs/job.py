@@ -29,7 +29,7 @@ from hccl_py.planning import Plan, idle
 from hccl_py.topology import Topology
 from hccl_py.values import IntArray
 
-__all__ = ["Job", "Stream"]
+__all__ = ["Job", "JobStream"]
 
 
 class Job:
@@ -47,7 +47,7 @@ class Job:
         self.issued = Issued(topology)
         self._recorded: dict[Event, npt.NDArray[np.bool_]] = {}
 
-    def stream(self, name: str) -> Stream:
+    def stream(self, name: str) -> JobStream:
         """Return a new stream of every rank.
 
         The job begins and ends on the first one: it wakes the others and waits for them.
@@ -58,7 +58,7 @@ class Job:
                 f"{name!r:.80} {reason} for a stream of the job.", "Give a text of its own."
             )
         self._streams.append(name)
-        return Stream(self, len(self._streams) - 1, np.arange(self.topology.size))
+        return JobStream(self, len(self._streams) - 1, np.arange(self.topology.size))
 
     def event(self) -> Event:
         """Return an event that is recorded later: streams may wait for it before that is said."""
@@ -88,21 +88,21 @@ class Job:
         return self._streams[stream]
 
 
-class Stream:
+class JobStream:
     """One stream of some ranks of a job; `ranks` are numbers of the job's topology."""
 
     def __init__(self, job: Job, number: int, ranks: IntArray) -> None:
         self.job, self.number, self.ranks = job, number, ranks
 
     def __repr__(self) -> str:
-        return f"<Stream {self.name} of {len(self.ranks)} ranks>"
+        return f"<JobStream {self.name} of {len(self.ranks)} ranks>"
 
     @property
     def name(self) -> str:
         """The name that the job's streams have it by."""
         return self.job.name_of(self.number)
 
-    def on(self, ranks: Sequence[int] | IntArray) -> Stream:
+    def on(self, ranks: Sequence[int] | IntArray) -> JobStream:
         """Return the same stream of some of its ranks only: what differs by rank is issued there.
 
         The k-th call that a rank makes on a communicator meets the k-th call of the others.
@@ -113,7 +113,7 @@ class Stream:
                 f"{ranks!r:.80} are not ranks of stream {self.name}.",
                 f"Give some of {len(self.ranks)} ranks, {self.ranks[0]} to {self.ranks[-1]}.",
             )
-        return Stream(self.job, self.number, given)
+        return JobStream(self.job, self.number, given)
 
     def compute(self, microseconds: float | Sequence[float], label: str = "compute") -> None:
         """Run a kernel that takes so long, or so long on each of the stream's ranks.

@@ -13,21 +13,21 @@ import numpy as np
 
 from hccl_py.communicator import Communicator
 from hccl_py.enums import Buffer
-from hccl_py.jobs.steps import Group
+from hccl_py.jobs.steps import JobGroup
 from hccl_py.planning import Plan
 from hccl_py.program.program import Declared
 from hccl_py.program.transports import LocalNotifies, Transports
 from hccl_py.topology.topology import PLANES
 from hccl_py.values import IntArray
 
-__all__ = ["Layout", "Place"]
+__all__ = ["JobNumbers", "PlanNumbers"]
 
 ALIGNMENT = 512
 """Bytes that the memory of every communicator begins at a multiple of."""
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class PlanNumbers:
     """Numbers of a plan in the job: its ranks, streams and slots of local notifies by their own
     numbers; what its buffers' offsets shift by; its first transport end.
     """
@@ -39,7 +39,7 @@ class Place:
     first_end: int
 
 
-class Layout:
+class JobNumbers:
     """Gives out numbers, the same at all ranks of a communicator."""
 
     def __init__(self, ranks: int, streams: int) -> None:
@@ -52,7 +52,7 @@ class Layout:
         self._local: dict[tuple[Communicator, int, int], int] = {}
         self._transports = _JointTransports()
 
-    def add(self, group: Group, main: int, plans: Iterable[Plan]) -> None:
+    def add(self, group: JobGroup, main: int, plans: Iterable[Plan]) -> None:
         """Give a communicator streams and memory for all plans that it runs on a stream."""
         programs = [plan.program for plan in plans]
         subs = max(program.streams for program in programs) - 1
@@ -65,7 +65,7 @@ class Layout:
         owned = (main, *range(first, first + subs)), tuple(start.tolist())
         self._owned[group.communicator] = owned
 
-    def place(self, group: Group, plan: Plan) -> Place:
+    def place(self, group: JobGroup, plan: Plan) -> PlanNumbers:
         """Return where a plan of a communicator lies."""
         streams, shifts = self._owned[group.communicator]
         slots = [
@@ -73,7 +73,7 @@ class Layout:
             for stream, index in plan.program.local_notifies.slots
         ]
         first_end = self._transports.first_end(group, plan)
-        return Place(group.members, streams, np.array(slots, np.int64), shifts, first_end)
+        return PlanNumbers(group.members, streams, np.array(slots, np.int64), shifts, first_end)
 
     def notify(self, stream: int, ranks: IntArray) -> int:
         """Return a slot for one more local notify of a stream, at some ranks."""
@@ -111,7 +111,9 @@ class Layout:
             stated=np.ones((self.ranks, 3), bool),
         )
 
-    def _local_slot(self, group: Group, streams: tuple[int, ...], stream: int, index: int) -> int:
+    def _local_slot(
+        self, group: JobGroup, streams: tuple[int, ...], stream: int, index: int
+    ) -> int:
         key = group.communicator, stream, index
         if key not in self._local:
             self._local[key] = self.notify(streams[stream], group.members)
@@ -127,7 +129,7 @@ class _JointTransports:
         self._ends = 0
         self._planes: dict[str, int] = {name: number for number, name in enumerate(PLANES)}
 
-    def first_end(self, group: Group, plan: Plan) -> int:
+    def first_end(self, group: JobGroup, plan: Plan) -> int:
         """Return where the transports of a plan begin."""
         tag, wanted = plan.selection.tag, plan.program.transports
         known = self._by_tag.setdefault((group.communicator, tag), [])

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hccl_py.jobs.events import Crossing, Events, crossing
-from hccl_py.jobs.layout import Layout
+from hccl_py.jobs.layout import JobNumbers
 from hccl_py.jobs.steps import Step
 from hccl_py.values import IntArray
 
@@ -19,7 +19,7 @@ __all__ = ["begun", "ended"]
 
 
 def begun(
-    layout: Layout, steps: Sequence[Step], events: Events, streams: int
+    layout: JobNumbers, steps: Sequence[Step], events: Events, streams: int
 ) -> tuple[Crossing, ...]:
     """Return what the first stream posts for others to begin."""
     found = []
@@ -33,7 +33,7 @@ def begun(
 
 
 def ended(
-    layout: Layout, steps: Sequence[Step], events: Events, streams: int
+    layout: JobNumbers, steps: Sequence[Step], events: Events, streams: int
 ) -> tuple[tuple[int, Crossing], ...]:
     """Return what other streams post when they are done, with the stream that does."""
     found = []

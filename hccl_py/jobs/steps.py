@@ -12,7 +12,7 @@ from hccl_py.communicator import Communicator
 from hccl_py.planning import Plan
 from hccl_py.values import IntArray
 
-__all__ = ["Compute", "Event", "Group", "Record", "Run", "Step", "Wait"]
+__all__ = ["Compute", "Event", "JobGroup", "Record", "Run", "Step", "Wait"]
 
 
 class Event:
@@ -23,7 +23,7 @@ class Event:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class JobGroup:
     """A communicator, and the ranks of the job that its ranks are."""
 
     communicator: Communicator
@@ -69,7 +69,7 @@ class Run:
     ranks: IntArray
     line: str
     label: str
-    parts: tuple[tuple[Group, Plan], ...]
+    parts: tuple[tuple[JobGroup, Plan], ...]
 
 
 Step: TypeAlias = Compute | Record | Wait | Run

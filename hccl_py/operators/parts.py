@@ -16,8 +16,8 @@ from hccl_py.operators.base import MAX_COUNT, Variant
 from hccl_py.values import IntArray
 
 __all__ = [
-    "Ends",
     "Exchange",
+    "MessageTables",
     "Messages",
     "blocks_of",
     "check_blocks",
@@ -163,17 +163,17 @@ class Messages:
         self._ranks = ranks
 
     @cached_property
-    def by_sender(self) -> Ends:
+    def by_sender(self) -> MessageTables:
         """Each rank's outgoing messages, in the order of the list."""
         return _ends(self.src, self.dst, (self.count, self.sent, self.received), self._ranks)
 
     @cached_property
-    def by_receiver(self) -> Ends:
+    def by_receiver(self) -> MessageTables:
         """Each rank's incoming messages, in the order of the list."""
         return _ends(self.dst, self.src, (self.count, self.received, self.sent), self._ranks)
 
 
-class Ends(NamedTuple):
+class MessageTables(NamedTuple):
     """Tables [rank, k] of a rank's k-th message: the peer, elements, and where they begin, here and
     at the peer.
 
@@ -219,10 +219,14 @@ def check_numbers(op: OpParam, what: str, numbers: object, shape: tuple[int, ...
             )
 
 
-def _ends(owner: IntArray, peer: IntArray, numbers: Sequence[IntArray], ranks: int) -> Ends:
+def _ends(
+    owner: IntArray, peer: IntArray, numbers: Sequence[IntArray], ranks: int
+) -> MessageTables:
     place = _running(owner, np.ones_like(owner))
     shape = ranks, int(place.max(initial=-1)) + 1
-    table = Ends(np.full(shape, -1, np.int64), *(np.zeros(shape, np.int64) for _ in numbers))
+    table = MessageTables(
+        np.full(shape, -1, np.int64), *(np.zeros(shape, np.int64) for _ in numbers)
+    )
     for column, values in zip(table, (peer, *numbers), strict=True):
         column[owner, place] = values
     return table

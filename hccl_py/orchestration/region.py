@@ -290,7 +290,7 @@ def pieces(memory: Region | Chunks | Sequence[Region]) -> list[Region]:
     return found
 
 
-class _Runs:
+class _AdjacentRuns:
     """For every first index: the runs of adjacent places that a series covers (low and high place
     of each); nothing is kept where all of them are one place long.
 
@@ -341,8 +341,8 @@ class _Runs:
 
 
 @lru_cache(maxsize=256)
-def _runs(n: int, stride: int, k: int, order: tuple[int, ...] | None, merge: bool) -> _Runs:
-    return _Runs(n, stride, k, order, merge)
+def _runs(n: int, stride: int, k: int, order: tuple[int, ...] | None, merge: bool) -> _AdjacentRuns:
+    return _AdjacentRuns(n, stride, k, order, merge)
 
 
 @lru_cache(maxsize=64)

@@ -34,7 +34,7 @@ class Subplane(Plane):
     def __init__(
         self, parent: Plane, groups: Sequence[Sequence[int]], which: RankInt | None = None
     ) -> None:
-        grouped = _Groups(groups, parent.name, int(parent.size))
+        grouped = _MemberLists(groups, parent.name, int(parent.size))
         me = np.asarray(values_of(parent.id))
         if which is None:
             chosen = grouped.home()[me]
@@ -55,7 +55,7 @@ class Subplane(Plane):
         return self._parent[PerRank.of(self._members[places])]
 
 
-class _Groups:
+class _MemberLists:
     """Lists of members, one after the other: group g is `members[first[g] : first[g] + sizes[g]]`.
 
     Group -1 is that of a member that is alone.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUFFER_WORDS",
-    "Range",
+    "ByteRange",
     "format_action",
     "format_line_of",
     "format_notify",
@@ -48,7 +48,7 @@ NAMED = 4
 """Ranks that a message names one by one."""
 
 
-class Range(NamedTuple):
+class ByteRange(NamedTuple):
     """Bytes start .. stop of a buffer of a rank; `buffer` is its number in `Program.buffers`."""
 
     rank: int
@@ -57,7 +57,7 @@ class Range(NamedTuple):
     stop: int
 
 
-def ranges_of(program: Program, row: int) -> tuple[Range, Range]:
+def ranges_of(program: Program, row: int) -> tuple[ByteRange, ByteRange]:
     """Return source and destination of a task that moves data."""
     tasks, table, at = program.tasks, program.tasks.table, int(program.tasks.instruction[row])
     kind, rank, peer = TaskKind(int(table.kind[at])), int(tasks.rank[row]), int(tasks.peer[row])
@@ -65,8 +65,8 @@ def ranges_of(program: Program, row: int) -> tuple[Range, Range]:
     stated = int(table.dst_size[at])
     src, dst = int(tasks.src_offset[row]), int(tasks.dst_offset[row])
     return (
-        Range(peer if kind.reads_remote else rank, int(table.src_buffer[at]), src, src + size),
-        Range(
+        ByteRange(peer if kind.reads_remote else rank, int(table.src_buffer[at]), src, src + size),
+        ByteRange(
             peer if kind.writes_remote else rank,
             int(table.dst_buffer[at]),
             dst,
@@ -164,6 +164,6 @@ def format_action(program: Program, row: int, *, in_sentence: bool = False) -> s
     return f"{verb} {next(whose)}{_memory(program, src)} {to} {next(whose)}{_memory(program, dst)}"
 
 
-def _memory(program: Program, memory: Range) -> str:
+def _memory(program: Program, memory: ByteRange) -> str:
     name = program.buffers[memory.buffer]
     return f"{BUFFER_WORDS.get(name, name)}[{memory.start}:{memory.stop}]"

@@ -12,11 +12,11 @@ from hccl_py.enums import READS, WRITES
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 
-__all__ = ["Usage", "differences", "usage_of"]
+__all__ = ["ResourceUsage", "differences", "usage_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class Usage:
+class ResourceUsage:
     """Per rank: sub streams, local notifies, transports used; the scratch bytes reached."""
 
     sub_streams: IntArray
@@ -25,14 +25,14 @@ class Usage:
     scratch_bytes: IntArray
 
 
-def usage_of(program: Program) -> Usage:
+def usage_of(program: Program) -> ResourceUsage:
     """Count what the tasks of each rank use."""
     tasks, transports = program.tasks, program.transports
     rank = tasks.rank.astype(np.int64)
     sub = tasks.stream > 0
     local = tasks.cell >= transports.cells
     remote = tasks.end >= 0
-    return Usage(
+    return ResourceUsage(
         sub_streams=_distinct(rank[sub], tasks.stream[sub], program.ranks),
         notifies=_distinct(rank[local], tasks.cell[local], program.ranks),
         transports=transports.counts(program.ranks, np.unique(tasks.end[remote])),

@@ -13,7 +13,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.operators.parts import exchange_of
 from hccl_py.ops import BARRIER_COUNT
 from hccl_py.selection.levels import Levels, choose_levels
-from hccl_py.selection.shape import Shape
+from hccl_py.selection.shape import TopologyShape
 from hccl_py.topology.topology import Topology
 
 __all__ = ["Facts", "gather_facts", "served"]
@@ -43,7 +43,7 @@ class Facts:
     where tasks come from: HOST, AI_CPU, AIV. `hccs`: SDMA reaches all ranks of a superpod.
     """
 
-    shape: Shape
+    shape: TopologyShape
     levels: Levels
     op: OpParam
     given: tuple[tuple[str, str], ...]
@@ -219,7 +219,7 @@ def _is_power(number: int) -> bool:
 def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
     """Collect the facts for one call, on the links that the settings ask for."""
     topology = config.linked(topology)
-    product, shape = topology.product, Shape.of(topology)
+    product, shape = topology.product, TopologyShape.of(topology)
     given = parse_algo(config.algo, op.name)
     expansion = config.expansion(product, op.name)
     aiv = expansion == "AIV" and op.name != "barrier"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from hccl_py.enums import Mode
 from hccl_py.op_param import OpParam
 from hccl_py.ops import ALL_TO_ALL
-from hccl_py.selection.shape import WHOLE_RING, Shape
+from hccl_py.selection.shape import WHOLE_RING, TopologyShape
 
 __all__ = ["Levels", "choose_levels"]
 
@@ -111,7 +111,7 @@ class Levels:
 
 
 def choose_levels(
-    op: OpParam, shape: Shape, given: Mapping[str, str], ccl_bytes: int, *, pipelines: bool
+    op: OpParam, shape: TopologyShape, given: Mapping[str, str], ccl_bytes: int, *, pipelines: bool
 ) -> Levels:
     """Choose for one call. `given` is HCCL_ALGO's setting, `pipelines` whether links can do its
     reduction in any order, which the pipelines of reductions need.
@@ -133,7 +133,7 @@ def choose_levels(
 
 def _level1(
     op: OpParam,
-    shape: Shape,
+    shape: TopologyShape,
     level0: str,
     given: Mapping[str, str],
     ccl_bytes: int,
@@ -160,14 +160,14 @@ def _level1(
     return chosen
 
 
-def _joins_pods(op: OpParam, shape: Shape) -> bool:
+def _joins_pods(op: OpParam, shape: TopologyShape) -> bool:
     """Whether HCCL concatenates superpods with different numbers of servers."""
     return shape.unequal_pods and op.name == "all_reduce"
 
 
 def _forced(
     op: OpParam,
-    shape: Shape,
+    shape: TopologyShape,
     given: Mapping[str, str],
     allowed: tuple[str, ...],
     notes: list[str],
@@ -188,7 +188,7 @@ def _forced(
 
 def _wanted(
     op: OpParam,
-    shape: Shape,
+    shape: TopologyShape,
     given: Mapping[str, str],
     allowed: tuple[str, ...],
     notes: list[str],
@@ -212,7 +212,9 @@ def _wanted(
     return instead
 
 
-def _default(op: OpParam, shape: Shape, level0: str, ccl_bytes: int, pipelines: bool) -> str:
+def _default(
+    op: OpParam, shape: TopologyShape, level0: str, ccl_bytes: int, pipelines: bool
+) -> str:
     if _joins_pods(op, shape):
         return AHC
     if level0 == WHOLE_RING:
@@ -231,7 +233,7 @@ def _by_number(groups: int) -> str:
     return HD if groups >= 8 or power else RING
 
 
-def _level2(op: OpParam, shape: Shape, given: Mapping[str, str], notes: list[str]) -> str:
+def _level2(op: OpParam, shape: TopologyShape, given: Mapping[str, str], notes: list[str]) -> str:
     allowed = _LEVEL2.get(op.name, _LEVEL2_OTHERS)
     word = given.get("level2", "")
     if word in allowed:
@@ -243,14 +245,14 @@ def _level2(op: OpParam, shape: Shape, given: Mapping[str, str], notes: list[str
     return chosen
 
 
-def _contexts(op: str, shape: Shape) -> int:
+def _contexts(op: str, shape: TopologyShape) -> int:
     """Return the FFTS contexts of a pipeline; they do not depend on the data."""
     copies = 1 + shape.servers if op in ALL_TO_ALL else 1
     contexts = shape.servers * (5 * (shape.devices - 1) + 7 + copies) + 4 + 1
     return 2 * contexts if op == "all_reduce" else contexts
 
 
-def _pays_to_pipeline(op: OpParam, shape: Shape, level0: str, pipelines: bool) -> bool:
+def _pays_to_pipeline(op: OpParam, shape: TopologyShape, level0: str, pipelines: bool) -> bool:
     lite, plain = PIPELINE_MIN[op.name]
     least = lite if shape.rdma_lite else plain
     slices = shape.servers * shape.devices if op.name == "all_reduce" else 1
@@ -263,7 +265,7 @@ def _pays_to_pipeline(op: OpParam, shape: Shape, level0: str, pipelines: bool) -
     )
 
 
-def _cheapest(op: OpParam, shape: Shape, ccl_bytes: int) -> str:
+def _cheapest(op: OpParam, shape: TopologyShape, ccl_bytes: int) -> str:
     """Compare seconds of one round; ties go to ring, then NHR, then H-D."""
     servers, size = shape.servers, op.extent * op.unit
     bandwidth = HOST_BANDWIDTH if shape.ranks == 2 * shape.devices else BANDWIDTH

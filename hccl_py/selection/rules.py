@@ -15,7 +15,7 @@ from hccl_py.errors import HcclResult
 from hccl_py.op_param import OpParam
 from hccl_py.selection.facts import Facts
 
-__all__ = ["Condition", "Rule", "Table", "Times", "refuse", "rule"]
+__all__ = ["Condition", "DecisionTable", "Multiple", "Rule", "refuse", "rule"]
 
 _RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -39,7 +39,7 @@ _NEEDS = {"==": "", "in": "one of ", "!=": "other than ", "not in": "none of "}
 
 
 @dataclass(frozen=True)
-class Times:
+class Multiple:
     """A bound that is a multiple of another fact, such as 256 KB x ranks."""
 
     factor: int | Fraction
@@ -64,7 +64,7 @@ class Condition:
 
     def holds(self, facts: Facts) -> bool:
         """Whether the facts satisfy it."""
-        value = self.value.of(facts) if isinstance(self.value, Times) else self.value
+        value = self.value.of(facts) if isinstance(self.value, Multiple) else self.value
         return _RELATIONS[self.relation](facts.get(self.fact), value)
 
     def format_condition(self, facts: Facts) -> str:
@@ -78,7 +78,7 @@ class Condition:
         return f"{self.fact} is {actual} ({_BOUNDS[self.relation]} {self._bound(facts)})"
 
     def _bound(self, facts: Facts) -> str:
-        if isinstance(self.value, Times):
+        if isinstance(self.value, Multiple):
             return f"{self.value} = {int(self.value.of(facts))}"
         return _format(self.value)
 
@@ -106,7 +106,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Table:
+class DecisionTable:
     """The rows of a device by op; `ruleset` names their version."""
 
     ruleset: str

@@ -16,7 +16,7 @@ from hccl_py.orchestration.author_errors import reason_against
 from hccl_py.selection.advice import advice
 from hccl_py.selection.facts import Facts, gather_facts
 from hccl_py.selection.order import breaks_order
-from hccl_py.selection.rules import Rule, Table, refuse
+from hccl_py.selection.rules import DecisionTable, Rule, refuse
 from hccl_py.selection.tables import TABLES
 from hccl_py.selection.tags import GROUP_NAME, tag_of
 from hccl_py.topology.topology import Topology
@@ -86,7 +86,7 @@ def select(
     config.check(topology.product)
     if levels and executor is None:
         raise ParameterError("levels are those of an executor.", "Name one.")
-    choice = _Choice(op, topology, config, registry, levels or {})
+    choice = _ExecutorSelector(op, topology, config, registry, levels or {})
     chosen, reasons = choice.named(executor, why) if executor is not None else choice.by_table()
     if strict or config.strict:
         choice.insist(chosen, named=executor is not None)
@@ -103,7 +103,7 @@ def ways(
     """Return what executors, with words for the levels that they leave open, run on each level for
     a call; None for those that do not suit it.
     """
-    choice = _Choice(op, topology, config, registry, {})
+    choice = _ExecutorSelector(op, topology, config, registry, {})
     found = []
     for registered, levels in wanted:
         one = choice.with_levels(levels)
@@ -111,7 +111,7 @@ def ways(
     return found
 
 
-class _Choice:
+class _ExecutorSelector:
     """One call, the row of the table that fits it, and the executors that there are."""
 
     def __init__(
@@ -213,7 +213,7 @@ class _Choice:
             if level != "level2" or self.facts.superpods > 1
         }
 
-    def with_levels(self, forced: Mapping[str, str]) -> _Choice:
+    def with_levels(self, forced: Mapping[str, str]) -> _ExecutorSelector:
         """Return the same call with other words for open levels."""
         found = copy(self)
         found.forced, found._against = forced, {}
@@ -333,10 +333,10 @@ class _Choice:
         return reason_against(registered.executor, op, self.topology)
 
 
-def _rows(facts: Facts) -> tuple[Table, tuple[Rule, ...]]:
+def _rows(facts: Facts) -> tuple[DecisionTable, tuple[Rule, ...]]:
     """Return the table of the device and its rows for the op."""
     device = facts.shape.device
-    table = TABLES.get(device, Table(f"none for {device}", {}))
+    table = TABLES.get(device, DecisionTable(f"none for {device}", {}))
     return table, table.rows.get(
         facts.op.name, (refuse(f"its selection has no {facts.op.name} on {device}"),)
     )

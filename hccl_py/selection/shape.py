@@ -8,14 +8,14 @@ import numpy as np
 
 from hccl_py.topology.topology import Topology
 
-__all__ = ["WHOLE_RING", "Shape"]
+__all__ = ["WHOLE_RING", "TopologyShape"]
 
 WHOLE_RING = "whole_ring"
 MOST_CARDS = 8
 
 
 @dataclass(frozen=True)
-class Shape:
+class TopologyShape:
     """Numbers of a topology.
 
     `devices` is that of the first server and `pod_servers` of the first superpod. Without symmetry
@@ -38,13 +38,13 @@ class Shape:
     contexts: int
 
     @staticmethod
-    def of(topology: Topology) -> Shape:
+    def of(topology: Topology) -> TopologyShape:
         """Return the shape of a topology."""
         product = topology.product
         equal_servers = len(set(topology.servers)) == 1
         equal_pods = len(set(topology.superpods)) == 1
         cards = product.shape == "pcie" and product.device != "310P3"
-        return Shape(
+        return TopologyShape(
             device=product.device,
             ranks=topology.size,
             servers=len(topology.servers),

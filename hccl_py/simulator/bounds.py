@@ -32,7 +32,7 @@ from hccl_py.topology.networks import Cut, network_of
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["Bound", "Limits", "lower_bound"]
+__all__ = ["Bound", "MachineLimits", "lower_bound"]
 
 
 EVERY_RANK = 1024
@@ -65,13 +65,13 @@ class Bound:
 def lower_bound(op: OpParam, topology: Topology, cost: CostModel) -> Bound:
     """Return what no algorithm beats for a call on a machine without stragglers.
 
-    For many calls on one machine make its `Limits` once.
+    For many calls on one machine make its `MachineLimits` once.
     """
-    return Limits.of(topology, cost).bound(op)
+    return MachineLimits.of(topology, cost).bound(op)
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class MachineLimits:
     """What a machine lets through.
 
     `alpha_us` is the α of the nearest peer and `gbps` what goes in, and as much out, of the ranks
@@ -88,12 +88,12 @@ class Limits:
     adds_up: bool = True
 
     @staticmethod
-    def of(topology: Topology, cost: CostModel) -> Limits:
+    def of(topology: Topology, cost: CostModel) -> MachineLimits:
         """Look at the links of a topology."""
         p = topology.size
         if p == 1:
             nothing = np.zeros(1)
-            return Limits(1, np.arange(1), nothing, nothing, 0.0)
+            return MachineLimits(1, np.arange(1), nothing, nothing, 0.0)
         looked_at = np.arange(p)
         if p > EVERY_RANK:
             looked_at = np.unique(np.linspace(0, p - 1, SOME_RANKS).astype(np.int64))
@@ -103,7 +103,7 @@ class Limits:
         cuts = tuple(cut for cut in joined.cuts(cost) if 1 < cut.inside.sum() < p - 1)
         gbps, total = ports[looked_at], float(ports.sum())
         adds_up = topology.network is None or not topology.has_rdma
-        return Limits(p, looked_at, alpha, gbps, total, cuts, adds_up)
+        return MachineLimits(p, looked_at, alpha, gbps, total, cuts, adds_up)
 
     def bound(self, op: OpParam) -> Bound:
         """Return what no algorithm beats for one call."""

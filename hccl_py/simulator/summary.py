@@ -30,7 +30,7 @@ class RankUse(NamedTuple):
     idle: float
 
 
-class Wait(NamedTuple):
+class RankWait(NamedTuple):
     """How long a rank waits for another one."""
 
     rank: int
@@ -38,7 +38,7 @@ class Wait(NamedTuple):
     us: float
 
 
-class Link(NamedTuple):
+class LinkShare(NamedTuple):
     """What goes over a link, and the part of the time in which that would fill it."""
 
     source: str
@@ -80,17 +80,17 @@ class Summary:
         picked = {"busiest": order[0], "median": order[len(order) // 2], "idlest": order[-1]}
         return [RankUse(which, int(rank), *shares[rank].tolist()) for which, rank in picked.items()]
 
-    def waits(self, most: int) -> list[Wait]:
+    def waits(self, most: int) -> list[RankWait]:
         """Return the longest waits of a rank on another one."""
         found = self.timeline.waits()
         longest = np.argsort(-found.us, kind="stable")[:most]
-        return [Wait(int(found.rank[k]), int(found.on[k]), float(found.us[k])) for k in longest]
+        return [RankWait(int(found.rank[k]), int(found.on[k]), float(found.us[k])) for k in longest]
 
-    def links(self, most: int) -> list[Link]:
+    def links(self, most: int) -> list[LinkShare]:
         """Return the links that are full for most of the time."""
         found = self.timeline.link_use()
         return [
-            Link(*found.names(k), int(found.bytes[k]), float(found.share[k]))
+            LinkShare(*found.names(k), int(found.bytes[k]), float(found.share[k]))
             for k in found.busiest(most).tolist()
         ]
 

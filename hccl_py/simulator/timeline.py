@@ -13,7 +13,7 @@ from hccl_py.simulator.links import Links
 from hccl_py.values import Floats
 
 if TYPE_CHECKING:
-    from hccl_py.simulator.analysis import CriticalPath, LinkUse, Usage, Waits
+    from hccl_py.simulator.analysis import CriticalPath, LinkUse, StreamUsage, Waits
 
 __all__ = ["Timeline"]
 
@@ -46,7 +46,7 @@ class Timeline:
 
         return timeline_html(self)
 
-    def usage(self) -> Usage:
+    def usage(self) -> StreamUsage:
         """Return how long every stream is busy, waits and is idle."""
         from hccl_py.simulator.analysis import usage
 

@@ -68,7 +68,7 @@ def shortest(
     listed = replace(schedule, seed=0, choices=choices_of(fails, schedule))
     if not fails(listed):
         return schedule
-    search = _Search(fails, listed, runs)
+    search = _ShortestSearch(fails, listed, runs)
     before = None
     while before != search.choices and search.runs > 0:
         before = search.choices
@@ -78,7 +78,7 @@ def shortest(
     return replace(listed, choices=search.choices)
 
 
-class _Search:
+class _ShortestSearch:
     """The shortest failing list so far, and how many runs are left."""
 
     def __init__(self, fails: Callable[[Schedule], bool], schedule: Schedule, runs: int) -> None:

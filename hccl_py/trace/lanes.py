@@ -18,7 +18,7 @@ from rich.text import Text
 
 from hccl_py.enums import TaskKind
 from hccl_py.program.describe import format_stream
-from hccl_py.trace.steps import Place, Step
+from hccl_py.trace.steps import Step, TaskPlace
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words, style_of
 
@@ -45,7 +45,7 @@ def lay_out(steps: Sequence[Step]) -> list[Line]:
     line mixes two points in time.
     """
     lines: list[Line] = []
-    line_of: dict[Place, int] = {}
+    line_of: dict[TaskPlace, int] = {}
     below: dict[int, int] = {}  # the first free line of every stream
     base = 0  # the first line of the current point in time
     seen: set[tuple[int, str]] = set()
@@ -65,9 +65,9 @@ def lay_out(steps: Sequence[Step]) -> list[Line]:
     return lines
 
 
-def pair_names(lines: Sequence[Line]) -> dict[Place, str]:
+def pair_names(lines: Sequence[Line]) -> dict[TaskPlace, str]:
     """Name every post and its wait on the same rank, as they are read: a, b, ... z, a1, b1, ..."""
-    names: dict[Place, str] = {}
+    names: dict[TaskPlace, str] = {}
     fresh = _letters()
     for step in (line.steps[stream] for line in lines for stream in sorted(line.steps)):
         if step.partner is not None and step.peer is None and step.place not in names:
@@ -92,7 +92,7 @@ def draw_lanes(steps: Sequence[Step], words: Words, width: int) -> Iterator[Text
 def _draw_block(
     lines: Sequence[Line],
     streams: Sequence[int],
-    names: dict[Place, str],
+    names: dict[TaskPlace, str],
     words: Words,
     lane: int,
 ) -> Iterator[Text]:
@@ -121,7 +121,7 @@ def _cell(
     line: Line,
     stream: int,
     running: dict[int, Step],
-    names: dict[Place, str],
+    names: dict[TaskPlace, str],
     words: Words,
     width: int,
     ended: bool,

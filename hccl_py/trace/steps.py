@@ -11,16 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.describe import Range, notify_name, ranges_of
+from hccl_py.program.describe import ByteRange, notify_name, ranges_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, Stragglers, Timeline, simulate
 from hccl_py.stragglers import EVEN
 from hccl_py.topology import Topology
 
-__all__ = ["Place", "Range", "Step", "Trace"]
+__all__ = ["ByteRange", "Step", "TaskPlace", "Trace"]
 
 
-class Place(NamedTuple):
+class TaskPlace(NamedTuple):
     """Where a task is: the `number`-th on a stream of a rank, from 0; stream 0 is main."""
 
     rank: int
@@ -35,7 +35,7 @@ class Step(NamedTuple):
     `partner` is the post that a wait consumes, or the wait that consumes a post.
     """
 
-    place: Place
+    place: TaskPlace
     kind: TaskKind
     size: int
     peer: int | None
@@ -46,10 +46,10 @@ class Step(NamedTuple):
     round: int
     label: str
     source: str
-    src: Range | None
-    dst: Range | None
+    src: ByteRange | None
+    dst: ByteRange | None
     notify: str
-    partner: Place | None
+    partner: TaskPlace | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +105,10 @@ class Trace:
     def _kinds(self) -> npt.NDArray[np.int8]:
         return self.program.tasks.kind
 
-    def _place(self, row: int) -> Place:
+    def _place(self, row: int) -> TaskPlace:
         tasks = self.program.tasks
         stream = int(tasks.table.stream[tasks.instruction[row]])
-        return Place(int(tasks.rank[row]), stream, int(tasks.index[row]))
+        return TaskPlace(int(tasks.rank[row]), stream, int(tasks.index[row]))
 
     def _step(self, row: int) -> Step:
         program, tasks, timeline = self.program, self.program.tasks, self.timeline

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.describe import BUFFER_WORDS, Range, format_stream
+from hccl_py.program.describe import BUFFER_WORDS, ByteRange, format_stream
 from hccl_py.program.program import Program
 from hccl_py.program.transports import NOTIFY_NAMES
 from hccl_py.trace.steps import Step
@@ -113,7 +113,7 @@ class Words:
         where = f"{format_stream(stream)} #{number}"
         return where if rank == step.place.rank else f"rank {rank} {where}"
 
-    def _range(self, step: Step, memory: Range) -> str:
+    def _range(self, step: Step, memory: ByteRange) -> str:
         whose = f"rank {memory.rank} " if memory.rank != step.place.rank else ""
         start, stop = format_size(memory.start), format_size(memory.stop)
         return f"{whose}{self._buffers[memory.buffer]}[{start}:{stop}]"

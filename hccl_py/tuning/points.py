@@ -28,7 +28,7 @@ from hccl_py.planning import BatchingWarning, Plan, Planner, idle
 from hccl_py.program.program import Program
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator.batches import simulate_batches
-from hccl_py.simulator.bounds import Limits
+from hccl_py.simulator.bounds import MachineLimits
 from hccl_py.simulator.contended import simulate_contended
 from hccl_py.simulator.load import busiest_us
 from hccl_py.stragglers import Stragglers
@@ -249,9 +249,9 @@ class _Machine:
         self.topology, self._cost = topology, cost
 
     @cached_property
-    def limits(self) -> Limits:
+    def limits(self) -> MachineLimits:
         """What it lets through."""
-        return Limits.of(self.topology, self._cost)
+        return MachineLimits.of(self.topology, self._cost)
 
 
 @lru_cache(maxsize=8)

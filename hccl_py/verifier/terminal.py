@@ -30,7 +30,7 @@ from hccl_py.verifier.excerpt import MOST_CULPRITS, Excerpt, TaskLine, excerpts,
 from hccl_py.verifier.finding import Failure, Finding, Report
 from hccl_py.verifier.verdict import counted, format_verdict, total
 
-__all__ = ["Line", "Pen", "draw_report", "format_report"]
+__all__ = ["Pen", "StyledLine", "draw_report", "format_report"]
 
 IN_FULL = 3
 """Lines of the author's code, per class, of which one finding is shown with the tasks around it."""
@@ -47,7 +47,7 @@ _ACTION_WIDTH = 24
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.HINT: "bold cyan"}
 
 
-class Line(NamedTuple):
+class StyledLine(NamedTuple):
     """One line and its style, in rich's words."""
 
     text: str = ""
@@ -61,7 +61,7 @@ class Pen(NamedTuple):
     unicode: bool = False
     verbose: bool = False
 
-    def wrapped(self, text: str, indent: int, style: str = "") -> Iterator[Line]:
+    def wrapped(self, text: str, indent: int, style: str = "") -> Iterator[StyledLine]:
         """Yield the lines of a text; what does not fit goes on two columns further in."""
         for part in text.splitlines() or [""]:
             for line in textwrap.wrap(
@@ -71,7 +71,7 @@ class Pen(NamedTuple):
                 subsequent_indent=" " * (indent + 2),
                 break_on_hyphens=False,
             ):
-                yield Line(line, style)
+                yield StyledLine(line, style)
 
 
 def format_report(report: Report, pen: Pen | None = None) -> str:
@@ -79,7 +79,7 @@ def format_report(report: Report, pen: Pen | None = None) -> str:
     return "\n".join(line.text for line in draw_report(report, pen or Pen()))
 
 
-def draw_report(report: Report, pen: Pen) -> Iterator[Line]:
+def draw_report(report: Report, pen: Pen) -> Iterator[StyledLine]:
     """Yield a report's lines."""
     verdict_style = "bold green" if report.ok else "bold red"
     yield from pen.wrapped(f"{report.target}: {format_verdict(report)}", 0, verdict_style)
@@ -115,14 +115,16 @@ def _format_program(program: Program, target: str) -> str:
     return f"{name} {op.dtype.value}{by}, {ranks}, {tasks}"
 
 
-def _head(name: str, count: int, severity: Severity, meaning: str, pen: Pen) -> Iterator[Line]:
+def _head(
+    name: str, count: int, severity: Severity, meaning: str, pen: Pen
+) -> Iterator[StyledLine]:
     """Yield the heading of a class."""
-    yield Line()
+    yield StyledLine()
     how_many = counted(count, severity.spelling)
     yield from pen.wrapped(f"{name} ({how_many}): {meaning}", 0, _STYLES[severity])
 
 
-def _failures(report: Report, pen: Pen) -> Iterator[Line]:
+def _failures(report: Report, pen: Pen) -> Iterator[StyledLine]:
     if not report.failures:
         return
     meaning = "the executor raises, or gives another program rank by rank"
@@ -134,7 +136,7 @@ def _failures(report: Report, pen: Pen) -> Iterator[Line]:
             yield from pen.wrapped(f"hint: {failure.hint}", 4, "green")
 
 
-def _numeric(report: Report, pen: Pen) -> Iterator[Line]:
+def _numeric(report: Report, pen: Pen) -> Iterator[StyledLine]:
     if report.numeric is None or report.numeric.wrong is None:
         return
     wrong = report.numeric.wrong
@@ -146,7 +148,7 @@ def _numeric(report: Report, pen: Pen) -> Iterator[Line]:
     yield from pen.wrapped(f"interleaving: {schedule.adversary.value}, seed {schedule.seed}", 4)
 
 
-def _place(found: Finding | Failure, pen: Pen) -> Iterator[Line]:
+def _place(found: Finding | Failure, pen: Pen) -> Iterator[StyledLine]:
     """Yield the author's line, the smallest case, and what all cases have in common."""
     if found.source:
         yield from pen.wrapped(f"at {found.source}", 4)
@@ -158,14 +160,14 @@ def _place(found: Finding | Failure, pen: Pen) -> Iterator[Line]:
 
 def _class(
     report: Report, findings: Sequence[Finding], severity: Severity, pen: Pen
-) -> Iterator[Line]:
+) -> Iterator[StyledLine]:
     """Yield findings of one class, line by line of the author's code: the first lines with the
     tasks around a culprit, then lines without, the rest counted.
     """
     if pen.verbose:
         for number, finding in enumerate(one for f in findings for one in f.every()):
             if number:
-                yield Line()
+                yield StyledLine()
             yield from _finding(finding, report.programs.get(finding.case), True, pen)
         return
     is_hint = severity is Severity.HINT
@@ -176,7 +178,7 @@ def _class(
     for number, (first, *others) in enumerate(groups[:LISTED]):
         in_full = number < IN_FULL and not is_hint
         if in_full and number:
-            yield Line()
+            yield StyledLine()
         yield from _finding(first, report.programs.get(first.case), in_full, pen)
         yield from _likewise(report, others, pen)
     if rest := [finding for group in groups[LISTED:] for finding in group]:
@@ -193,7 +195,7 @@ def _by_line(report: Report, findings: Sequence[Finding]) -> list[list[Finding]]
     return list(groups.values())
 
 
-def _likewise(report: Report, others: Sequence[Finding], pen: Pen) -> Iterator[Line]:
+def _likewise(report: Report, others: Sequence[Finding], pen: Pen) -> Iterator[StyledLine]:
     """Yield where else the same line is at fault."""
     if not others:
         return
@@ -203,7 +205,7 @@ def _likewise(report: Report, others: Sequence[Finding], pen: Pen) -> Iterator[L
     yield from pen.wrapped(f"likewise: {', '.join(places)}{more}", 4)
 
 
-def _summary(findings: Sequence[Finding], pen: Pen) -> Iterator[Line]:
+def _summary(findings: Sequence[Finding], pen: Pen) -> Iterator[StyledLine]:
     first = findings[0].message.split("\n", 1)[0]
     yield from pen.wrapped(f"for example: {first}", 2)
     rest = total(findings) - 1
@@ -219,12 +221,14 @@ def _at(findings: Sequence[Finding]) -> str:
     return f" at {', '.join(lines[:4])}{rest}"
 
 
-def _finding(finding: Finding, program: Program | None, in_full: bool, pen: Pen) -> Iterator[Line]:
+def _finding(
+    finding: Finding, program: Program | None, in_full: bool, pen: Pen
+) -> Iterator[StyledLine]:
     yield from pen.wrapped(finding.message, 2)
     yield from _place(finding, pen)
     if finding.repeat > 1:
         again = "right after op 1" if finding.repeat == 2 else "right after the others"
-        yield Line(f"    shows in op {finding.repeat}: the same call again, {again}")
+        yield StyledLine(f"    shows in op {finding.repeat}: the same call again, {again}")
     if in_full and finding.hint:
         yield from pen.wrapped(f"hint: {finding.hint}", 4, "green")
     if in_full and program is not None:
@@ -232,14 +236,14 @@ def _finding(finding: Finding, program: Program | None, in_full: bool, pen: Pen)
             yield from _excerpt(excerpt, pen)
         left_out = len(finding.tasks) - MOST_CULPRITS
         if left_out > 0:
-            yield Line(f"    and {counted(left_out, 'task')} more", "dim")
+            yield StyledLine(f"    and {counted(left_out, 'task')} more", "dim")
     if finding.more:
-        yield Line(f"    and {finding.more} more like this")
+        yield StyledLine(f"    and {finding.more} more like this")
 
 
-def _excerpt(excerpt: Excerpt, pen: Pen) -> Iterator[Line]:
+def _excerpt(excerpt: Excerpt, pen: Pen) -> Iterator[StyledLine]:
     """Yield a stream's name and its tasks below each other, the culprits marked."""
-    yield Line(f"    rank {excerpt.rank} {format_stream(excerpt.stream)}", "dim")
+    yield StyledLine(f"    rank {excerpt.rank} {format_stream(excerpt.stream)}", "dim")
     lines = excerpt.lines
     names = [line.name for line in lines]
     label_width = max(map(len, names))
@@ -248,14 +252,14 @@ def _excerpt(excerpt: Excerpt, pen: Pen) -> Iterator[Line]:
     before = lines[0].at.index
     for line, name, source in zip(lines, names, sources, strict=True):
         if line.at.index > before + 1:
-            yield Line(f"{'':8}...", "dim")
+            yield StyledLine(f"{'':8}...", "dim")
         before = line.at.index
         mark = ("▸" if pen.unicode else ">") if line.is_culprit else " "
         style = "bold" if line.is_culprit else "dim"
         said = textwrap.wrap(one_line(line.action), room, break_on_hyphens=False)
         head = f"{'':6}{mark} {name:<{label_width}}  {said[0]:<{room}}  {source}"
-        yield Line(head.rstrip(), style)
-        yield from (Line(f"{'':{left + 2}}{part}", style) for part in said[1:])
+        yield StyledLine(head.rstrip(), style)
+        yield from (StyledLine(f"{'':{left + 2}}{part}", style) for part in said[1:])
 
 
 def _columns(lines: Sequence[TaskLine], left: int, pen: Pen) -> tuple[list[str], int]:

@@ -21,7 +21,7 @@ from hccl_py.program.describe import format_ranks
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.contents import contents_of
-from hccl_py.verifier.analysis.memory import Memory, memory_of
+from hccl_py.verifier.analysis.memory import MemoryIntervals, memory_of
 from hccl_py.verifier.analysis.ordering import Ordering, ordering_of
 from hccl_py.verifier.analysis.unrolled import Unrolled, unrolled
 from hccl_py.verifier.checks.bounds import find_bounds
@@ -137,7 +137,7 @@ class _Judge:
                 yield from find_strangers(subject, ordering, self.silent)
 
     def _contents(
-        self, once: Unrolled, memory: Memory, shared: IntArray | None, racing: IntArray
+        self, once: Unrolled, memory: MemoryIntervals, shared: IntArray | None, racing: IntArray
     ) -> Iterator[Finding]:
         """Yield what the contents of memory show, over one copy."""
         subject = self.subject

@@ -12,7 +12,7 @@ import hccl_py
 from hccl_py.communicator import Communicator
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import DeadlockError, ParameterError
-from hccl_py.jobs import Event, Job, JobProgram, Stream
+from hccl_py.jobs import Event, Job, JobProgram, JobStream
 from hccl_py.op_param import OpParam
 from hccl_py.simulator import CostModel, simulate_tasks
 from hccl_py.topology import Topology, topology_of
@@ -215,8 +215,8 @@ def test_ranks_may_issue_their_parts_of_a_call_one_by_one() -> None:
 class Scene:
     world: Communicator
     job: Job
-    stream: Stream
-    other: Stream
+    stream: JobStream
+    other: JobStream
     event: Event
 
 
@@ -312,7 +312,7 @@ REFUSED: dict[str, tuple[Act, str]] = {
     ),
     "ranks outside": (
         lambda s: s.stream.on([5]).run(two_pairs(s)[0], all_reduce()),
-        "No rank of <Stream compute of 1 ranks> is in left",
+        "No rank of <JobStream compute of 1 ranks> is in left",
     ),
     "two streams": (run_on_two_streams, "runs on stream compute, and is called on stream dp"),
     "another op": (run_twice_differently, "is all_reduce of 10 fp32 by AllReduce"),

@@ -14,7 +14,7 @@ from hccl_py.operators import OPERATORS
 from hccl_py.planning import Planner
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator import CostModel, simulate, simulate_batches
-from hccl_py.simulator.bounds import Limits, lower_bound
+from hccl_py.simulator.bounds import MachineLimits, lower_bound
 from hccl_py.simulator.load import busiest_us
 from hccl_py.stragglers import Stragglers
 from hccl_py.topology import Topology, topology_of
@@ -37,10 +37,10 @@ MACHINES: tuple[dict[str, Any], ...] = (
 
 
 @cache
-def machine(number: int) -> tuple[Topology, CostModel, Limits]:
+def machine(number: int) -> tuple[Topology, CostModel, MachineLimits]:
     topology = topology_of(**MACHINES[number])
     cost = CostModel.of(topology.product.name).formula()
-    return topology, cost, Limits.of(topology, cost)
+    return topology, cost, MachineLimits.of(topology, cost)
 
 
 @settings(max_examples=40, deadline=None)

@@ -18,7 +18,7 @@ from hccl_py.simulator.links import Links
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import network_of
 from hccl_py.topology.networks.build import topology_from
-from hccl_py.topology.networks.models import LinkModel, NetworkModel, RankModel
+from hccl_py.topology.networks.models import NetworkLinkModel, NetworkModel, NetworkRankModel
 from hccl_py.topology.presets import PRESETS
 from tests.recording import op_of, recorded
 
@@ -124,12 +124,12 @@ def test_every_link_may_be_of_a_sort_of_its_own() -> None:
     pairs = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
     assert len(pairs) > np.iinfo(np.int16).max
     links = [
-        LinkModel.model_construct(
+        NetworkLinkModel.model_construct(
             source=str(a), target=str(b), latency_us=1 + k / 1e5, duplex=False
         )
         for k, (a, b) in enumerate(pairs)
     ]
-    named = [RankModel(name=str(rank)) for rank in range(ranks)]
+    named = [NetworkRankModel(name=str(rank)) for rank in range(ranks)]
     topology = topology_from(NetworkModel(ranks=named, links=links), "apart")
     program = recorded("RunAlltoAllVFullMesh", op_of("all_to_all", ranks), topology)
     found = Links(topology, COST).classes(program.transports)

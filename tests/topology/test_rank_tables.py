@@ -103,7 +103,7 @@ def test_levels_and_links() -> None:
     assert network.layer_between(0, 1) == 0
     assert network.layer_between(0, 3) == 1
     assert network.edges[1].local_b is None
-    assert repr(network) == "Network(2 levels, 2 edges of a server)"
+    assert repr(network) == "RankTableNetwork(2 levels, 2 edges of a server)"
     topology = table.topology()
     assert topology.product.device == "950"
     assert topology.servers == (2, 2)

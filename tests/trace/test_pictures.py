@@ -18,8 +18,8 @@ from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
 from hccl_py.trace.pictures import draw_steps
-from hccl_py.trace.pictures.flow import Flow, Move, flow_of
-from hccl_py.trace.pictures.parts import Part
+from hccl_py.trace.pictures.flow import Flow, PictureMove, flow_of
+from hccl_py.trace.pictures.parts import InputChunk
 from hccl_py.trace.pictures.stars import lanes_of, stars_of
 from hccl_py.trace.pictures.words import caption, label
 from tests.recording import BY_NAME, filled, op_of, recorded
@@ -56,7 +56,7 @@ def test_ring_all_reduce_adds_one_contribution_a_step(ranks: int) -> None:
     for step, band in enumerate(found.bands[: ranks - 1]):
         for rank in range(ranks):
             chunk = (rank - 2 - step) % ranks
-            ring = {Part((chunk + 1 + k) % ranks, chunk) for k in range(step + 2)}
+            ring = {InputChunk((chunk + 1 + k) % ranks, chunk) for k in range(step + 2)}
             assert {part for part in band.holds[rank] if part.chunk == chunk} == ring
         assert all(move.reduces and len(label(found, move)) == 2 for move in band.moves)
     assert not any(move.reduces for band in found.bands[ranks - 1 :] for move in band.moves)
@@ -138,17 +138,19 @@ def test_ranks_send_what_they_hold_and_end_with_what_they_want(
 
 
 moves = st.builds(
-    Move,
+    PictureMove,
     st.integers(0, 6),
     st.integers(0, 6),
-    st.frozensets(st.builds(Part, st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=2),
+    st.frozensets(
+        st.builds(InputChunk, st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=2
+    ),
     st.booleans(),
     st.booleans(),
 ).filter(lambda move: move.source != move.target)
 
 
 @given(st.lists(moves, max_size=20, unique_by=lambda move: move[:2]))
-def test_stars_have_every_move_once_and_lanes_do_not_overlap(moves: list[Move]) -> None:
+def test_stars_have_every_move_once_and_lanes_do_not_overlap(moves: list[PictureMove]) -> None:
     stars = stars_of(moves)
     assert sorted(m[:2] for star in stars for m in star.moves) == sorted(m[:2] for m in moves)
     for star in stars:

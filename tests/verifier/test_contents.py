@@ -7,21 +7,21 @@ from hypothesis import given
 
 from hccl_py.program.program import Program
 from hccl_py.verifier.analysis.contents import GARBAGE, UNDEFINED, Contents, contents_of
-from hccl_py.verifier.analysis.memory import Memory, memory_of
+from hccl_py.verifier.analysis.memory import MemoryIntervals, memory_of
 from hccl_py.verifier.analysis.unrolled import unrolled
 from hccl_py.verifier.subject import Options, Subject
 from tests.verifier.naive import Byte, contents, sides
 from tests.verifier.scripts import programs
 
 
-def followed(program: Program) -> tuple[list[int], Memory, Contents]:
+def followed(program: Program) -> tuple[list[int], MemoryIntervals, Contents]:
     run = unrolled(program, 1)
     order = run.order[run.order < run.rows]
     memory = memory_of(Subject(program, Options()))
     return order.tolist(), memory, contents_of(memory, order)
 
 
-def spell(memory: Memory, rank: int, address: int) -> Byte:
+def spell(memory: MemoryIntervals, rank: int, address: int) -> Byte:
     """A byte of an input by its address."""
     base = int(memory.spaces.base[rank, memory.program.buffers.index("IN")])
     return rank, "IN", address - base

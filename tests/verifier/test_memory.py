@@ -5,13 +5,13 @@ from hypothesis import given
 
 from hccl_py.program.program import Program
 from hccl_py.verifier.analysis.meaning import in_place_offsets
-from hccl_py.verifier.analysis.memory import Memory, memory_of
+from hccl_py.verifier.analysis.memory import MemoryIntervals, memory_of
 from hccl_py.verifier.subject import Options, Subject
 from tests.verifier.scripts import programs
 from tests.verifier.sketches import all_gather, sketch
 
 
-def laid_out(program: Program, *, way: int | None = None) -> Memory:
+def laid_out(program: Program, *, way: int | None = None) -> MemoryIntervals:
     ways = in_place_offsets(program.op, program.ranks)
     return memory_of(Subject(program, Options()), None if way is None else ways[way][1])
 

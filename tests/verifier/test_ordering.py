@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hccl_py.program.program import Program
 from hccl_py.verifier.analysis import clocks
-from hccl_py.verifier.analysis.memory import Memory, memory_of
+from hccl_py.verifier.analysis.memory import MemoryIntervals, memory_of
 from hccl_py.verifier.analysis.ordering import Ordering, ordering_of
 from hccl_py.verifier.analysis.unrolled import Unrolled, unrolled
 from hccl_py.verifier.subject import Options, Subject
@@ -17,7 +17,7 @@ from tests.verifier.scripts import programs, seeded
 RACES = (clocks.BESIDE_READ, clocks.BESIDE_WRITE, clocks.REUSE)
 
 
-def judged(program: Program, copies: int) -> tuple[Unrolled, Memory, Ordering]:
+def judged(program: Program, copies: int) -> tuple[Unrolled, MemoryIntervals, Ordering]:
     run = unrolled(program, copies)
     memory = memory_of(Subject(program, Options()))
     return run, memory, ordering_of(run, memory, meets=False)
@@ -28,7 +28,7 @@ def pairs(ordering: Ordering, *what: int) -> set[tuple[int, int]]:
     return {(min(a, b), max(a, b)) for a, b in rows[:, 1:3].tolist()}
 
 
-def bytes_of(memory: Memory, intervals: range) -> set[Byte]:
+def bytes_of(memory: MemoryIntervals, intervals: range) -> set[Byte]:
     """The bytes of intervals, found by searching every buffer."""
     found = set()
     for interval in intervals:

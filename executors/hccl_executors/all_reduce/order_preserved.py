@@ -17,7 +17,7 @@ from hccl_py.orchestration import Region
 __all__ = ["AllReduceOrderPreservedExecutor", "AllReduceOrderPreservedFor91093Executor"]
 
 
-class OrderPreserved:
+class AllReduceInRankOrder:
     """AllReduce whose every sum is ((x0 + x1) + x2) + ... in rank order; runs everywhere.
 
     Rank r collects everybody's chunk r, side by side, adds them one after the other, and gives the
@@ -64,9 +64,9 @@ class OrderPreserved:
         rank.deliver(work)
 
 
-class AllReduceOrderPreservedExecutor(OrderPreserved):
+class AllReduceOrderPreservedExecutor(AllReduceInRankOrder):
     """AllReduce in rank order."""
 
 
-class AllReduceOrderPreservedFor91093Executor(OrderPreserved):
+class AllReduceOrderPreservedFor91093Executor(AllReduceInRankOrder):
     """AllReduce in rank order, as HCCL calls it on Atlas A3."""

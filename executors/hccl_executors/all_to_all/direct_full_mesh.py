@@ -80,7 +80,7 @@ class RunAlltoAllDirectFullmesh:
                 _record_lane(rank, 2 * lanes, list(_steps_between(rank, pods)))
 
 
-class _Step(NamedTuple):
+class _PeerStep(NamedTuple):
     """What a lane does with one peer, or two: `staged` is where it puts the part for `to`, `source`
     where `frm` has put this rank's.
     """
@@ -136,7 +136,7 @@ class _Pods(NamedTuple):
         return PerRank.of(table[first[pod] + (self.place[at] + places) % size])
 
 
-def _steps(rank: Rank[Any, Any], pods: _Pods, lane: int, lanes: int) -> Iterator[_Step]:
+def _steps(rank: Rank[Any, Any], pods: _Pods, lane: int, lanes: int) -> Iterator[_PeerStep]:
     """Yield what one lane does in the pod, one peer a round."""
     size = int(pods.size(rank.id))
     half = min(AT_ONCE // 2, size // 2)
@@ -147,17 +147,17 @@ def _steps(rank: Rank[Any, Any], pods: _Pods, lane: int, lanes: int) -> Iterator
         opposite = lane if 2 * distance == size else (lane + half) % (2 * half)
         peer = pods.peer(rank.id, 0, distance if lane < half else -distance)
         slots = [_place(rank, Buffer.CCL_IN, 2 * at + number % 2) for at in (lane, opposite)]
-        yield _Step(peer, peer, slots[0], slots[1])
+        yield _PeerStep(peer, peer, slots[0], slots[1])
 
 
-def _steps_between(rank: Rank[Any, Any], pods: _Pods) -> Iterator[_Step]:
+def _steps_between(rank: Rank[Any, Any], pods: _Pods) -> Iterator[_PeerStep]:
     """Yield what the lane between pods does: pairwise, pod by pod; where pods differ in size, in
     the order of ranks, without those of this pod.
     """
     size = int(pods.size(rank.id))
     for number, (to, frm) in enumerate(_even(rank, pods, size) if pods.even else _any(rank, pods)):
         staged = _place(rank, Buffer.CCL_OUT, number % 2)
-        yield _Step(to, frm, staged, staged)
+        yield _PeerStep(to, frm, staged, staged)
 
 
 def _even(rank: Rank[Any, Any], pods: _Pods, size: int) -> Iterator[tuple[RankInt, RankInt]]:
@@ -206,7 +206,7 @@ class _Lane(NamedTuple):
         return _Lane(subs[first], subs[first + 1], go, done)
 
 
-def _record_lane(rank: Rank[Chunks, Chunks], first: int, steps: Sequence[_Step]) -> None:
+def _record_lane(rank: Rank[Chunks, Chunks], first: int, steps: Sequence[_PeerStep]) -> None:
     """Copy the part of each step while the one before it is moved."""
     lane = _Lane.of(rank, first)
     _stage(rank, lane.copier, steps[0])
@@ -220,13 +220,13 @@ def _record_lane(rank: Rank[Chunks, Chunks], first: int, steps: Sequence[_Step])
         lane.copier.wait(lane.done)
 
 
-def _stage(rank: Rank[Chunks, Chunks], stream: Stream, step: _Step) -> None:
+def _stage(rank: Rank[Chunks, Chunks], stream: Stream, step: _PeerStep) -> None:
     if step.to is not None:
         part = rank.user_in[step.to]
         stream.copy(step.staged.head(part.size), part)
 
 
-def _move(rank: Rank[Chunks, Chunks], stream: Stream, step: _Step) -> None:
+def _move(rank: Rank[Chunks, Chunks], stream: Stream, step: _PeerStep) -> None:
     to = frm = None
     send: list[Region] = []
     recv: list[Region] = []

@@ -16,10 +16,10 @@ from hccl_py.operators.parts import exchange_of, extents
 from hccl_py.orchestration import Region
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
-__all__ = ["Layout", "Table", "aligned", "extents_fit", "layout_of", "packed"]
+__all__ = ["PartTable", "UserParts", "aligned", "extents_fit", "layout_of", "packed"]
 
 
-class Table(NamedTuple):
+class PartTable(NamedTuple):
     """Parts in one buffer: `offsets[owner, part]` and `sizes[owner, part]`.
 
     `is_gapless` says that the parts of every run() lie side by side, at all ranks.
@@ -44,25 +44,25 @@ class Table(NamedTuple):
         return [Region(self.buffer, PerRank.of(self.offsets[row, column]), PerRank.of(size))]
 
 
-class Layout(NamedTuple):
+class UserParts(NamedTuple):
     """This round's parts in user memory: those that each rank sends, by receiver, and those that it
     receives, by sender.
     """
 
-    sends: Table
-    receives: Table
+    sends: PartTable
+    receives: PartTable
 
 
-def layout_of(op: OpParam, rank: Rank[Any, Any], each: int | None) -> Layout:
+def layout_of(op: OpParam, rank: Rank[Any, Any], each: int | None) -> UserParts:
     """Return the layout of the round that is being recorded; rounds take `each` elements."""
     if op.mode is Mode.GRAPH or each is None:
         return _layout(op, rank.size, 0, op.extent)
     return _layout(op, rank.size, rank.start, min(each, op.extent - rank.start))
 
 
-def packed(buffer: Buffer, sizes: IntArray) -> Table:
+def packed(buffer: Buffer, sizes: IntArray) -> PartTable:
     """Return parts side by side, from the beginning of the buffer."""
-    return Table(buffer, np.cumsum(sizes, axis=1) - sizes, sizes, True)
+    return PartTable(buffer, np.cumsum(sizes, axis=1) - sizes, sizes, True)
 
 
 def extents_fit(op: OpParam, rank: RankView | Rank[Any, Any]) -> bool:
@@ -78,20 +78,20 @@ def aligned(size: int) -> int:
     return size // 128 * 128
 
 
-def _layout(op: OpParam, ranks: int, start: int, count: int) -> Layout:
+def _layout(op: OpParam, ranks: int, start: int, count: int) -> UserParts:
     parts = exchange_of(op, ranks)
     sends = _user(Buffer.USER_IN, op, parts.send_displs, parts.sends, start, count)
     receives = _user(Buffer.USER_OUT, op, parts.recv_displs, parts.receives, start, count)
-    return Layout(sends, receives)
+    return UserParts(sends, receives)
 
 
 def _user(
     buffer: Buffer, op: OpParam, displs: IntArray, counts: IntArray, start: int, count: int
-) -> Table:
+) -> PartTable:
     sizes = np.clip(counts - start, 0, count) * op.unit
     offsets = _with_empty_ones((displs + np.minimum(start, counts)) * op.unit, sizes)
     is_gapless = bool((offsets[:, 1:] == offsets[:, :-1] + sizes[:, :-1]).all())
-    return Table(buffer, offsets, sizes, is_gapless)
+    return PartTable(buffer, offsets, sizes, is_gapless)
 
 
 def _with_empty_ones(offsets: IntArray, sizes: IntArray) -> IntArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hccl_executors.all_to_all.layout import Layout, Table
+from hccl_executors.all_to_all.layout import PartTable, UserParts
 from hccl_executors.templates.pairwise import Received, Sent
 from hccl_py.enums import Buffer
 from hccl_py.executor import Mode, Rank
@@ -50,7 +50,7 @@ class Direct:
     pulled goes right to the output.
     """
 
-    def __init__(self, rank: Rank[Any, Any], layout: Layout) -> None:
+    def __init__(self, rank: Rank[Any, Any], layout: UserParts) -> None:
         self._rank = rank
         self._user = layout
         self._graph = rank.mode is Mode.GRAPH
@@ -77,5 +77,5 @@ class Direct:
         me = self._rank.id
         stream.copy(self._user.receives.at(me, me), self._user.sends.at(me, me))
 
-    def _all(self, table: Table) -> list[Region]:
+    def _all(self, table: PartTable) -> list[Region]:
         return table.run(self._rank.id, 0, self._rank.size, table.is_gapless)

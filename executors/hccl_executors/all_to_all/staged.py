@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hccl_executors.all_to_all.layout import (
-    Table,
+    PartTable,
     aligned,
     extents_fit,
     layout_of,
@@ -15,7 +15,7 @@ from hccl_executors.all_to_all.layout import (
 )
 from hccl_executors.all_to_all.two_levels import (
     Blocks,
-    Shape,
+    ServerGrid,
     even,
     regrouped,
     shape_of,
@@ -106,7 +106,7 @@ class RunAlltoAllVStaged:
 class _Regrouping:
     """Parts inside a server: to device e, those for the ranks (t, e) of all servers t."""
 
-    def __init__(self, shape: Shape, staged: Table, between: Table) -> None:
+    def __init__(self, shape: ServerGrid, staged: PartTable, between: PartTable) -> None:
         self._shape = shape
         self._staged = staged
         self._between = between
@@ -127,7 +127,7 @@ class _Regrouping:
         here = self._all(self._between, shape.me, shape.d)
         stream.copy(here, self._all(self._staged, shape.me, shape.d))
 
-    def _all(self, table: Table, owner: RankInt, device: RankInt) -> list[Any]:
+    def _all(self, table: PartTable, owner: RankInt, device: RankInt) -> list[Any]:
         return [table.at(owner, self._shape.rank(t, device)) for t in range(self._shape.servers)]
 
 
@@ -143,7 +143,7 @@ def _subs(op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
     return max(n - 2, 0) if op.mode is Mode.GRAPH or extents_fit(op, rank) else 0
 
 
-def _scratch(op: OpParam, shape: Shape, each: int | None) -> int:
+def _scratch(op: OpParam, shape: ServerGrid, each: int | None) -> int:
     """Return the bytes that the busiest rank hands on in a round."""
     sizes = regrouped(exchange_of(op, shape.servers * shape.devices).sends, shape.servers)
     largest = np.minimum(sizes, op.extent if each is None else each)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from hccl_executors.all_to_all.layout import Layout, Table, aligned, layout_of
+from hccl_executors.all_to_all.layout import PartTable, UserParts, aligned, layout_of
 from hccl_executors.all_to_all.two_levels import (
     Blocks,
-    Shape,
+    ServerGrid,
     even,
     regrouped,
     shape_of,
@@ -93,11 +93,11 @@ class RunAlltoAllVTwoLevelPipeline:
 
 def _collect(
     rank: Rank[Any, Any],
-    shape: Shape,
+    shape: ServerGrid,
     ahead: int,
     subs: tuple[Stream, ...],
-    user: Layout,
-    collected: Table,
+    user: UserParts,
+    collected: PartTable,
 ) -> None:
     """Write into all ranks' blocks, of this server, for the server so far ahead."""
     target, n = (shape.s + ahead) % shape.servers, shape.devices
@@ -108,7 +108,7 @@ def _collect(
         push(sub, link, [user.sends.at(shape.me, shape.rank(target, peer))], [there])
 
 
-def _in_turns(buffer: Buffer, sizes: IntArray, servers: int, half: int) -> Table:
+def _in_turns(buffer: Buffer, sizes: IntArray, servers: int, half: int) -> PartTable:
     """Return one block a server, each at the beginning; in order of distance, every second one is
     `half` bytes further.
     """
@@ -116,7 +116,7 @@ def _in_turns(buffer: Buffer, sizes: IntArray, servers: int, half: int) -> Table
     blocks = sizes.reshape(ranks, servers, n)
     ahead = (np.arange(servers) - np.arange(ranks)[:, None] // n - 1) % servers
     offsets = np.cumsum(blocks, axis=2) - blocks + ahead[:, :, None] % 2 * half
-    return Table(buffer, offsets.reshape(ranks, ranks), sizes, True)
+    return PartTable(buffer, offsets.reshape(ranks, ranks), sizes, True)
 
 
 def _each(op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
@@ -124,7 +124,7 @@ def _each(op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
     return aligned(rank.ccl_bytes // 2 // int(rank.level0.size)) // op.unit
 
 
-def _largest_block(op: OpParam, shape: Shape) -> int:
+def _largest_block(op: OpParam, shape: ServerGrid) -> int:
     """Return the bytes of the largest block, in whole slices."""
     ranks = shape.servers * shape.devices
     sizes = regrouped(exchange_of(op, ranks).sends, shape.servers)

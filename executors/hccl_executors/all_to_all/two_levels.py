@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from hccl_executors.all_to_all.layout import Layout, Table
+from hccl_executors.all_to_all.layout import PartTable, UserParts
 from hccl_executors.outer_levels import all_servers
 from hccl_executors.templates.pairwise import Received, Sent
 from hccl_py.executor import OpParam, Rank, RankView, Topology, Unsuitable, require
 from hccl_py.orchestration import Stream
 from hccl_py.values import IntArray, RankInt
 
-__all__ = ["Blocks", "Shape", "even", "regrouped", "shape_of"]
+__all__ = ["Blocks", "ServerGrid", "even", "regrouped", "shape_of"]
 
 
-class Shape(NamedTuple):
+class ServerGrid(NamedTuple):
     """Servers, devices of each, and this rank's place: server s, device d, and the rank itself."""
 
     servers: int
@@ -41,10 +41,10 @@ def even(op: OpParam, topology: Topology) -> bool | Unsuitable:
     return require((topology.is_even, "needs servers and superpods of equal sizes"))
 
 
-def shape_of(rank: RankView | Rank[Any, Any]) -> Shape:
+def shape_of(rank: RankView | Rank[Any, Any]) -> ServerGrid:
     """Return servers and devices as a rank sees them."""
     outer = rank.plane(all_servers(rank))
-    return Shape(int(outer.size), int(rank.level0.size), outer.id, rank.level0.id, rank.id)
+    return ServerGrid(int(outer.size), int(rank.level0.size), outer.id, rank.level0.id, rank.id)
 
 
 def regrouped(sizes: IntArray, servers: int) -> IntArray:
@@ -57,7 +57,9 @@ def regrouped(sizes: IntArray, servers: int) -> IntArray:
 class Blocks:
     """Parts between servers: one block to each, one from each."""
 
-    def __init__(self, shape: Shape, regrouped: Table, landed: Table, user: Layout) -> None:
+    def __init__(
+        self, shape: ServerGrid, regrouped: PartTable, landed: PartTable, user: UserParts
+    ) -> None:
         self._shape = shape
         self._regrouped = regrouped
         self._landed = landed

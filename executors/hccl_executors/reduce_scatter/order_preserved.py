@@ -17,13 +17,13 @@ from hccl_py.executor import (
 from hccl_py.orchestration import Chunks, Region
 
 __all__ = [
-    "OrderPreserved",
+    "ReduceScatterInRankOrder",
     "ReduceScatterOrderPreservedExecutor",
     "ReduceScatterOrderPreservedFor91093Executor",
 ]
 
 
-class OrderPreserved:
+class ReduceScatterInRankOrder:
     """ReduceScatter whose every sum is ((x0 + x1) + x2) + ... in rank order; runs everywhere.
 
     Rank r collects everybody's chunk r, side by side in CCL_Out, or in graph mode in scratch, and
@@ -59,9 +59,9 @@ class OrderPreserved:
         rank.main.copy(rank.user_out, pieces[0])
 
 
-class ReduceScatterOrderPreservedExecutor(OrderPreserved):
+class ReduceScatterOrderPreservedExecutor(ReduceScatterInRankOrder):
     """ReduceScatter in rank order."""
 
 
-class ReduceScatterOrderPreservedFor91093Executor(OrderPreserved):
+class ReduceScatterOrderPreservedFor91093Executor(ReduceScatterInRankOrder):
     """ReduceScatter in rank order, as HCCL calls it on Atlas A3."""

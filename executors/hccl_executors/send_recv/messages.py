@@ -11,7 +11,7 @@ import numpy as np
 from hccl_executors.templates.pairwise import Received, Sent
 from hccl_py.enums import Buffer
 from hccl_py.executor import Mode, OpParam, Rank
-from hccl_py.operators.parts import Ends, messages_of
+from hccl_py.operators.parts import MessageTables, messages_of
 from hccl_py.orchestration import Region
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
@@ -24,13 +24,13 @@ class Queue(NamedTuple):
     rank to itself come after them, `own[rank]` in all.
     """
 
-    ends: Ends
+    ends: MessageTables
     order: IntArray
     number: IntArray
     own: IntArray
 
     @staticmethod
-    def of(ends: Ends, decreasing: bool) -> Queue:
+    def of(ends: MessageTables, decreasing: bool) -> Queue:
         """Order by peer; messages with the same peer keep their order."""
         ranks = len(ends.peers)
         to_self = ends.peers == np.arange(ranks)[:, None]

@@ -23,7 +23,7 @@ from hccl_py.orchestration import Link, Plane, Rank, Region, Stream
 from hccl_py.values import RankInt
 
 __all__ = [
-    "Parts",
+    "PeerParts",
     "Received",
     "Sent",
     "mesh_all_to_all",
@@ -55,7 +55,7 @@ class Received(NamedTuple):
     data: Pieces
 
 
-class Parts(Protocol):
+class PeerParts(Protocol):
     """Where the parts of an all-to-all lie, by index of the peer in the plane."""
 
     def sent(self, to: RankInt) -> Sent:
@@ -68,7 +68,7 @@ class Parts(Protocol):
         """Copy the part of the rank itself."""
 
 
-def pairwise_all_to_all(rank: Rank[Any, Any], plane: Plane, parts: Parts) -> None:
+def pairwise_all_to_all(rank: Rank[Any, Any], plane: Plane, parts: PeerParts) -> None:
     """Exchange parts with all members, one after the other."""
     size = int(plane.size)
     parts.keep(rank.main)
@@ -77,7 +77,7 @@ def pairwise_all_to_all(rank: Rank[Any, Any], plane: Plane, parts: Parts) -> Non
         swap(rank.main, plane[to], plane[frm], parts.sent(to), parts.received(frm))
 
 
-def mesh_all_to_all(rank: Rank[Any, Any], plane: Plane, parts: Parts, subs: int) -> None:
+def mesh_all_to_all(rank: Rank[Any, Any], plane: Plane, parts: PeerParts, subs: int) -> None:
     """Exchange parts with all members at once: a sub stream for each, or for each but one, which
     main takes.
     """

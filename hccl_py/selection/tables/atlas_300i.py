@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hccl_py.selection.rules import Rule, Table, refuse, rule
+from hccl_py.selection.rules import DecisionTable, Rule, refuse, rule
 from hccl_py.selection.tables.cells import (
     GRAPH,
     INLINE,
@@ -31,7 +31,7 @@ def _duo_limit(op: str, most: int) -> Rule:
     return refuse(f"{op} takes at most {most} NPUs on 300I Duo", _DUO, ("ranks", ">", most))
 
 
-TABLE_310P3 = Table(
+TABLE_310P3 = DecisionTable(
     "classic-310P3/1",
     {
         "all_reduce": (
@@ -72,7 +72,7 @@ TABLE_310P3 = Table(
     },
 )
 
-TABLE_310P = Table(
+TABLE_310P = DecisionTable(
     "classic-310P/1",
     {
         "all_reduce": (

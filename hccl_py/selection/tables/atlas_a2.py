@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hccl_py.selection.rules import Table, refuse, rule
+from hccl_py.selection.rules import DecisionTable, refuse, rule
 from hccl_py.selection.tables.cells import (
     AIV,
     AIV_LARGEST,
@@ -281,7 +281,7 @@ _ROOTED = {
     ),
 }
 
-TABLE_910B = Table(
+TABLE_910B = DecisionTable(
     "classic-910B/1",
     {
         "all_reduce": (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from hccl_py.selection.rules import Rule, Table, Times, refuse, rule
+from hccl_py.selection.rules import DecisionTable, Multiple, Rule, refuse, rule
 from hccl_py.selection.tables.cells import (
     AIV,
     ANY_ORDER,
@@ -47,7 +47,7 @@ def _at_most(size: int) -> Cell:
 
 
 def _by_ranks(size: int) -> Cell:
-    return ("bytes", "<=", Times(size, "ranks"))
+    return ("bytes", "<=", Multiple(size, "ranks"))
 
 
 _ALL_REDUCE = (
@@ -62,7 +62,7 @@ _ALL_REDUCE = (
         MANY,
         INLINE,
         _by_ranks(MIB),
-        ("bytes", "<=", Times(Fraction(1, 4), "ccl_bytes")),
+        ("bytes", "<=", Multiple(Fraction(1, 4), "ccl_bytes")),
     ),
     rule("AllReduceFastDoubleRingFor91093Executor", _DOUBLE_RING, _SEVEN_PORTS),
     rule("AlignedAllReduceDoubleRingFor91093Executor", _DOUBLE_RING),
@@ -78,7 +78,7 @@ def _small_gather(in_fours: bool, size: int) -> Rule:
         _HCCS,
         ("devices_in_fours", "==", in_fours),
         _at_most(size),
-        ("total_bytes", "<=", Times(1, "gathered_limit")),
+        ("total_bytes", "<=", Multiple(1, "gathered_limit")),
     )
 
 
@@ -162,7 +162,7 @@ _ALL_TO_ALL = for_family(
     rule("RunAlltoAllVStaged"),
 )
 
-TABLE_910_93 = Table(
+TABLE_910_93 = DecisionTable(
     "classic-910_93/1",
     {
         "all_reduce": _ALL_REDUCE,

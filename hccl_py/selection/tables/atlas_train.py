@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hccl_py.selection.rules import Rule, Table, refuse, rule
+from hccl_py.selection.rules import DecisionTable, Rule, refuse, rule
 from hccl_py.selection.tables.cells import (
     MESH,
     NO_GATHER,
@@ -19,7 +19,7 @@ def _by_level0(mesh: str, ring: str, flat: str) -> tuple[Rule, ...]:
     return rule(mesh, MESH), rule(ring, RING), rule(flat)
 
 
-TABLE_910A = Table(
+TABLE_910A = DecisionTable(
     "classic-910A/1",
     {
         "all_reduce": (

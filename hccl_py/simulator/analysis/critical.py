@@ -23,13 +23,13 @@ from hccl_py.values import Floats
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
-__all__ = ["CriticalPath", "Parts", "critical_path", "slack"]
+__all__ = ["CriticalPath", "PathParts", "critical_path", "slack"]
 
 
 _LOCAL = (TaskKind.COPY, TaskKind.REDUCE)
 
 
-class Parts(NamedTuple):
+class PathParts(NamedTuple):
     """What a critical path consists of, in microseconds; they sum to the total.
 
     `alpha_us` is the latency of steps, paid by Acks over SDMA and by DataSignals over RDMA,
@@ -64,7 +64,7 @@ class CriticalPath:
         """What every row adds."""
         return np.asarray(self.end_us - self.begin_us)
 
-    def parts(self) -> Parts:
+    def parts(self) -> PathParts:
         """Return how much of the total each parameter of the cost model explains."""
         program, spans = self.timeline.program, self.spans_us
         tasks = program.tasks
@@ -75,7 +75,7 @@ class CriticalPath:
         is_post, is_data = kind == POST, moves_data(kind)
         is_local = np.isin(kind, _LOCAL)
         reduced = np.where(kind == TaskKind.REDUCE, spans, self._inline_reductions(kind))
-        return Parts(
+        return PathParts(
             alpha_us=float(spans[is_post & is_alpha].sum()),
             notify_us=float(spans[is_post & ~is_alpha].sum()),
             link_us=float((spans - reduced)[is_data & ~is_local].sum()),

@@ -14,11 +14,11 @@ from hccl_py.values import Floats
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
-__all__ = ["Usage", "usage"]
+__all__ = ["StreamUsage", "usage"]
 
 
 @dataclass(frozen=True, eq=False)
-class Usage:
+class StreamUsage:
     """Microseconds per stream, [ranks, streams]; the three sum to the total of the timeline.
 
     Busy: data and compute tasks. Waiting: waits for notifies. Idle: before the first task, after
@@ -43,7 +43,7 @@ class Usage:
         return np.asarray(sums / used.sum(axis=1)[:, None])
 
 
-def usage(timeline: Timeline) -> Usage:
+def usage(timeline: Timeline) -> StreamUsage:
     """Add the tasks up by rank and stream."""
     program, kind = timeline.program, timeline.program.tasks.kind
     shape = program.ranks, program.streams
@@ -58,4 +58,4 @@ def usage(timeline: Timeline) -> Usage:
     waiting, busy = summed(waits), summed(~waits)
     idle = np.maximum(timeline.total_us - busy - waiting, 0.0)
     tasks = np.bincount(queue, minlength=shape[0] * shape[1]).reshape(shape)
-    return Usage(busy, waiting, idle, tasks)
+    return StreamUsage(busy, waiting, idle, tasks)

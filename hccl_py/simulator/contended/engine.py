@@ -28,7 +28,7 @@ from hccl_py.enums import POST, WAIT
 from hccl_py.program.kernels import kernel_calling
 from hccl_py.values import Floats
 
-__all__ = ["Heap", "State", "Work", "run_events"]
+__all__ = ["EngineState", "FlowWork", "Heap", "run_events"]
 
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
@@ -47,10 +47,10 @@ READY, HELD, FLOWING = 0, 1, 2
 """What an entity's next event is: its next task, the begin of its flow, the end of its flow."""
 
 DIRTY, STARTED, REACHED, BINDING = 0, 1, 2, 3
-"""Places in State.counts: lengths of the lists of the same names."""
+"""Places in EngineState.counts: lengths of the lists of the same names."""
 
 
-class Work(NamedTuple):
+class FlowWork(NamedTuple):
     """What there is to do. By queue: its rows `rows[first[q] : first[q + 1]]` and what the start of
     a data task costs. By row: kind, queue, the post of a wait and the wait of a post (-1: none),
     bytes, times and connection as in TaskCosts, route of its data (-1: it shares no link).
@@ -88,7 +88,7 @@ class Heap(NamedTuple):
     size: Int64s
 
 
-class State(NamedTuple):
+class EngineState(NamedTuple):
     """What the loop changes.
 
     By row: times and `behind`, as in Timeline (-1: not yet), and what follows it on its connection.
@@ -202,11 +202,11 @@ def _take(heap: Heap) -> int:
     return int(thing)
 
 
-def _binds(w: Work, s: State, link: int) -> bool:
+def _binds(w: FlowWork, s: EngineState, link: int) -> bool:
     return bool(s.demand[link] > w.capacity[link] * (1 + ENOUGH))
 
 
-def _mark(w: Work, s: State, link: int, rate: float) -> None:
+def _mark(w: FlowWork, s: EngineState, link: int, rate: float) -> None:
     """Note that the flows of a link may get other rates from this one on, if it binds."""
     if not _binds(w, s, link):
         return
@@ -217,7 +217,7 @@ def _mark(w: Work, s: State, link: int, rate: float) -> None:
         s.counts[DIRTY] += 1
 
 
-def _enter(w: Work, s: State, entity: int, row: int, t: float, alone_us: float) -> None:
+def _enter(w: FlowWork, s: EngineState, entity: int, row: int, t: float, alone_us: float) -> None:
     """Let a row's data flow from `t`; it takes `alone_us` at full speed."""
     route = w.route[row] if w.route[row] >= 0 else len(w.route_first) - 2
     s.phase[entity], s.row[entity], s.route[entity] = FLOWING, row, route
@@ -239,7 +239,7 @@ def _enter(w: Work, s: State, entity: int, row: int, t: float, alone_us: float) 
         slot += 1
 
 
-def _leave(w: Work, s: State, entity: int) -> None:
+def _leave(w: FlowWork, s: EngineState, entity: int) -> None:
     """Take an entity's flow off its links."""
     s.was_slowed[entity] = 0
     route = s.route[entity]
@@ -259,7 +259,7 @@ def _leave(w: Work, s: State, entity: int) -> None:
         slot += 1
 
 
-def _reach(s: State, entity: int) -> None:
+def _reach(s: EngineState, entity: int) -> None:
     """Add a flow to those whose rates are found anew."""
     if not s.is_reached[entity]:
         s.is_reached[entity] = 1
@@ -267,7 +267,7 @@ def _reach(s: State, entity: int) -> None:
         s.counts[REACHED] += 1
 
 
-def _reach_all(w: Work, s: State, link: int) -> None:
+def _reach_all(w: FlowWork, s: EngineState, link: int) -> None:
     """Add the flows of a link that may get other rates; sum up what all would take, and what is
     left for those.
     """
@@ -285,7 +285,7 @@ def _reach_all(w: Work, s: State, link: int) -> None:
         slot = s.next_slot[slot]
 
 
-def _lower_floor(w: Work, s: State, entity: int) -> None:
+def _lower_floor(w: FlowWork, s: EngineState, entity: int) -> None:
     """Flows that a new one slows down get no less than it does, which is an even share of some
     link on its route, or more.
     """
@@ -296,7 +296,7 @@ def _lower_floor(w: Work, s: State, entity: int) -> None:
             s.floor[0] = min(s.floor[0], w.capacity[link] / s.flows[link])
 
 
-def _explore(w: Work, s: State, shares: Heap) -> None:
+def _explore(w: FlowWork, s: EngineState, shares: Heap) -> None:
     """Find the flows that changes reach, and the binding links between them, each with its share:
     what every flow on it would get if it had nothing else on its way.
     """
@@ -326,7 +326,7 @@ def _explore(w: Work, s: State, shares: Heap) -> None:
     s.floor[0] = np.inf
 
 
-def _settle(w: Work, s: State, shares: Heap, entity: int, rate: float) -> None:
+def _settle(w: FlowWork, s: EngineState, shares: Heap, entity: int, rate: float) -> None:
     """Fix a flow's rate: its links have less room, and fewer to share it."""
     s.is_open[entity] = 0
     s.found[entity] = min(1.0, rate / s.full[entity])
@@ -338,7 +338,7 @@ def _settle(w: Work, s: State, shares: Heap, entity: int, rate: float) -> None:
             s.sharers[link] -= 1
 
 
-def _fill(w: Work, s: State, shares: Heap) -> None:
+def _fill(w: FlowWork, s: EngineState, shares: Heap) -> None:
     """Fix rates link by link, the one with the smallest share first.
 
     Shares only grow while flows are fixed, so a key in the heap is never too large. A flow that
@@ -358,7 +358,9 @@ def _fill(w: Work, s: State, shares: Heap) -> None:
             _settle_on(w, s, shares, link, share, False)
 
 
-def _settle_on(w: Work, s: State, shares: Heap, link: int, share: float, only_modest: bool) -> int:
+def _settle_on(
+    w: FlowWork, s: EngineState, shares: Heap, link: int, share: float, only_modest: bool
+) -> int:
     """Fix the open flows of a link, or those that want no more than the share; return how many."""
     settled = 0
     slot = s.first_slot[link]
@@ -371,7 +373,7 @@ def _settle_on(w: Work, s: State, shares: Heap, link: int, share: float, only_mo
     return settled
 
 
-def _share(w: Work, s: State, events: Heap, shares: Heap, t: float) -> None:
+def _share(w: FlowWork, s: EngineState, events: Heap, shares: Heap, t: float) -> None:
     """Give flows their rates after a change, and those with another rate another end."""
     _explore(w, s, shares)
     _fill(w, s, shares)
@@ -395,7 +397,7 @@ def _share(w: Work, s: State, events: Heap, shares: Heap, t: float) -> None:
     s.counts[REACHED] = s.counts[BINDING] = 0
 
 
-def _arrive(w: Work, s: State, events: Heap, row: int, t: float) -> None:
+def _arrive(w: FlowWork, s: EngineState, events: Heap, row: int, t: float) -> None:
     """Let a post take effect, known beforehand; who waits for it goes on then."""
     s.effect[row] = t
     wait = w.wait_of[row]
@@ -406,7 +408,7 @@ def _arrive(w: Work, s: State, events: Heap, row: int, t: float) -> None:
         _put(events, queue, s.end[wait])
 
 
-def _serve(w: Work, s: State, events: Heap, row: int, t: float) -> bool:
+def _serve(w: FlowWork, s: EngineState, events: Heap, row: int, t: float) -> bool:
     """Let a connection that is free go on with a row; return whether that keeps it busy."""
     connection = w.connection[row]
     s.behind[row] = s.sent[connection]
@@ -423,7 +425,7 @@ def _serve(w: Work, s: State, events: Heap, row: int, t: float) -> bool:
     return True
 
 
-def _send(w: Work, s: State, events: Heap, row: int, t: float) -> None:
+def _send(w: FlowWork, s: EngineState, events: Heap, row: int, t: float) -> None:
     """Issue a row on its connection, behind what is there."""
     connection = w.connection[row]
     if s.front[connection] >= 0:
@@ -433,7 +435,7 @@ def _send(w: Work, s: State, events: Heap, row: int, t: float) -> None:
         s.front[connection] = s.back[connection] = row
 
 
-def _advance_connection(w: Work, s: State, events: Heap, entity: int, t: float) -> None:
+def _advance_connection(w: FlowWork, s: EngineState, events: Heap, entity: int, t: float) -> None:
     """Begin or end the write at the front of a connection; what is behind an end follows."""
     connection = entity - len(s.counter)
     row = s.front[connection]
@@ -450,7 +452,7 @@ def _advance_connection(w: Work, s: State, events: Heap, entity: int, t: float) 
     s.front[connection] = row
 
 
-def _post(w: Work, s: State, events: Heap, row: int, t: float) -> None:
+def _post(w: FlowWork, s: EngineState, events: Heap, row: int, t: float) -> None:
     s.end[row] = t
     if w.connection[row] >= 0:
         _send(w, s, events, row, t)
@@ -458,7 +460,7 @@ def _post(w: Work, s: State, events: Heap, row: int, t: float) -> None:
         _arrive(w, s, events, row, t + w.after[row])
 
 
-def _issue(w: Work, s: State, events: Heap, queue: int, row: int, t: float) -> bool:
+def _issue(w: FlowWork, s: EngineState, events: Heap, queue: int, row: int, t: float) -> bool:
     """Start moving a row's data; return whether the stream has to wait for it."""
     if w.connection[row] >= 0:
         s.end[row] = t
@@ -468,7 +470,7 @@ def _issue(w: Work, s: State, events: Heap, queue: int, row: int, t: float) -> b
     return True
 
 
-def _resume(w: Work, s: State, events: Heap, queue: int, t: float) -> bool:
+def _resume(w: FlowWork, s: EngineState, events: Heap, queue: int, t: float) -> bool:
     """Go on inside a data task; return whether it keeps its stream still."""
     phase, row = s.phase[queue], w.rows[s.counter[queue]]
     s.phase[queue] = READY
@@ -482,7 +484,7 @@ def _resume(w: Work, s: State, events: Heap, queue: int, t: float) -> bool:
     return False
 
 
-def _advance_queue(w: Work, s: State, events: Heap, queue: int, t: float) -> None:
+def _advance_queue(w: FlowWork, s: EngineState, events: Heap, queue: int, t: float) -> None:
     """Do a stream's tasks until one takes time or has to wait."""
     if s.phase[queue] != READY and _resume(w, s, events, queue, t):
         return
@@ -544,7 +546,7 @@ def _advance_queue(w: Work, s: State, events: Heap, queue: int, t: float) -> Non
     ),
     allocates=False,
 )
-def run_events(w: Work, s: State, events: Heap, shares: Heap) -> None:
+def run_events(w: FlowWork, s: EngineState, events: Heap, shares: Heap) -> None:
     """Take events until there are none."""
     queues = len(s.counter)
     for queue in range(queues):

@@ -12,8 +12,8 @@ from hccl_py.enums import TaskKind
 from hccl_py.program.kernels import reading
 from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
-from hccl_py.simulator.contended.engine import Heap, State, Work, run_events
-from hccl_py.simulator.contended.paths import Paths
+from hccl_py.simulator.contended.engine import EngineState, FlowWork, Heap, run_events
+from hccl_py.simulator.contended.paths import TaskRoutes
 from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.tasks import TaskCosts
 from hccl_py.simulator.timeline import Timeline
@@ -44,10 +44,10 @@ def simulate_contended(
     return Timeline(program, durations.links, state.start, state.end, state.effect, state.behind)
 
 
-def _work(program: Program, durations: Durations, slow: Stragglers) -> Work:
+def _work(program: Program, durations: Durations, slow: Stragglers) -> FlowWork:
     tasks, queues = program.tasks, queues_of(program)
     costs = TaskCosts.of(program, durations)
-    paths = Paths.of(program, durations.links)
+    paths = TaskRoutes.of(program, durations.links)
     task_us = durations.links.cost.task_us * slow.of_ranks(program.ranks)
     waits = np.flatnonzero(tasks.kind == TaskKind.NOTIFY_WAIT).astype(np.int32)
     wait_of = np.full(len(tasks), -1, np.int32)
@@ -55,7 +55,7 @@ def _work(program: Program, durations: Durations, slow: Stragglers) -> Work:
     moving = np.where(costs.connection >= 0, costs.after, costs.on_stream - task_us[tasks.rank])
     route = np.where(moving > 0, paths.of_row, np.int32(-1))
     longest = _longest_routes(program, costs, paths, route)
-    work = Work(
+    work = FlowWork(
         first=queues.first,
         rows=queues.rows,
         task_us=np.repeat(task_us, program.streams),
@@ -75,11 +75,11 @@ def _work(program: Program, durations: Durations, slow: Stragglers) -> Work:
         slot_owner=np.repeat(np.arange(len(longest), dtype=np.int32), longest),
     )
     columns: list[Any] = [reading(column) for column in tuple[Any, ...](work)]
-    return Work(*columns)
+    return FlowWork(*columns)
 
 
 def _longest_routes(
-    program: Program, costs: TaskCosts, paths: Paths, route: npt.NDArray[np.int32]
+    program: Program, costs: TaskCosts, paths: TaskRoutes, route: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int64]:
     """Return the hops of the longest route that every entity uses: queues, then connections."""
     queues = program.ranks * program.streams
@@ -90,11 +90,11 @@ def _longest_routes(
     return longest
 
 
-def _state(work: Work, queues: int, entities: int) -> State:
+def _state(work: FlowWork, queues: int, entities: int) -> EngineState:
     rows, slots, links = len(work.rows), len(work.slot_owner), len(work.capacity)
     connections = entities - queues
     has_connections = bool((work.connection >= 0).any())
-    return State(
+    return EngineState(
         start=np.full(rows, -1.0),
         end=np.full(rows, -1.0),
         effect=np.full(rows, -1.0),

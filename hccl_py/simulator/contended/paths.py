@@ -20,7 +20,7 @@ from hccl_py.simulator.links import Links
 from hccl_py.topology.networks import Routes
 from hccl_py.values import IntArray
 
-__all__ = ["Paths"]
+__all__ = ["TaskRoutes"]
 
 Int32s = npt.NDArray[np.int32]
 
@@ -35,7 +35,7 @@ _NONE, _OWN, _PEERS, _MEMORY = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, eq=False)
-class Paths:
+class TaskRoutes:
     """`of_row` is the route of every task, -1 for none; route k goes over links
     `link[first[k]] .. link[first[k + 1] - 1]`, which let `capacity` bytes through in a µs.
     """
@@ -46,7 +46,7 @@ class Paths:
     capacity: npt.NDArray[np.float64]
 
     @staticmethod
-    def of(program: Program, links: Links) -> Paths:
+    def of(program: Program, links: Links) -> TaskRoutes:
         """Look up the routes of all data tasks."""
         of_row, used = _used_routes(program, links.cost.memory_gbps is not None)
         routes = _routes(program, links, used)
@@ -55,7 +55,7 @@ class Paths:
         first, link = _without(routes.first, link, np.isinf(capacity))
         is_free = np.append(np.diff(first) == 0, True)  # the last is for rows that have none
         of_row[is_free[of_row]] = -1
-        return Paths(of_row, first, link.astype(np.int32), capacity)
+        return TaskRoutes(of_row, first, link.astype(np.int32), capacity)
 
 
 def _used_routes(program: Program, has_memory: bool) -> tuple[Int32s, IntArray]:

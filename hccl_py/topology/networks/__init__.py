@@ -1,7 +1,7 @@
 """What joins the ranks: the links of products, generated networks, graphs from files."""
 
 from hccl_py.topology.networks.by_name import KINDS, OPTIONS, find_network
-from hccl_py.topology.networks.cuts import Cut, Groups
+from hccl_py.topology.networks.cuts import Cut, Partition
 from hccl_py.topology.networks.files import read_network
 from hccl_py.topology.networks.network import Network, Rates, Routes
 from hccl_py.topology.networks.product import ProductNetwork, network_of
@@ -10,8 +10,8 @@ __all__ = [
     "KINDS",
     "OPTIONS",
     "Cut",
-    "Groups",
     "Network",
+    "Partition",
     "ProductNetwork",
     "Rates",
     "Routes",

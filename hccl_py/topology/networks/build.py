@@ -9,8 +9,13 @@ import numpy as np
 
 from hccl_py.documents.checks import at, defect, format_value
 from hccl_py.errors import FileError, ParameterError, did_you_mean
-from hccl_py.topology.networks.custom import CustomNetwork, CustomNodes, LinkTable, Paths
-from hccl_py.topology.networks.models import LinkModel, NetworkModel, RankModel, RouteModel
+from hccl_py.topology.networks.custom import CustomNetwork, CustomNodes, DeclaredRoutes, LinkTable
+from hccl_py.topology.networks.models import (
+    NetworkLinkModel,
+    NetworkModel,
+    NetworkRankModel,
+    RouteModel,
+)
 from hccl_py.topology.networks.paths import Visited, ends
 from hccl_py.topology.presets import MAX_RANKS, PRESETS, Product
 from hccl_py.topology.topology import Topology
@@ -85,7 +90,7 @@ Links = dict[tuple[int, int], int]
 """The model of every directed link, by source and target."""
 
 
-def _links(models: list[LinkModel], nodes: dict[str, int]) -> Links:
+def _links(models: list[NetworkLinkModel], nodes: dict[str, int]) -> Links:
     found: Links = {}
     for number, model in enumerate(models):
         source = _node(at("links", number, "from"), model.source, nodes)
@@ -103,7 +108,7 @@ def _links(models: list[LinkModel], nodes: dict[str, int]) -> Links:
     return found
 
 
-def _table(links: Links, models: list[LinkModel]) -> LinkTable:
+def _table(links: Links, models: list[NetworkLinkModel]) -> LinkTable:
     pairs = np.array(list(links), np.int64).reshape(-1, 2)
     rates = [(models[number].gbps, models[number].latency_us) for number in links.values()]
     numbers = np.array(rates, np.float64).reshape(-1, 2)  # None becomes NaN
@@ -117,7 +122,9 @@ def _node(path: str, name: str, nodes: dict[str, int]) -> int:
     return nodes[name]
 
 
-def _paths(models: list[RouteModel], nodes: dict[str, int], ranks: int, links: Links) -> Paths:
+def _paths(
+    models: list[RouteModel], nodes: dict[str, int], ranks: int, links: Links
+) -> DeclaredRoutes:
     """Return declared routes, those back too."""
     found: dict[tuple[int, int], list[int]] = {}
     for number, model in enumerate(models):
@@ -132,7 +139,7 @@ def _paths(models: list[RouteModel], nodes: dict[str, int], ranks: int, links: L
     pairs = np.array(list(found), np.int64).reshape(-1, 2)
     count = np.array([len(path) - 1 for path in found.values()], np.int64)
     visited = np.array(list(_after(found.values())), np.int64)
-    return Paths(pairs[:, 0], pairs[:, 1], Visited(ends(count), visited))
+    return DeclaredRoutes(pairs[:, 0], pairs[:, 1], Visited(ends(count), visited))
 
 
 def _after(paths: Iterable[list[int]]) -> Iterable[int]:
@@ -159,7 +166,7 @@ def _check_joined(place: str, path: list[int], links: Links, names: tuple[str, .
             raise defect(place, "a link for every hop", found, hint)
 
 
-def _placed(ranks: list[RankModel], product: Product) -> dict[str, IntArray]:
+def _placed(ranks: list[NetworkRankModel], product: Product) -> dict[str, IntArray]:
     """Return server, device and superpod of all ranks."""
     taken: dict[int, int] = {}
     server, device = [], []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hccl_py.topology.networks.cuts import Groups
+from hccl_py.topology.networks.cuts import Partition
 from hccl_py.topology.networks.generated import memory_of
 from hccl_py.topology.networks.network import Bools, Floats, Network, Rates, Routes
 from hccl_py.topology.networks.paths import Visited, ends
@@ -18,7 +18,7 @@ from hccl_py.values import IntArray
 if TYPE_CHECKING:
     from hccl_py.cost import CostModel
 
-__all__ = ["CustomNetwork", "CustomNodes", "LinkTable", "Paths"]
+__all__ = ["CustomNetwork", "CustomNodes", "DeclaredRoutes", "LinkTable"]
 
 PICOSECONDS = 1e6
 """In a microsecond."""
@@ -50,7 +50,7 @@ class LinkTable(NamedTuple):
         )
 
 
-class Paths(NamedTuple):
+class DeclaredRoutes(NamedTuple):
     """Declared routes: sources, targets, and what is visited."""
 
     source: IntArray
@@ -61,7 +61,9 @@ class Paths(NamedTuple):
 class CustomNetwork(Network):
     """Any graph. A link without a latency counts none where routes are chosen."""
 
-    def __init__(self, name: str, nodes: CustomNodes, links: LinkTable, declared: Paths) -> None:
+    def __init__(
+        self, name: str, nodes: CustomNodes, links: LinkTable, declared: DeclaredRoutes
+    ) -> None:
         self.name = name
         self.ranks, self.nodes = nodes.ranks, len(nodes.names)
         self._about, self._declared = nodes, declared
@@ -103,12 +105,12 @@ class CustomNetwork(Network):
         at = int(np.searchsorted(self._links, number))
         return at < len(self._links) and int(self._links[at]) == number
 
-    def groups(self, cost: CostModel) -> list[Groups]:
+    def groups(self, cost: CostModel) -> list[Partition]:
         """Every rank by its links, and the servers and superpods that the file states by the links
         of their ranks, and of switches whose ranks are all in one, to all other nodes.
         """
         ways = {"rank": np.arange(self.ranks), **self._about.areas}
-        return [Groups(name, of, self._leaving(of, cost)) for name, of in ways.items()]
+        return [Partition(name, of, self._leaving(of, cost)) for name, of in ways.items()]
 
     def node_name(self, node: int) -> str:
         """Return the name in the file."""

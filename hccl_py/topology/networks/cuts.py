@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hccl_py.values import IntArray
 
-__all__ = ["Cut", "Groups", "slowest"]
+__all__ = ["Cut", "Partition", "slowest"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Cut:
     gbps: float
 
 
-class Groups(NamedTuple):
+class Partition(NamedTuple):
     """One way to put every rank into a group: each group against all others is a cut.
 
     `of` [ranks] is the group of each rank, `gbps` [groups] what its links to all others let through
@@ -39,25 +39,25 @@ class Groups(NamedTuple):
     gbps: npt.NDArray[np.float64]
 
     @staticmethod
-    def alike(name: str, of: IntArray, gbps: float) -> Groups:
+    def alike(name: str, of: IntArray, gbps: float) -> Partition:
         """Return groups that are all as fast."""
-        return Groups(name, of, np.full(int(of.max()) + 1, gbps))
+        return Partition(name, of, np.full(int(of.max()) + 1, gbps))
 
     @staticmethod
-    def summed(name: str, of: IntArray, gbps: npt.NDArray[np.float64]) -> Groups:
+    def summed(name: str, of: IntArray, gbps: npt.NDArray[np.float64]) -> Partition:
         """Return groups by what each of their ranks lets through, `gbps` [ranks]."""
-        return Groups(name, of, np.bincount(of, gbps).astype(np.float64))
+        return Partition(name, of, np.bincount(of, gbps).astype(np.float64))
 
-    def faster(self, gbps: float) -> Groups:
+    def faster(self, gbps: float) -> Partition:
         """Return groups that let through so much more."""
         return self._replace(gbps=self.gbps + gbps)
 
-    def of_some(self, ranks: IntArray) -> Groups:
+    def of_some(self, ranks: IntArray) -> Partition:
         """Return the same groups with some of the ranks only."""
         return self._replace(of=self.of[ranks])
 
 
-def slowest(ways: list[Groups]) -> list[Cut]:
+def slowest(ways: list[Partition]) -> list[Cut]:
     """Return a cut for every way and every number of ranks inside: the slowest group, the first of
     several.
     """

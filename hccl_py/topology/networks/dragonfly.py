@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hccl_py.topology.networks.cuts import Groups
+from hccl_py.topology.networks.cuts import Partition
 from hccl_py.topology.networks.generated import PLAIN, Generated, Speed
 from hccl_py.topology.networks.network import Floats
 from hccl_py.topology.networks.paths import Visited, times
@@ -45,19 +45,19 @@ class _Grouped(Generated):
     def _of_router(self, router: IntArray, gbps: float) -> Floats:
         """Return what leaves the routers of a group, each with its ranks."""
 
-    def groups(self, cost: CostModel) -> list[Groups]:
+    def groups(self, cost: CostModel) -> list[Partition]:
         """Ranks by their one link, routers and groups by all that leave them."""
         gbps, _ = self.speed.of(cost)
         ranks = np.arange(self.ranks)
         router = ranks // self.at_each
         group = router // self.routers
         of_router = self._of_router(np.arange(self.groups_of * self.routers) % self.routers, gbps)
-        found = [Groups.alike("rank", ranks, gbps), Groups("router", router, of_router)]
+        found = [Partition.alike("rank", ranks, gbps), Partition("router", router, of_router)]
         if self.groups_of > 1:
             few, many = self.groups_of // 2, self.groups_of - self.groups_of // 2
             half = (group >= few).astype(np.int64)
-            found.append(Groups.alike("group", group, (self.groups_of - 1) * gbps))
-            found.append(Groups.alike("half", half, few * many * gbps))
+            found.append(Partition.alike("group", group, (self.groups_of - 1) * gbps))
+            found.append(Partition.alike("half", half, few * many * gbps))
         return found
 
     def _way(self, group: IntArray, other: IntArray) -> IntArray:

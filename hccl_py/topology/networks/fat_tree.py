@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hccl_py.topology.networks.cuts import Groups
+from hccl_py.topology.networks.cuts import Partition
 from hccl_py.topology.networks.generated import PLAIN, Generated, Speed
 from hccl_py.topology.networks.network import Floats
 from hccl_py.topology.networks.paths import Visited
@@ -80,16 +80,16 @@ class FatTree(Generated):
         """Links between switches are."""
         return np.where(np.minimum(source, target) >= self.ranks, self._over, 1.0)
 
-    def groups(self, cost: CostModel) -> list[Groups]:
+    def groups(self, cost: CostModel) -> list[Partition]:
         """Ranks by their one link, the others by the links up from them."""
         gbps, _ = self.speed.of(cost)
         half, up = self._half, gbps / self._over
         ranks = np.arange(self.ranks)
         return [
-            Groups.alike("rank", ranks, gbps),
-            Groups.alike("edge switch", ranks // half, half * up),
-            Groups.alike("pod", ranks // half**2, half**2 * up),
-            Groups.alike("half", ranks // half**3, half**3 * up),
+            Partition.alike("rank", ranks, gbps),
+            Partition.alike("edge switch", ranks // half, half * up),
+            Partition.alike("pod", ranks // half**2, half**2 * up),
+            Partition.alike("half", ranks // half**3, half**3 * up),
         ]
 
 

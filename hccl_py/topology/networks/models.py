@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from hccl_py.documents.models import Strict
 from hccl_py.topology.presets import MAX_RANKS
 
-__all__ = ["LinkModel", "NetworkModel", "RankModel", "RouteModel", "SwitchModel"]
+__all__ = ["NetworkLinkModel", "NetworkModel", "NetworkRankModel", "RouteModel", "SwitchModel"]
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ Number = Annotated[int, Field(ge=0, lt=MAX_RANKS)]
 Listed = Annotated[list[T], FailFast()]
 
 
-class RankModel(Strict):
+class NetworkRankModel(Strict):
     """A rank; where it lies only in files that state a product."""
 
     name: Name
@@ -84,7 +84,7 @@ class SwitchModel(Strict):
     gbps: Rate | None = None
 
 
-class LinkModel(Strict):
+class NetworkLinkModel(Strict):
     """A link, both ways unless `duplex` is false."""
 
     source: Name = Field(alias="from")
@@ -108,7 +108,7 @@ class NetworkModel(Strict):
 
     name: Annotated[str, BeforeValidator(_title)] | None = None
     product: str | None = None
-    ranks: Annotated[Listed[RankModel], BeforeValidator(_numbered)]
+    ranks: Annotated[Listed[NetworkRankModel], BeforeValidator(_numbered)]
     switches: Listed[SwitchModel] = Field(default_factory=list)
-    links: Listed[LinkModel] = Field(default_factory=list)
+    links: Listed[NetworkLinkModel] = Field(default_factory=list)
     routes: Listed[RouteModel] = Field(default_factory=list)

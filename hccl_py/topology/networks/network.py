@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.errors import ParameterError
-from hccl_py.topology.networks.cuts import Cut, Groups, slowest
+from hccl_py.topology.networks.cuts import Cut, Partition, slowest
 from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Network(ABC):
         """Return rates and latencies of links; the cost model says what the network leaves open."""
 
     @abstractmethod
-    def groups(self, cost: CostModel) -> list[Groups]:
+    def groups(self, cost: CostModel) -> list[Partition]:
         """Return the natural ways to cut the network, each rank alone first."""
 
     def cuts(self, cost: CostModel) -> list[Cut]:
@@ -129,7 +129,7 @@ class Subset(Network):
         """Return the rates of the whole network."""
         return self._whole.rates(links, cost)
 
-    def groups(self, cost: CostModel) -> list[Groups]:
+    def groups(self, cost: CostModel) -> list[Partition]:
         """Return the groups of the whole network, with the ranks that take part."""
         return [group.of_some(self._at) for group in self._whole.groups(cost)]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.topology.networks.cuts import Groups
+from hccl_py.topology.networks.cuts import Partition
 from hccl_py.topology.networks.generated import memory_of
 from hccl_py.topology.networks.network import Bools, Floats, Network, Rates, Routes
 from hccl_py.topology.networks.paths import Visited, around, ends, times
@@ -96,7 +96,7 @@ class ProductNetwork(Network):
         gbps[own] = memory_of(cost)
         return Rates(gbps, np.zeros(len(links)))
 
-    def groups(self, cost: CostModel) -> list[Groups]:
+    def groups(self, cost: CostModel) -> list[Partition]:
         """Ranks by all their links; packages, servers and superpods by their ports; inside one
         server, two halves of it.
         """
@@ -107,16 +107,16 @@ class ProductNetwork(Network):
         if self.shape == "mesh":
             outside = self._meshed - np.bincount(t.server)[t.server]
             switched = switched + times(outside, _link(cost.hccs))
-        found = [Groups("rank", np.arange(self.ranks), self._inside(cost) + roce)]
+        found = [Partition("rank", np.arange(self.ranks), self._inside(cost) + roce)]
         if self.shape == "dies":
             package = self._packages[0]
-            found.append(Groups.summed("package", package, switched))
+            found.append(Partition.summed("package", package, switched))
         if not t.is_single_server:
-            found.append(Groups.summed("server", t.server, switched))
+            found.append(Partition.summed("server", t.server, switched))
         elif self.shape in ("mesh", "ring", "8p"):
             found.append(self._halves(_link(cost.hccs), roce))
         if len(t.superpods) > 1:
-            found.append(Groups.summed("superpod", t.superpod, roce))
+            found.append(Partition.summed("superpod", t.superpod, roce))
         return found
 
     def joins(self, source: int, target: int) -> bool:
@@ -158,7 +158,7 @@ class ProductNetwork(Network):
         group = t.superpod if self.shape == "mesh" and t.joins_servers else t.server
         return np.bincount(group)[group]
 
-    def _halves(self, hccs: float, roce: Floats) -> Groups:
+    def _halves(self, hccs: float, roce: Floats) -> Partition:
         """Return the two halves of a single server; each has its ports to RoCE, too."""
         t, few = self.topology, self.ranks // 2
         half = t.device_id // 4 if self.shape == "8p" else (t.device >= few).astype(np.int64)
@@ -169,7 +169,7 @@ class ProductNetwork(Network):
             one, other = self._linked_8p
             links = int((half[one] > half[other]).sum())
         across = times(np.array([links]), hccs)[0]
-        return Groups.summed("half", half, roce).faster(across)
+        return Partition.summed("half", half, roce).faster(across)
 
     @cached_property
     def _packages(self) -> tuple[IntArray, Bools]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hccl_py.topology.networks.cuts import Groups
+from hccl_py.topology.networks.cuts import Partition
 from hccl_py.topology.networks.generated import PLAIN, Generated, Speed
 from hccl_py.topology.networks.paths import Visited, around, ends
 from hccl_py.values import IntArray
@@ -61,18 +61,18 @@ class Torus(Generated):
             found += [node + (other - place) * stride for other in sorted(around)]
         return found
 
-    def groups(self, cost: CostModel) -> list[Groups]:
+    def groups(self, cost: CostModel) -> list[Partition]:
         """Every rank has all its links; halves are joined by the rings that are cut, twice each
         unless they have two places only.
         """
         gbps, _ = self.speed.of(cost)
         ranks = np.arange(self.ranks)
-        found = [Groups.alike("rank", ranks, len(self.neighbours(0)) * gbps)]
+        found = [Partition.alike("rank", ranks, len(self.neighbours(0)) * gbps)]
         for axis, (size, stride) in enumerate(self._axes):
             if size > 1:
                 half = (ranks // stride % size >= size // 2).astype(np.int64)
                 across = min(2, size - 1) * self.ranks // size
-                found.append(Groups.alike(f"dimension {axis + 1} half", half, across * gbps))
+                found.append(Partition.alike(f"dimension {axis + 1} half", half, across * gbps))
         return found
 
 

@@ -8,9 +8,16 @@ template 2 (groups of pods). Whatever is wrong with one is a RankTableError: one
 file, the JSON path, what is there, what is expected, and HCCL's code for it.
 """
 
-from hccl_py.topology.rank_tables.network import Edge, Level, Network
+from hccl_py.topology.rank_tables.network import Edge, NetworkLayer, RankTableNetwork
 from hccl_py.topology.rank_tables.reader import read_rank_table
 from hccl_py.topology.rank_tables.table import RankTable
 from hccl_py.topology.rank_tables.writer import rank_table_of
 
-__all__ = ["Edge", "Level", "Network", "RankTable", "rank_table_of", "read_rank_table"]
+__all__ = [
+    "Edge",
+    "NetworkLayer",
+    "RankTable",
+    "RankTableNetwork",
+    "rank_table_of",
+    "read_rank_table",
+]

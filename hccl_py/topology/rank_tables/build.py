@@ -10,29 +10,29 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from hccl_py.documents.checks import at, format_value
-from hccl_py.topology.rank_tables.fields import Table
-from hccl_py.topology.rank_tables.placement import Place, shape_note
+from hccl_py.topology.rank_tables.fields import TableObject
+from hccl_py.topology.rank_tables.placement import RankPlace, shape_note
 from hccl_py.topology.rank_tables.table import RankTable
 
-__all__ = ["Layout", "table_of", "unknown_notes"]
+__all__ = ["RankPlaces", "table_of", "unknown_notes"]
 
 _MOST_NOTES = 20
 
 
 @dataclass(frozen=True)
-class Layout:
+class RankPlaces:
     """Ranks, servers and superpods, numbered as in the document; `superpods` has that of each
     server.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[RankPlace, ...]
     server_ids: tuple[str, ...]
     superpods: tuple[int, ...] = ()
     superpod_ids: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def table_of(model: Table, version: str, layout: Layout) -> RankTable:
+def table_of(model: TableObject, version: str, layout: RankPlaces) -> RankTable:
     """Return the table of a document, whose model has the keys that are not read."""
     places = sorted(layout.places, key=lambda place: place.rank)
     servers = _by_first_use([place.server for place in places])
@@ -62,7 +62,7 @@ def table_of(model: Table, version: str, layout: Layout) -> RankTable:
     )
 
 
-def unknown_notes(model: Table, version: str) -> tuple[str, ...]:
+def unknown_notes(model: TableObject, version: str) -> tuple[str, ...]:
     """Say which keys are not read, once for each name, with the place where it is first."""
     first: dict[str, str] = {}
     for path, key, known in _unknown(model, ""):

@@ -23,7 +23,7 @@ __all__ = [
     "OptionalPort",
     "RankId",
     "Status",
-    "Table",
+    "TableObject",
     "expected",
     "one_of",
     "text",
@@ -40,7 +40,7 @@ Listed = Annotated[list[T], FailFast()]
 _DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
-class Table(BaseModel):
+class TableObject(BaseModel):
     """An object of a rank table; keys that the format does not have are kept for a note."""
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)

@@ -12,18 +12,18 @@ from pydantic import BeforeValidator, Field
 
 from hccl_py.documents.checks import at, defect
 from hccl_py.documents.models import checked
-from hccl_py.topology.rank_tables.build import Layout, table_of
+from hccl_py.topology.rank_tables.build import RankPlaces, table_of
 from hccl_py.topology.rank_tables.fields import (
     Count,
     Listed,
     OptionalAddress,
     Status,
-    Table,
+    TableObject,
     text,
     whole,
 )
 from hccl_py.topology.rank_tables.placement import (
-    Place,
+    RankPlace,
     check_addresses,
     check_count,
     check_devices,
@@ -38,14 +38,14 @@ __all__ = ["from_groups"]
 _ORDER = "Template 2 has no rank ids: ranks are numbered in the order of the file."
 
 
-class PodDeviceModel(Table):
+class PodDeviceModel(TableObject):
     """A device of an instance."""
 
     device_id: Annotated[int, BeforeValidator(whole("a device id", 0, 15))]
     device_ip: OptionalAddress
 
 
-class InstanceModel(Table):
+class InstanceModel(TableObject):
     """A pod: some devices of one server."""
 
     pod_name: Annotated[str, BeforeValidator(text("a pod name", 1024))]
@@ -53,7 +53,7 @@ class InstanceModel(Table):
     devices: Listed[PodDeviceModel]
 
 
-class GroupModel(Table):
+class GroupModel(TableObject):
     """A group of instances; `device_count` counts the devices of all of them."""
 
     group_name: str = ""
@@ -62,7 +62,7 @@ class GroupModel(Table):
     instance_list: Listed[InstanceModel]
 
 
-class GroupsModel(Table):
+class GroupsModel(TableObject):
     """A table of template 2."""
 
     status: Status
@@ -85,7 +85,9 @@ def from_groups(document: object) -> RankTable:
     check_addresses(places)
     if len(server_ids) > 1:
         require_addresses(places, f"There are {len(server_ids)} servers")
-    return table_of(model, "template 2", Layout(tuple(places), tuple(server_ids), notes=(_ORDER,)))
+    return table_of(
+        model, "template 2", RankPlaces(tuple(places), tuple(server_ids), notes=(_ORDER,))
+    )
 
 
 def _check_group(path: str, group: GroupModel) -> None:
@@ -110,7 +112,7 @@ def _check_names(groups: Sequence[GroupModel]) -> None:
     check_unique((name for _, name in paths), lambda k: paths[k][0], hint)
 
 
-def _places(groups: Sequence[GroupModel], server_ids: dict[str, int]) -> Iterator[Place]:
+def _places(groups: Sequence[GroupModel], server_ids: dict[str, int]) -> Iterator[RankPlace]:
     """Yield the ranks in order, and number the servers on the way."""
     rank = 0
     for number, group in enumerate(groups):
@@ -118,5 +120,5 @@ def _places(groups: Sequence[GroupModel], server_ids: dict[str, int]) -> Iterato
             server = server_ids.setdefault(instance.server_id, len(server_ids))
             for k, device in enumerate(instance.devices):
                 path = at("group_list", number, "instance_list", position, "devices", k)
-                yield Place(path, rank, server, device.device_id, device.device_ip)
+                yield RankPlace(path, rank, server, device.device_id, device.device_ip)
                 rank += 1

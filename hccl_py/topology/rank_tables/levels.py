@@ -15,20 +15,25 @@ from pydantic import BeforeValidator, Field
 
 from hccl_py.documents.checks import at, defect, format_value
 from hccl_py.documents.models import checked
-from hccl_py.topology.rank_tables.build import Layout, table_of
+from hccl_py.topology.rank_tables.build import RankPlaces, table_of
 from hccl_py.topology.rank_tables.fields import (
     Count,
     Listed,
     OptionalPort,
     RankId,
     Status,
-    Table,
+    TableObject,
     one_of,
     text,
     whole,
 )
-from hccl_py.topology.rank_tables.network import Level, Network
-from hccl_py.topology.rank_tables.placement import Place, check_count, check_devices, check_unique
+from hccl_py.topology.rank_tables.network import NetworkLayer, RankTableNetwork
+from hccl_py.topology.rank_tables.placement import (
+    RankPlace,
+    check_count,
+    check_devices,
+    check_unique,
+)
 from hccl_py.topology.rank_tables.table import RankTable
 from hccl_py.topology.rank_tables.topology_file import LocalId, Port, Wiring
 
@@ -38,7 +43,7 @@ _DESCRIBED = "TOPO_FILE_DESC"
 _MOST_LEVELS, _MOST_ADDRESSES = 8, 24
 
 
-class AddressModel(Table):
+class AddressModel(TableObject):
     """An address of a rank in a network."""
 
     addr_type: Annotated[str, BeforeValidator(one_of("EID", "IPV4", "IPV6"))]
@@ -47,7 +52,7 @@ class AddressModel(Table):
     plane_id: object = Field(default=None)
 
 
-class LevelModel(Table):
+class LevelModel(TableObject):
     """A network that a rank is part of."""
 
     net_layer: Annotated[int, BeforeValidator(whole("a network layer", 0, 7))]
@@ -57,7 +62,7 @@ class LevelModel(Table):
     rank_addr_list: Listed[AddressModel] = Field(default_factory=list)
 
 
-class RankModel(Table):
+class RankModel(TableObject):
     """A rank."""
 
     rank_id: RankId
@@ -68,7 +73,7 @@ class RankModel(Table):
     level_list: Listed[LevelModel]
 
 
-class LevelsModel(Table):
+class LevelsModel(TableObject):
     """A table v2.0."""
 
     status: Status
@@ -87,7 +92,7 @@ def from_levels(document: object, wiring: Wiring | None) -> RankTable:
         _check_levels(at("rank_list", number, "level_list"), rank.level_list)
     by_rank = sorted(range(len(ranks)), key=lambda k: ranks[k].rank_id)
     levels = tuple(_levels([ranks[k] for k in by_rank]))
-    network = Network(levels, tuple(ranks[k].local_id for k in by_rank))
+    network = RankTableNetwork(levels, tuple(ranks[k].local_id for k in by_rank))
     if wiring is not None:
         _check_locals(ranks, wiring)
         network = replace(network, peers=wiring.peers, edges=wiring.edges)
@@ -150,7 +155,7 @@ def _check_locals(ranks: Sequence[RankModel], wiring: Wiring) -> None:
             raise defect(path, "a local id of the topology file", str(rank.local_id), hint)
 
 
-def _levels(ranks: Sequence[RankModel]) -> Iterator[Level]:
+def _levels(ranks: Sequence[RankModel]) -> Iterator[NetworkLayer]:
     """Yield the layers in which some rank is, with their networks in the order of ranks."""
     for layer in sorted({level.net_layer for rank in ranks for level in rank.level_list}):
         found = [next((m for m in r.level_list if m.net_layer == layer), None) for r in ranks]
@@ -161,13 +166,13 @@ def _levels(ranks: Sequence[RankModel]) -> Iterator[Level]:
                 numbers[level.net_instance_id] = len(numbers)
                 types.append(level.net_type)
         instance = tuple(-1 if m is None else numbers[m.net_instance_id] for m in found)
-        yield Level(layer, tuple(numbers), tuple(types), instance)
+        yield NetworkLayer(layer, tuple(numbers), tuple(types), instance)
 
 
-def _layout(ranks: Sequence[RankModel], network: Network) -> Layout:
+def _layout(ranks: Sequence[RankModel], network: RankTableNetwork) -> RankPlaces:
     servers = network.levels[0]
     places = tuple(
-        Place(at("rank_list", k), rank.rank_id, servers.instance[rank.rank_id], rank.device_id)
+        RankPlace(at("rank_list", k), rank.rank_id, servers.instance[rank.rank_id], rank.device_id)
         for k, rank in enumerate(ranks)
     )
     check_devices(places)
@@ -175,12 +180,12 @@ def _layout(ranks: Sequence[RankModel], network: Network) -> Layout:
     pairs = ((place.server, r.local_id) for place, r in zip(places, ranks, strict=True))
     check_unique(pairs, lambda k: at("rank_list", k, "local_id"), hint)
     if len(network.levels) < 2:
-        return Layout(places, servers.ids)
+        return RankPlaces(places, servers.ids)
     pods = network.levels[1]
     inside = set(zip(servers.instance, pods.instance, strict=True))
     if len(inside) > len(servers.ids) or -1 in pods.instance:
         note = f"Networks of layer {pods.layer} do not hold whole servers: there are no superpods."
-        return Layout(places, servers.ids, notes=(note,))
+        return RankPlaces(places, servers.ids, notes=(note,))
     pod_of = dict(inside)
     superpods = tuple(pod_of[server] for server in range(len(servers.ids)))
-    return Layout(places, servers.ids, superpods, pods.ids)
+    return RankPlaces(places, servers.ids, superpods, pods.ids)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Edge", "Level", "Network"]
+__all__ = ["Edge", "NetworkLayer", "RankTableNetwork"]
 
 
 @dataclass(frozen=True)
-class Level:
+class NetworkLayer:
     """A network layer: `instance` is the number of each rank's network in it, -1 where it has
     none; `ids` are the networks' names, `types` `TOPO_FILE_DESC` (links as in the topology file)
     or `CLOS` (everybody reaches everybody).
@@ -37,13 +37,13 @@ class Edge:
 
 
 @dataclass(frozen=True, repr=False)
-class Network:
+class RankTableNetwork:
     """Levels from the rank table, edges and peers from the topology file (empty without one).
 
     `local` is the id of each rank in the topology file.
     """
 
-    levels: tuple[Level, ...]
+    levels: tuple[NetworkLayer, ...]
     local: tuple[int, ...]
     peers: tuple[int, ...] = ()
     edges: tuple[Edge, ...] = ()
@@ -82,4 +82,4 @@ class Network:
                     yield a, b
 
     def __repr__(self) -> str:
-        return f"Network({len(self.levels)} levels, {len(self.edges)} edges of a server)"
+        return f"RankTableNetwork({len(self.levels)} levels, {len(self.edges)} edges of a server)"

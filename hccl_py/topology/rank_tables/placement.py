@@ -10,7 +10,7 @@ from hccl_py.topology.rank_tables.fields import Address
 from hccl_py.topology.rank_tables.kind import TABLE
 
 __all__ = [
-    "Place",
+    "RankPlace",
     "check_addresses",
     "check_count",
     "check_devices",
@@ -22,7 +22,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Place:
+class RankPlace:
     """Where a rank is; `path` is that of its device in the document."""
 
     path: str
@@ -55,7 +55,7 @@ def check_unique(
             raise defect(where(position), expected, found, hint, code)
 
 
-def check_ranks(places: Sequence[Place]) -> None:
+def check_ranks(places: Sequence[RankPlace]) -> None:
     """Refuse ranks that are not numbered from 0 without gaps, or that mix servers."""
     most = len(places) - 1
     for place in places:
@@ -66,7 +66,7 @@ def check_ranks(places: Sequence[Place]) -> None:
     hint = "Every rank id appears once."
     check_unique((p.rank for p in places), lambda k: at(places[k].path, "rank_id"), hint)
     ended: set[int] = set()
-    before: Place | None = None
+    before: RankPlace | None = None
     for place in sorted(places, key=lambda p: p.rank):
         if before is not None and place.server != before.server:
             ended.add(before.server)
@@ -77,14 +77,14 @@ def check_ranks(places: Sequence[Place]) -> None:
         before = place
 
 
-def check_devices(places: Sequence[Place]) -> None:
+def check_devices(places: Sequence[RankPlace]) -> None:
     """Refuse two ranks on one device."""
     hint = "A device of a server appears once."
     ids = ((p.server, p.device) for p in places)
     check_unique(ids, lambda k: at(places[k].path, "device_id"), hint)
 
 
-def check_addresses(places: Sequence[Place]) -> None:
+def check_addresses(places: Sequence[RankPlace]) -> None:
     """Refuse addresses of two families, and two devices with one address."""
     listed = [p for p in places if p.address is not None]
     for place in listed:
@@ -100,7 +100,7 @@ def check_addresses(places: Sequence[Place]) -> None:
     check_unique((p.address for p in listed), lambda k: at(listed[k].path, "device_ip"), hint)
 
 
-def require_addresses(places: Sequence[Place], why: str) -> None:
+def require_addresses(places: Sequence[RankPlace], why: str) -> None:
     """Refuse devices without an address."""
     for place in places:
         if place.address is None:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from hccl_py.documents.checks import at, defect
 from hccl_py.documents.models import checked
-from hccl_py.topology.rank_tables.build import Layout, table_of
+from hccl_py.topology.rank_tables.build import RankPlaces, table_of
 from hccl_py.topology.rank_tables.fields import (
     Count,
     Listed,
@@ -18,12 +18,12 @@ from hccl_py.topology.rank_tables.fields import (
     OptionalPort,
     RankId,
     Status,
-    Table,
+    TableObject,
     text,
     whole,
 )
 from hccl_py.topology.rank_tables.placement import (
-    Place,
+    RankPlace,
     check_addresses,
     check_count,
     check_devices,
@@ -40,7 +40,7 @@ ServerId = Annotated[str, BeforeValidator(text("a server id", 64))]
 DeviceId = Annotated[int, BeforeValidator(whole("a device id", 0, 15))]
 
 
-class DeviceModel(Table):
+class DeviceModel(TableObject):
     """A device of a server."""
 
     device_id: DeviceId
@@ -50,7 +50,7 @@ class DeviceModel(Table):
     host_port: OptionalPort
 
 
-class ServerModel(Table):
+class ServerModel(TableObject):
     """A server of a table v1.0."""
 
     server_id: ServerId
@@ -58,7 +58,7 @@ class ServerModel(Table):
     device: Listed[DeviceModel]
 
 
-class ServersModel(Table):
+class ServersModel(TableObject):
     """A table v1.0; the version was looked at before."""
 
     status: Status
@@ -77,7 +77,7 @@ class SuperDeviceModel(DeviceModel):
     backup_device_port: OptionalPort
 
 
-class SuperServerModel(Table):
+class SuperServerModel(TableObject):
     """A server of a table v1.2."""
 
     server_id: ServerId
@@ -85,7 +85,7 @@ class SuperServerModel(Table):
     device: Listed[SuperDeviceModel]
 
 
-class SuperPodsModel(Table):
+class SuperPodsModel(TableObject):
     """A table v1.2."""
 
     status: Status
@@ -118,10 +118,10 @@ def from_superpods(document: object) -> RankTable:
     return table_of(model, "1.2", layout)
 
 
-def _places(servers: Sequence[ServerModel | SuperServerModel]) -> Iterator[Place]:
+def _places(servers: Sequence[ServerModel | SuperServerModel]) -> Iterator[RankPlace]:
     for number, server in enumerate(servers):
         for position, device in enumerate(server.device):
-            place = Place(
+            place = RankPlace(
                 path=f"server_list[{number}].device[{position}]",
                 rank=device.rank_id,
                 server=number,
@@ -134,7 +134,7 @@ def _places(servers: Sequence[ServerModel | SuperServerModel]) -> Iterator[Place
             yield place
 
 
-def _check(model: ServersModel | SuperPodsModel, places: Sequence[Place]) -> None:
+def _check(model: ServersModel | SuperPodsModel, places: Sequence[RankPlace]) -> None:
     servers: Sequence[ServerModel | SuperServerModel] = model.server_list
     check_count("server_count", model.server_count, len(servers), "servers in server_list")
     for number, server in enumerate(servers):
@@ -148,5 +148,7 @@ def _check(model: ServersModel | SuperPodsModel, places: Sequence[Place]) -> Non
     check_addresses(places)
 
 
-def _layout(servers: Sequence[ServerModel | SuperServerModel], places: Sequence[Place]) -> Layout:
-    return Layout(tuple(places), tuple(server.server_id for server in servers))
+def _layout(
+    servers: Sequence[ServerModel | SuperServerModel], places: Sequence[RankPlace]
+) -> RankPlaces:
+    return RankPlaces(tuple(places), tuple(server.server_id for server in servers))

@@ -10,28 +10,28 @@ from pydantic import BeforeValidator
 
 from hccl_py.documents.checks import at, defect, format_value
 from hccl_py.errors import did_you_mean
-from hccl_py.topology.rank_tables.build import Layout
-from hccl_py.topology.rank_tables.fields import Listed, Table, text
+from hccl_py.topology.rank_tables.build import RankPlaces
+from hccl_py.topology.rank_tables.fields import Listed, TableObject, text
 from hccl_py.topology.rank_tables.kind import CLUSTER
-from hccl_py.topology.rank_tables.placement import Place, check_unique
+from hccl_py.topology.rank_tables.placement import RankPlace, check_unique
 
 __all__ = ["SuperPodModel", "superpods_of"]
 
 
-class MemberModel(Table):
+class MemberModel(TableObject):
     """A server of a superpod."""
 
     server_id: Annotated[str, BeforeValidator(text("a server id", 64))]
 
 
-class SuperPodModel(Table):
+class SuperPodModel(TableObject):
     """A superpod: servers that one switch joins."""
 
     super_pod_id: Annotated[str, BeforeValidator(text("a superpod id", 64))]
     server_list: Listed[MemberModel]
 
 
-def superpods_of(pods: Sequence[SuperPodModel], layout: Layout) -> Layout:
+def superpods_of(pods: Sequence[SuperPodModel], layout: RankPlaces) -> RankPlaces:
     """Return the layout with its superpods; without any super_* they are plain servers."""
     stated = [place for place in layout.places if place.super_device is not None]
     _check_backups(layout.places)
@@ -83,7 +83,7 @@ def _superpods(pods: Sequence[SuperPodModel], server_ids: Sequence[str]) -> tupl
     return tuple(found[name] for name in server_ids)
 
 
-def _check_contiguous(superpods: Sequence[int], layout: Layout) -> None:
+def _check_contiguous(superpods: Sequence[int], layout: RankPlaces) -> None:
     ended: set[int] = set()
     before = -1
     for place in sorted(layout.places, key=lambda p: p.rank):
@@ -98,7 +98,7 @@ def _check_contiguous(superpods: Sequence[int], layout: Layout) -> None:
         before = pod
 
 
-def _check_backups(places: Sequence[Place]) -> None:
+def _check_backups(places: Sequence[RankPlace]) -> None:
     """Refuse backup addresses that are not those of the other die in the package."""
     owner = {place.address: place for place in places if place.address is not None}
     at_device = {(place.server, place.device): place for place in places}

@@ -11,7 +11,7 @@ from hccl_py.topology.presets import PRESETS, Product
 from hccl_py.topology.rank_tables.kind import CLUSTER, TABLE
 
 if TYPE_CHECKING:
-    from hccl_py.topology.rank_tables.network import Network
+    from hccl_py.topology.rank_tables.network import RankTableNetwork
     from hccl_py.topology.topology import Topology
 
 __all__ = ["ATLAS_950", "RankTable"]
@@ -56,7 +56,7 @@ class RankTable:
     superpod: tuple[int, ...]
     device_ip: tuple[str | None, ...]
     super_device: tuple[int, ...] = ()
-    network: Network | None = None
+    network: RankTableNetwork | None = None
     notes: tuple[str, ...] = field(default=(), compare=False)
     name: str = field(default="rank table", compare=False)
     paths: tuple[str, ...] = field(default=(), compare=False)

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, PlainValidator
 from hccl_py.documents.checks import at, defect, format_value
 from hccl_py.documents.models import checked
 from hccl_py.topology.rank_tables.build import unknown_notes
-from hccl_py.topology.rank_tables.fields import Listed, Table, expected, one_of, whole
+from hccl_py.topology.rank_tables.fields import Listed, TableObject, expected, one_of, whole
 from hccl_py.topology.rank_tables.network import Edge
 from hccl_py.topology.rank_tables.placement import check_count, check_unique
 
@@ -31,13 +31,13 @@ LocalId = Annotated[int, BeforeValidator(whole("a local id", 0, 64))]
 _Name = one_of("UB_CTP", "UB_TP", "ROCE", "HCCS", "TCP", "UB_MEM", "UBOE")
 
 
-class PeerModel(Table):
+class PeerModel(TableObject):
     """A device of a server."""
 
     local_id: LocalId
 
 
-class EdgeModel(Table):
+class EdgeModel(TableObject):
     """A link of a device to another one, or to a switch."""
 
     net_layer: Annotated[int, BeforeValidator(whole("a network layer", 0, 7))]
@@ -54,7 +54,7 @@ class EdgeModel(Table):
     position: Annotated[str, BeforeValidator(one_of("HOST", "DEVICE")), Field(default="DEVICE")]
 
 
-class WiringModel(Table):
+class WiringModel(TableObject):
     """A topology file."""
 
     version: object

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hccl_py.trace.pictures.flow import Flow
-from hccl_py.trace.pictures.stars import Star
+from hccl_py.trace.pictures.stars import StarPicture
 from hccl_py.trace.pictures.svg import text_on_lines
 from hccl_py.trace.pictures.words import label
 
 __all__ = ["arrows"]
 
 
-def arrows(flow: Flow, columns: Sequence[int], y: int, star: Star) -> Iterator[str]:
+def arrows(flow: Flow, columns: Sequence[int], y: int, star: StarPicture) -> Iterator[str]:
     """Draw a line to both sides of the centre; `columns` says where the ranks are."""
     kind = "add" if star.moves[0].reduces else "move"
     style = f"{kind} rdma" if star.moves[0].rdma else kind
@@ -33,7 +33,7 @@ def arrows(flow: Flow, columns: Sequence[int], y: int, star: Star) -> Iterator[s
     yield from _labels(flow, columns, y, star)
 
 
-def _labels(flow: Flow, columns: Sequence[int], y: int, star: Star) -> Iterator[str]:
+def _labels(flow: Flow, columns: Sequence[int], y: int, star: StarPicture) -> Iterator[str]:
     """Write what travels: beside the centre where all rays carry the same, else by the leaf."""
     carried = {m.source if star.gathers else m.target: m for m in star.moves}
     for way, ranks in star.sides.items():

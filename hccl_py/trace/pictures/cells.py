@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hccl_py.trace.pictures.flow import Flow
-from hccl_py.trace.pictures.parts import Part
+from hccl_py.trace.pictures.parts import InputChunk
 from hccl_py.trace.pictures.svg import text
 from hccl_py.trace.pictures.words import letter
 
@@ -21,7 +21,7 @@ class Grid(NamedTuple):
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    places: dict[Part, tuple[int, int]]
+    places: dict[InputChunk, tuple[int, int]]
     cell: int
     legend: str
 
@@ -35,7 +35,7 @@ class Grid(NamedTuple):
         """Pixels of all rows."""
         return len(self.rows) * CELL
 
-    def shape(self, parts: Iterable[Part], x: int, y: int) -> str:
+    def shape(self, parts: Iterable[InputChunk], x: int, y: int) -> str:
         """Return the outline of some parts' cells, the grid being at (x, y)."""
         corners = sorted(self.places[part] for part in parts)
         return "".join(
@@ -71,9 +71,9 @@ def cells(
     grid: Grid,
     left: int,
     y: int,
-    holds: frozenset[Part],
-    before: frozenset[Part],
-    wanted: frozenset[Part],
+    holds: frozenset[InputChunk],
+    before: frozenset[InputChunk],
+    wanted: frozenset[InputChunk],
 ) -> Iterator[str]:
     """Draw what a rank holds, apart from what it held before; frame what it must have in the
     end, where that is not everything.

@@ -30,10 +30,10 @@ from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK
-from hccl_py.trace.pictures.parts import Content, Part, Parts, Place, parts_of
+from hccl_py.trace.pictures.parts import Content, InputChunk, Place, UnitParts, parts_of
 from hccl_py.verifier.analysis.meaning import expected_ranges
 
-__all__ = ["Band", "Flow", "Move", "flow_of"]
+__all__ = ["Band", "Flow", "PictureMove", "flow_of"]
 
 MAX_RANKS = 16
 MAX_TASKS = 20_000
@@ -44,17 +44,17 @@ MAX_ROUNDS = 50
 """How often bands with one label are drawn together before that is given up."""
 
 
-class Move(NamedTuple):
+class PictureMove(NamedTuple):
     """What one rank gets from another in a band; `reduces`: it is added to what is there."""
 
     source: int
     target: int
-    parts: frozenset[Part]
+    parts: frozenset[InputChunk]
     reduces: bool
     rdma: bool
 
     @property
-    def said(self) -> frozenset[Part] | frozenset[int]:
+    def said(self) -> frozenset[InputChunk] | frozenset[int]:
         """What is worth saying of the parts: of those that are added, whose they are is not."""
         return frozenset(part.chunk for part in self.parts) if self.reduces else self.parts
 
@@ -66,9 +66,9 @@ class Band(NamedTuple):
     """
 
     labels: tuple[str, ...]
-    moves: tuple[Move, ...]
+    moves: tuple[PictureMove, ...]
     adds: tuple[int, ...]
-    holds: tuple[frozenset[Part], ...]
+    holds: tuple[frozenset[InputChunk], ...]
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class Flow:
     sources: tuple[int, ...]
     chunks: int
     reduces: bool
-    holds: tuple[frozenset[Part], ...]
-    wanted: tuple[frozenset[Part], ...]
+    holds: tuple[frozenset[InputChunk], ...]
+    wanted: tuple[frozenset[InputChunk], ...]
     bands: tuple[Band, ...]
 
 
@@ -114,7 +114,7 @@ class _Task(NamedTuple):
         return _run(self.dst, self.size)
 
 
-class _State(NamedTuple):
+class _BandState(NamedTuple):
     """A band: its transfers with what they carried, the ranks that reduced at home, and memory."""
 
     transfers: list[tuple[_Task, Content]]
@@ -157,14 +157,14 @@ def flow_of(program: Program) -> Flow:
     )
 
 
-def _band(state: _State, parts: Parts) -> Band:
+def _band(state: _BandState, parts: UnitParts) -> Band:
     moved: dict[tuple[int, int], list[tuple[_Task, Content]]] = defaultdict(list)
     for task, content in state.transfers:
         moved[task.src[0], task.dst[0]].append((task, content))
     return Band(
         labels=tuple(dict.fromkeys(task.key[1] for task, _ in state.transfers if task.key[1])),
         moves=tuple(
-            Move(
+            PictureMove(
                 source,
                 target,
                 parts.of(frozenset().union(*(content for _, content in carried))),
@@ -293,15 +293,15 @@ def _shared(
     return dict(last)
 
 
-def _states(levels: list[tuple[int, _Task]], begin: dict[Place, Content]) -> Iterator[_State]:
+def _states(levels: list[tuple[int, _Task]], begin: dict[Place, Content]) -> Iterator[_BandState]:
     """Run the tasks; yield after each band."""
     memory, last = dict(begin), -1
-    state: _State | None = None
+    state: _BandState | None = None
     for level, task in levels:
         if task.travels and level != last:
             if state:
                 yield state._replace(memory=dict(memory))
-            state, last = _State([], set(), memory), level
+            state, last = _BandState([], set(), memory), level
         content: Content = frozenset().union(*_execute(task, memory))
         if state and task.travels and content:
             state.transfers.append((task, content))

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from hccl_py.trace.pictures.arrows import arrows
 from hccl_py.trace.pictures.cells import CELL, Grid, cells, grid_of, headings
 from hccl_py.trace.pictures.flow import Band, Flow
-from hccl_py.trace.pictures.parts import Part
-from hccl_py.trace.pictures.stars import Star, lanes_of, stars_of
+from hccl_py.trace.pictures.parts import InputChunk
+from hccl_py.trace.pictures.stars import StarPicture, lanes_of, stars_of
 from hccl_py.trace.pictures.svg import STYLE, text
 from hccl_py.trace.pictures.words import caption, describe, label
 
@@ -24,7 +24,7 @@ LANE, GAP = 19, 10
 NARROWEST, LETTER = 84, 6.2
 """Width of a rank's column at least, and of a letter, roughly."""
 
-Holds = Sequence[frozenset[Part]]
+Holds = Sequence[frozenset[InputChunk]]
 
 
 class _Shelf(NamedTuple):
@@ -33,7 +33,7 @@ class _Shelf(NamedTuple):
     number: int
     band: Band
     before: Holds
-    lanes: list[list[Star]]
+    lanes: list[list[StarPicture]]
     top: int
     cells: int
     bottom: int

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from hccl_py.program.program import Program
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected
 
-__all__ = ["Content", "Inputs", "Part", "Parts", "Place", "Unit", "parts_of"]
+__all__ = ["Content", "InputChunk", "Inputs", "Place", "Unit", "UnitParts", "parts_of"]
 
 Unit: TypeAlias = tuple[int, int]
 """A rank, and a number: so many units from the beginning of its input."""
@@ -28,7 +28,7 @@ Place: TypeAlias = tuple[int, int, int]
 """A rank, a buffer, and a number: so many units from its beginning."""
 
 
-class Part(NamedTuple):
+class InputChunk(NamedTuple):
     """A chunk of a rank's input."""
 
     source: int
@@ -36,11 +36,11 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Parts:
+class UnitParts:
     """Every unit's part, and the parts that every rank must have in the end."""
 
-    number: Mapping[Unit, Part]
-    wanted: tuple[frozenset[Part], ...]
+    number: Mapping[Unit, InputChunk]
+    wanted: tuple[frozenset[InputChunk], ...]
     reduces: bool
 
     @property
@@ -53,11 +53,11 @@ class Parts:
         """Into how many chunks the input of a rank is cut at most."""
         return 1 + max(part.chunk for part in self.number.values())
 
-    def of(self, content: Content) -> frozenset[Part]:
+    def of(self, content: Content) -> frozenset[InputChunk]:
         """Return the parts that some units belong to."""
         return frozenset(self.number[unit] for unit in content if unit in self.number)
 
-    def held(self, memory: Mapping[Place, Content]) -> tuple[frozenset[Part], ...]:
+    def held(self, memory: Mapping[Place, Content]) -> tuple[frozenset[InputChunk], ...]:
         """Return the parts that every rank has whole."""
         have: list[set[Unit]] = [set() for _ in self.wanted]
         best: list[dict[int, list[Unit]]] = [{} for _ in self.wanted]
@@ -72,7 +72,7 @@ class Parts:
             have[rank].update(unit for units in results.values() for unit in units)
         return tuple(self._whole(units) for units in have)
 
-    def _whole(self, units: set[Unit]) -> frozenset[Part]:
+    def _whole(self, units: set[Unit]) -> frozenset[InputChunk]:
         missing = {part for unit, part in self.number.items() if unit not in units}
         return frozenset(self.number.values()) - missing
 
@@ -86,13 +86,13 @@ class Inputs:
     reduces: bool
     by_receiver: bool
 
-    def cut(self, transfers: Sequence[Sequence[Content]]) -> Parts:
+    def cut(self, transfers: Sequence[Sequence[Content]]) -> UnitParts:
         """Cut where units part on their way; `transfers` has what each transfer carries."""
         carried: dict[Unit, list[int]] = defaultdict(list)
         for index, content in enumerate(c for band in transfers for c in band):
             for key in {self._key(unit) for unit in content}:
                 carried[key].append(index)
-        number: dict[Unit, Part] = {}
+        number: dict[Unit, InputChunk] = {}
         last: dict[int, tuple[int, object]] = {}  # by source: the chunk, and how it travels
         for (rank, unit), receivers in sorted(self.units.items()):
             way = carried[self._key((rank, unit))], receivers
@@ -102,12 +102,12 @@ class Inputs:
             elif way != before:
                 chunk += 1
             last[rank] = chunk, way
-            number[rank, unit] = Part(rank, chunk)
+            number[rank, unit] = InputChunk(rank, chunk)
         wanted = tuple(
             frozenset(number[unit] for unit, ranks in self.units.items() if rank in ranks)
             for rank in range(self.ranks)
         )
-        return Parts(number, wanted, self.reduces)
+        return UnitParts(number, wanted, self.reduces)
 
     def _key(self, unit: Unit) -> Unit:
         """Return what all ranks' units at a place have in common where they are reduced."""

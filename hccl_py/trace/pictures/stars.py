@@ -10,17 +10,17 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hccl_py.trace.pictures.flow import Move
+from hccl_py.trace.pictures.flow import PictureMove
 
-__all__ = ["Star", "lanes_of", "stars_of"]
+__all__ = ["StarPicture", "lanes_of", "stars_of"]
 
 
-class Star(NamedTuple):
+class StarPicture(NamedTuple):
     """Transfers of one kind that all begin, or all end (`gathers`), at `centre`."""
 
     centre: int
     gathers: bool
-    moves: tuple[Move, ...]
+    moves: tuple[PictureMove, ...]
 
     @property
     def leaves(self) -> list[int]:
@@ -48,15 +48,15 @@ class Star(NamedTuple):
         return len({move.said for move in self.moves}) == 1
 
 
-def stars_of(moves: Sequence[Move]) -> list[Star]:
+def stars_of(moves: Sequence[PictureMove]) -> list[StarPicture]:
     """Return the fewest stars, by sender or by receiver; those with the fewest different rays."""
     by_sender, by_receiver = _stars(moves, gathers=False), _stars(moves, gathers=True)
     return min(by_sender, by_receiver, key=lambda stars: (len(stars), _mixed(stars)))
 
 
-def lanes_of(stars: Sequence[Star]) -> list[list[Star]]:
+def lanes_of(stars: Sequence[StarPicture]) -> list[list[StarPicture]]:
     """Put stars in lanes, short ones first; in a lane they may touch at a rank."""
-    lanes: list[list[Star]] = []
+    lanes: list[list[StarPicture]] = []
     for star in sorted(stars, key=lambda s: (s.span[1] - s.span[0], s.span)):
         free = (lane for lane in lanes if all(_apart(star, other) for other in lane))
         lane = next(free, None)
@@ -66,17 +66,17 @@ def lanes_of(stars: Sequence[Star]) -> list[list[Star]]:
     return lanes
 
 
-def _stars(moves: Sequence[Move], *, gathers: bool) -> list[Star]:
-    grouped: dict[tuple[int, bool, bool], list[Move]] = defaultdict(list)
+def _stars(moves: Sequence[PictureMove], *, gathers: bool) -> list[StarPicture]:
+    grouped: dict[tuple[int, bool, bool], list[PictureMove]] = defaultdict(list)
     for move in moves:
         centre = move.target if gathers else move.source
         grouped[centre, move.rdma, move.reduces].append(move)
-    return [Star(key[0], gathers, tuple(grouped[key])) for key in sorted(grouped)]
+    return [StarPicture(key[0], gathers, tuple(grouped[key])) for key in sorted(grouped)]
 
 
-def _mixed(stars: Sequence[Star]) -> int:
+def _mixed(stars: Sequence[StarPicture]) -> int:
     return sum(not star.is_uniform for star in stars)
 
 
-def _apart(one: Star, other: Star) -> bool:
+def _apart(one: StarPicture, other: StarPicture) -> bool:
     return one.span[1] <= other.span[0] or other.span[1] <= one.span[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
-from hccl_py.trace.pictures.flow import Band, Flow, Move
+from hccl_py.trace.pictures.flow import Band, Flow, PictureMove
 
 __all__ = ["caption", "describe", "label", "letter"]
 
@@ -13,7 +13,7 @@ WIDTH = 18
 """Letters in a line beside a band."""
 
 
-def label(flow: Flow, move: Move) -> str:
+def label(flow: Flow, move: PictureMove) -> str:
     """Return what travels: `0,2–4`, `+1` where it is added, `0→2` in all-to-all."""
     sources = sorted({part.source for part in move.parts})
     chunks = sorted({part.chunk for part in move.parts})

@@ -46,8 +46,8 @@ __all__ = [
     "TWO_WAITS",
     "UNORDERED_SUM",
     "WIDTH",
-    "Graph",
-    "State",
+    "ClockState",
+    "DependencyGraph",
     "Touched",
     "run_clocks",
 ]
@@ -77,7 +77,7 @@ _POST, _WAIT, _LAST_MOVE = (
 )
 
 
-class Graph(NamedTuple):
+class DependencyGraph(NamedTuple):
     """Nodes in walk order and by queue, and what order depends on.
 
     By node: kind, chain, place on it, cell, chain of the RDMA connection it issues on (-1: none)
@@ -132,7 +132,7 @@ class Touched(NamedTuple):
     out_stop: Int32s
 
 
-class State(NamedTuple):
+class ClockState(NamedTuple):
     """What the loop changes. Holders of clocks are the chains, then slots for posts under way."""
 
     dense: Int32s
@@ -169,7 +169,7 @@ IN_A_ROW = 64
 """Waits in a row that are compared with each other."""
 
 FREE, EMISSIONS, STATUS = 0, 1, 2
-"""Places in State.counts: head of the free list nodes, emissions so far, how the loop ended."""
+"""Places in ClockState.counts: head of the free list nodes, emissions so far, how it ended."""
 
 
 def _last_up_to(values: Int32s, first: int, stop: int, limit: int) -> int:
@@ -184,14 +184,14 @@ def _last_up_to(values: Int32s, first: int, stop: int, limit: int) -> int:
     return int(low - 1)
 
 
-def _folded_place(g: Graph, s: State, chain: int, main: int) -> int:
+def _folded_place(g: DependencyGraph, s: ClockState, chain: int, main: int) -> int:
     """Return up to where who knows a main stream up to `main` knows the chain through it."""
     first = g.record_first[chain]
     at = _last_up_to(s.record_main, first, first + s.records[chain], main)
     return int(s.record_upto[at]) if at >= first else -1
 
 
-def _known_place(g: Graph, s: State, holder: int, chain: int) -> int:
+def _known_place(g: DependencyGraph, s: ClockState, holder: int, chain: int) -> int:
     """Return the last place of a chain that a clock knows to be over, -1 for none."""
     main = s.dense[holder, g.home[chain]]
     if g.is_main[chain]:
@@ -203,12 +203,12 @@ def _known_place(g: Graph, s: State, holder: int, chain: int) -> int:
     return max(known, _folded_place(g, s, chain, main))
 
 
-def _knows(g: Graph, s: State, holder: int, chain: int, place: int) -> bool:
+def _knows(g: DependencyGraph, s: ClockState, holder: int, chain: int, place: int) -> bool:
     """Whether a clock says that a chain is over up to a place."""
     return _known_place(g, s, holder, chain) >= place
 
 
-def _learn(g: Graph, s: State, holder: int, chain: int, place: int) -> None:
+def _learn(g: DependencyGraph, s: ClockState, holder: int, chain: int, place: int) -> None:
     """Add one entry to the sparse part of a clock."""
     first = s.sparse_first[holder]
     end = first + s.width[holder]
@@ -229,7 +229,7 @@ def _learn(g: Graph, s: State, holder: int, chain: int, place: int) -> None:
     s.width[holder] += 1
 
 
-def _merge(g: Graph, s: State, into: int, other: int, rank: int) -> None:
+def _merge(g: DependencyGraph, s: ClockState, into: int, other: int, rank: int) -> None:
     """Let a clock know what another knows; `rank` >= 0 says that it is that rank's main, which
     folds.
     """
@@ -266,7 +266,7 @@ def _merge(g: Graph, s: State, into: int, other: int, rank: int) -> None:
     s.width[into] = k
 
 
-def _fold(g: Graph, s: State, chain: int, place: int, main: int) -> None:
+def _fold(g: DependencyGraph, s: ClockState, chain: int, place: int, main: int) -> None:
     """Record that a main stream knows a chain of its rank from now on."""
     last = g.record_first[chain] + s.records[chain] - 1
     if s.records[chain] and s.record_upto[last] >= place:
@@ -276,7 +276,7 @@ def _fold(g: Graph, s: State, chain: int, place: int, main: int) -> None:
     s.records[chain] += 1
 
 
-def _copy_clock(s: State, into: int, other: int) -> None:
+def _copy_clock(s: ClockState, into: int, other: int) -> None:
     for k in range(s.dense.shape[1]):
         s.dense[into, k] = s.dense[other, k]
     first, end, there = s.sparse_first[into], s.sparse_first[into + 1], s.sparse_first[other]
@@ -290,7 +290,7 @@ def _copy_clock(s: State, into: int, other: int) -> None:
     s.width[into] = n
 
 
-def _emit(s: State, what: int, early: int, late: int, interval: int) -> None:
+def _emit(s: ClockState, what: int, early: int, late: int, interval: int) -> None:
     """Emit a pair of nodes; neighbouring intervals of the same pair become one entry."""
     n = s.counts[EMISSIONS]
     if n > 0 and interval >= 0:
@@ -310,13 +310,13 @@ def _emit(s: State, what: int, early: int, late: int, interval: int) -> None:
     s.counts[EMISSIONS] = n + 1
 
 
-def _is_before(g: Graph, s: State, early: int, holder: int) -> bool:
+def _is_before(g: DependencyGraph, s: ClockState, early: int, holder: int) -> bool:
     """Whether the access of a node is over before what the holder does now."""
     chain = s.event_chain[early]
     return chain == holder or _knows(g, s, holder, chain, s.event_place[early])
 
 
-def _push(s: State, heads: Int32s, interval: int, node: int) -> None:
+def _push(s: ClockState, heads: Int32s, interval: int, node: int) -> None:
     """Put a node on an interval's list."""
     entry = s.counts[FREE]
     if entry < 0:
@@ -328,7 +328,7 @@ def _push(s: State, heads: Int32s, interval: int, node: int) -> None:
     heads[interval] = entry
 
 
-def _clear(s: State, heads: Int32s, interval: int) -> None:
+def _clear(s: ClockState, heads: Int32s, interval: int) -> None:
     """Give an interval's list back."""
     entry = heads[interval]
     while entry >= 0:
@@ -339,7 +339,7 @@ def _clear(s: State, heads: Int32s, interval: int) -> None:
     heads[interval] = -1
 
 
-def _read(g: Graph, s: State, interval: int, node: int, holder: int) -> None:
+def _read(g: DependencyGraph, s: ClockState, interval: int, node: int, holder: int) -> None:
     early = s.writer[interval]
     if early >= 0 and not _is_before(g, s, early, holder):
         _emit(s, BESIDE_READ, early, node, interval)
@@ -356,7 +356,9 @@ def _read(g: Graph, s: State, interval: int, node: int, holder: int) -> None:
         _push(s, s.readers, interval, node)
 
 
-def _beside_readers(g: Graph, s: State, interval: int, node: int, holder: int) -> None:
+def _beside_readers(
+    g: DependencyGraph, s: ClockState, interval: int, node: int, holder: int
+) -> None:
     """Compare a write with the reads since the last write."""
     entry = s.readers[interval]
     while entry >= 0:
@@ -368,7 +370,7 @@ def _beside_readers(g: Graph, s: State, interval: int, node: int, holder: int) -
         entry = s.list_next[entry]
 
 
-def _write(g: Graph, s: State, interval: int, node: int, holder: int) -> None:
+def _write(g: DependencyGraph, s: ClockState, interval: int, node: int, holder: int) -> None:
     early = s.writer[interval]
     if early >= 0 and not _is_before(g, s, early, holder):
         _emit(s, BESIDE_WRITE, early, node, interval)
@@ -384,7 +386,9 @@ def _write(g: Graph, s: State, interval: int, node: int, holder: int) -> None:
     s.writer[interval] = node
 
 
-def _add(g: Graph, t: Touched, s: State, interval: int, node: int, holder: int) -> None:
+def _add(
+    g: DependencyGraph, t: Touched, s: ClockState, interval: int, node: int, holder: int
+) -> None:
     """An atomic reduction: unordered ones that are alike may only differ in rounding."""
     early = s.writer[interval]
     if early >= 0 and not _is_before(g, s, early, holder):
@@ -403,7 +407,7 @@ def _add(g: Graph, t: Touched, s: State, interval: int, node: int, holder: int) 
     _push(s, s.reducers, interval, node)
 
 
-def _issue(g: Graph, s: State, node: int, holder: int) -> int:
+def _issue(g: DependencyGraph, s: ClockState, node: int, holder: int) -> int:
     """Put a node on its RDMA connection, behind what is known to be there; return that chain."""
     conn, end = g.conn[node], g.end[node]
     _merge(g, s, conn, holder, -1)
@@ -426,7 +430,7 @@ def _issue(g: Graph, s: State, node: int, holder: int) -> int:
     return int(conn)
 
 
-def _move(g: Graph, t: Touched, s: State, node: int, holder: int) -> None:
+def _move(g: DependencyGraph, t: Touched, s: ClockState, node: int, holder: int) -> None:
     move = t.move[node % g.rows]
     if move < 0:
         return
@@ -439,7 +443,7 @@ def _move(g: Graph, t: Touched, s: State, node: int, holder: int) -> None:
             _write(g, s, interval, node, holder)
 
 
-def _post(g: Graph, s: State, node: int, holder: int) -> None:
+def _post(g: DependencyGraph, s: ClockState, node: int, holder: int) -> None:
     cell = g.cell[node]
     last = s.last_wait[cell]
     if s.slot_of_cell[cell] < 0:  # otherwise the walk has seen that the bit is still set
@@ -458,12 +462,12 @@ def _post(g: Graph, s: State, node: int, holder: int) -> None:
         _learn(g, s, slot, chain, s.event_place[node])
 
 
-def _knows_node(g: Graph, s: State, holder: int, node: int) -> bool:
+def _knows_node(g: DependencyGraph, s: ClockState, holder: int, node: int) -> bool:
     """Whether a node's stream is known to have got past it."""
     return g.chain[node] == holder or _knows(g, s, holder, g.chain[node], g.place[node])
 
 
-def _wait(g: Graph, s: State, node: int, post: int, holder: int) -> None:
+def _wait(g: DependencyGraph, s: ClockState, node: int, post: int, holder: int) -> None:
     cell = g.cell[node]
     last = s.last_wait[cell]
     if last >= 0 and not _knows_node(g, s, holder, last):
@@ -479,7 +483,7 @@ def _wait(g: Graph, s: State, node: int, post: int, holder: int) -> None:
     s.post_of_wait[node] = post
 
 
-def _imply_earlier(g: Graph, s: State, node: int, slot: int) -> None:
+def _imply_earlier(g: DependencyGraph, s: ClockState, node: int, slot: int) -> None:
     """Nothing happens between waits in a row: what a later one brings, an earlier one need not."""
     at = g.first[g.queue[node]] + g.place[node] - 1
     stop = max(g.first[g.queue[node]] - 1, at - IN_A_ROW)
@@ -491,7 +495,7 @@ def _imply_earlier(g: Graph, s: State, node: int, slot: int) -> None:
         at -= 1
 
 
-def _call(g: Graph, t: Touched, s: State, node: int, holder: int) -> None:
+def _call(g: DependencyGraph, t: Touched, s: ClockState, node: int, holder: int) -> None:
     """The caller between two ops: the subs have ended, and user memory is the caller's."""
     number, rank = divmod(node - g.copies * g.rows, g.ranks)
     if number > 0:
@@ -508,7 +512,7 @@ def _call(g: Graph, t: Touched, s: State, node: int, holder: int) -> None:
         _write(g, s, interval, node, holder)
 
 
-def _check_started(g: Graph, s: State, node: int, holder: int) -> None:
+def _check_started(g: DependencyGraph, s: ClockState, node: int, holder: int) -> None:
     """A sub stream's node comes after the call that its copy follows."""
     copy, main = node // g.rows, g.queue[node] // g.streams * g.streams
     call = copy * (g.length_of_queue[main] + 1)
@@ -546,7 +550,7 @@ def _check_started(g: Graph, s: State, node: int, holder: int) -> None:
     ),
     allocates=False,
 )
-def run_clocks(g: Graph, t: Touched, s: State, post_of: Int32s) -> int:
+def run_clocks(g: DependencyGraph, t: Touched, s: ClockState, post_of: Int32s) -> int:
     """Go through the walk; return how it ended."""
     for node in g.order:
         chain, kind = g.chain[node], g.kind[node]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from hccl_py.enums import TaskKind
 from hccl_py.program.kernels import kernel, kernel_calling, reading
 from hccl_py.values import IntArray, count_up
-from hccl_py.verifier.analysis.memory import Memory, copied_range
+from hccl_py.verifier.analysis.memory import MemoryIntervals, copied_range
 
 __all__ = ["GARBAGE", "UNDEFINED", "Contents", "Made", "Segments", "contents_of"]
 
@@ -161,7 +161,7 @@ class Steps(NamedTuple):
     ranks: int
 
 
-class Side(NamedTuple):
+class SideContents(NamedTuple):
     """What one side of a move holds, segment by segment: where each begins in the side, its content
     and the delta that it has at the destination. One more offset is where the side ends.
     """
@@ -171,7 +171,7 @@ class Side(NamedTuple):
     delta: IntArray
 
 
-class Heap(NamedTuple):
+class SegmentLists(NamedTuple):
     """Segments in lists by interval; what the move under way reads, what is at its destination, and
     what adding makes of both; sums, notes, and counters.
     """
@@ -182,9 +182,9 @@ class Heap(NamedTuple):
     delta: IntArray
     writer: Int32s
     following: Int32s
-    read: Side
-    there: Side
-    added: Side
+    read: SideContents
+    there: SideContents
+    added: SideContents
     sums: Sums
     notes: IntArray
     is_used: Bools
@@ -192,10 +192,10 @@ class Heap(NamedTuple):
 
 
 FREE, SUMS, NOTES, FULL = 0, 1, 2, 3
-"""Places in Heap.counters: the head of the free segments, sums, notes, whether the room is full."""
+"""Places in SegmentLists.counters: head of the free segments, sums, notes, whether room is full."""
 
 
-def contents_of(memory: Memory, order: Int32s, copied: IntArray | None = None) -> Contents:
+def contents_of(memory: MemoryIntervals, order: Int32s, copied: IntArray | None = None) -> Contents:
     """Follow the contents of memory through one copy of a program; `order` has its task rows.
 
     `copied` says where OUT begins in IN of each rank, where it begins with what IN has there.
@@ -206,30 +206,30 @@ def contents_of(memory: Memory, order: Int32s, copied: IntArray | None = None) -
     )
     room = 4 * len(memory.intervals) + accesses + 256
     while True:
-        heap = _heap(memory, steps, room, copied)
-        _follow.sized(accesses + len(steps.sequence))(steps, heap)
-        if not heap.counters[FULL]:
+        lists = _segment_lists(memory, steps, room, copied)
+        _follow.sized(accesses + len(steps.sequence))(steps, lists)
+        if not lists.counters[FULL]:
             break
         room *= 4
-    notes = heap.notes[: heap.counters[NOTES]]
-    segments = _outputs(memory, heap)
-    heap.is_used[segments.writer[segments.writer >= 0]] = True
+    notes = lists.notes[: lists.counters[NOTES]]
+    segments = _outputs(memory, lists)
+    lists.is_used[segments.writer[segments.writer >= 0]] = True
     found = [notes[notes[:, 0] == what][:, 1:] for what in (READ, REDUCED_INTO, CLOBBERED, LOST)]
-    made = int(heap.counters[SUMS])
-    left, left_delta, right, right_delta, move = heap.sums
+    made = int(lists.counters[SUMS])
+    left, left_delta, right, right_delta, move = lists.sums
     return Contents(
         segments,
         found[READ][:, :3],
         found[REDUCED_INTO][:, :3],
         found[CLOBBERED][:, :3],
         found[LOST],
-        heap.is_used,
+        lists.is_used,
         memory.program.ranks,
         Sums(left[:made], left_delta[:made], right[:made], right_delta[:made], move[:made]),
     )
 
 
-def _steps(memory: Memory, order: Int32s) -> Steps:
+def _steps(memory: MemoryIntervals, order: Int32s) -> Steps:
     transfers, intervals, program = memory.transfers, memory.intervals, memory.program
     move_of_row = np.full(len(program.tasks), -1, np.int32)
     move_of_row[transfers.row] = np.arange(len(transfers))
@@ -260,13 +260,15 @@ def _steps(memory: Memory, order: Int32s) -> Steps:
     )
 
 
-def _heap(memory: Memory, steps: Steps, room: int, copied: IntArray | None) -> Heap:
+def _segment_lists(
+    memory: MemoryIntervals, steps: Steps, room: int, copied: IntArray | None
+) -> SegmentLists:
     intervals = max(len(memory.intervals), 1)
     following = np.arange(1, room + 1, dtype=np.int32)
     following[-1] = -1
     empty = [np.empty(room, np.int32) for _ in range(3)]
     deltas = [np.empty(room, np.int64) for _ in range(2)]
-    heap = Heap(
+    lists = SegmentLists(
         head=np.full(intervals, -1, np.int32),
         start=np.empty(room, np.int64),
         content=np.empty(room, np.int32),
@@ -282,78 +284,82 @@ def _heap(memory: Memory, steps: Steps, room: int, copied: IntArray | None) -> H
         counters=np.zeros(4, np.int64),
     )
     first, stop = memory.owned("IN")
-    _hold_inputs(memory, heap, first, stop, np.zeros(len(first), np.int64))
+    _hold_inputs(memory, lists, first, stop, np.zeros(len(first), np.int64))
     if copied is not None:
         ends = copied_range(memory.program, memory.spaces, copied)
         names = memory.program.buffers
         into, out = (memory.spaces.base[:, names.index(name)] for name in ("IN", "OUT"))
         first, stop = map(memory.intervals.at, ends)
-        _hold_inputs(memory, heap, first, stop, into + copied - out)
-    return heap
+        _hold_inputs(memory, lists, first, stop, into + copied - out)
+    return lists
 
 
-def _side(room: int) -> Side:
-    return Side(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64))
+def _side(room: int) -> SideContents:
+    return SideContents(
+        np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    )
 
 
 def _hold_inputs(
-    memory: Memory, heap: Heap, first: IntArray, stop: IntArray, delta: IntArray
+    memory: MemoryIntervals, lists: SegmentLists, first: IntArray, stop: IntArray, delta: IntArray
 ) -> None:
     """Let intervals first .. stop - 1 of each rank hold its input, moved by `delta`."""
     count = stop - first
     rank = np.repeat(np.arange(len(first)), count)
     intervals = first[rank] + count_up(count)
-    free = int(heap.counters[FREE])
+    free = int(lists.counters[FREE])
     entries = slice(free, free + len(intervals))
-    heap.head[intervals] = np.arange(entries.start, entries.stop)
-    heap.start[entries] = memory.intervals.start[intervals]
-    heap.content[entries], heap.delta[entries] = rank, delta[rank]
-    heap.writer[entries] = heap.following[entries] = -1
-    heap.counters[FREE] = entries.stop
+    lists.head[intervals] = np.arange(entries.start, entries.stop)
+    lists.start[entries] = memory.intervals.start[intervals]
+    lists.content[entries], lists.delta[entries] = rank, delta[rank]
+    lists.writer[entries] = lists.following[entries] = -1
+    lists.counters[FREE] = entries.stop
 
 
-def _outputs(memory: Memory, heap: Heap) -> Segments:
+def _outputs(memory: MemoryIntervals, lists: SegmentLists) -> Segments:
     """Return the segments of all outputs; what nobody wrote is a segment without content."""
     first, stop = memory.owned("OUT")
     steps = int((stop - first).sum())
-    count, columns = _listed.sized(steps)(first, stop, memory.intervals.start, heap)
+    count, columns = _listed.sized(steps)(first, stop, memory.intervals.start, lists)
     return Segments(*(column[:count] for column in columns))
 
 
 @kernel
-def _listed(first: IntArray, stop: IntArray, bounds: IntArray, heap: Heap) -> tuple[int, Any]:
+def _listed(
+    first: IntArray, stop: IntArray, bounds: IntArray, lists: SegmentLists
+) -> tuple[int, Any]:
     """List the segments of ranges of intervals; neighbours that continue each other become one."""
-    room = len(heap.start) + len(heap.head)
+    room = len(lists.start) + len(lists.head)
     columns = np.empty((5, room), np.int64)
     n = 0
     for r in range(len(first)):
         begin = n
         for interval in range(first[r], stop[r]):
-            entry = heap.head[interval]
+            entry = lists.head[interval]
             if entry < 0:
                 columns[0, n], columns[1, n] = bounds[interval], bounds[interval + 1]
                 columns[2, n], columns[3, n], columns[4, n] = -1, 0, -1
                 n += 1
             while entry >= 0:
-                behind = heap.following[entry]
-                end = heap.start[behind] if behind >= 0 else bounds[interval + 1]
-                same = n > begin and columns[2, n - 1] == heap.content[entry]
+                behind = lists.following[entry]
+                end = lists.start[behind] if behind >= 0 else bounds[interval + 1]
+                same = n > begin and columns[2, n - 1] == lists.content[entry]
                 if (
                     same
-                    and columns[3, n - 1] == heap.delta[entry]
-                    and columns[4, n - 1] == heap.writer[entry]
+                    and columns[3, n - 1] == lists.delta[entry]
+                    and columns[4, n - 1] == lists.writer[entry]
                 ):
                     columns[1, n - 1] = end
                 else:
-                    columns[0, n], columns[1, n] = heap.start[entry], end
-                    columns[2, n], columns[3, n] = heap.content[entry], heap.delta[entry]
-                    columns[4, n] = heap.writer[entry]
+                    columns[0, n], columns[1, n] = lists.start[entry], end
+                    columns[2, n], columns[3, n] = lists.content[entry], lists.delta[entry]
+                    columns[4, n] = lists.writer[entry]
                     n += 1
                 entry = behind
     return n, columns
 
 
-def _note(h: Heap, what: int, move: int, start: int, stop: int, other: int) -> None:
+def _note(h: SegmentLists, what: int, move: int, start: int, stop: int, other: int) -> None:
     n = h.counters[NOTES]
     if n == len(h.notes):
         h.counters[FULL] = 1
@@ -363,7 +369,7 @@ def _note(h: Heap, what: int, move: int, start: int, stop: int, other: int) -> N
     h.counters[NOTES] = n + 1
 
 
-def _gather(s: Steps, h: Heap, move: int, into: bool) -> int:
+def _gather(s: Steps, h: SegmentLists, move: int, into: bool) -> int:
     """List the segments of one side of a move, the destination if `into`; return how many."""
     side = h.there if into else h.read
     begin, end = (s.dst[move], s.dst_stop[move]) if into else (s.src[move], s.src_stop[move])
@@ -406,7 +412,7 @@ def _gather(s: Steps, h: Heap, move: int, into: bool) -> int:
     return n
 
 
-def _add(s: Steps, h: Heap, move: int) -> int:
+def _add(s: Steps, h: SegmentLists, move: int) -> int:
     """List the sums of what is read and what is at the destination; return how many."""
     _gather(s, h, move, True)
     i, j, n, at = 0, 0, 0, 0
@@ -436,7 +442,7 @@ def _add(s: Steps, h: Heap, move: int) -> int:
     return n
 
 
-def _store(s: Steps, h: Heap, move: int, new: Side, n: int) -> None:
+def _store(s: Steps, h: SegmentLists, move: int, new: SideContents, n: int) -> None:
     """Write a list of segments over the destination, cut at the bounds of intervals."""
     begin, i = s.dst[move], 0
     for interval in range(s.dst_interval[move], s.dst_last[move]):
@@ -474,7 +480,7 @@ def _store(s: Steps, h: Heap, move: int, new: Side, n: int) -> None:
 
 
 @kernel_calling(lambda: (_note, _gather, _add, _store), allocates=False)
-def _follow(s: Steps, h: Heap) -> None:
+def _follow(s: Steps, h: SegmentLists) -> None:
     """Run the moves on segments, until the end or until the room is full."""
     for move in s.sequence:
         n = _gather(s, h, move, False)

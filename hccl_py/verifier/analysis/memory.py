@@ -16,11 +16,11 @@ import numpy.typing as npt
 from hccl_py.errors import NotSupportedError
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis.moves import Moves, Side
+from hccl_py.verifier.analysis.moves import MoveColumns, Side
 from hccl_py.verifier.finding import MemoryRange
 from hccl_py.verifier.subject import Subject
 
-__all__ = ["Intervals", "Memory", "Spaces", "Transfers", "copied_range", "memory_of"]
+__all__ = ["Intervals", "MemoryIntervals", "Spaces", "Transfers", "copied_range", "memory_of"]
 
 MOST_BYTES = 1 << 61
 
@@ -73,7 +73,7 @@ class Intervals:
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
+class MemoryIntervals:
     """Spaces, moves and intervals of a program; `is_shared` where IN and OUT are one memory."""
 
     program: Program
@@ -99,7 +99,7 @@ class Memory:
 
 def memory_of(
     subject: Subject, shared: IntArray | None = None, *, copied: IntArray | None = None
-) -> Memory:
+) -> MemoryIntervals:
     """Lay out and cut the memory of a program.
 
     `shared` says where OUT begins in IN of each rank, for a call in place; `copied` the same, where
@@ -116,7 +116,7 @@ def memory_of(
         cuts += copied_range(program, spaces, copied)
     start = _distinct([*cuts, *ends])
     intervals = Intervals(start, *(np.searchsorted(start, end) for end in ends))
-    return Memory(program, spaces, moves, intervals, shared is not None)
+    return MemoryIntervals(program, spaces, moves, intervals, shared is not None)
 
 
 def copied_range(program: Program, spaces: Spaces, copied: IntArray) -> tuple[IntArray, IntArray]:
@@ -150,7 +150,7 @@ def _spaces(program: Program, shared: IntArray | None) -> Spaces:
 def _transfers(subject: Subject, spaces: Spaces) -> Transfers:
     tasks, table = subject.tasks, subject.tasks.table
     rows = np.flatnonzero(table.moves_data[tasks.instruction]).astype(np.int64)
-    moves = Moves(subject, rows[tasks.size[rows] + tasks.dst_size[rows] > 0])
+    moves = MoveColumns(subject, rows[tasks.size[rows] + tasks.dst_size[rows] > 0])
     src, src_size, src_cut = _clipped(spaces, moves.src)
     dst, dst_size, dst_cut = _clipped(spaces, moves.dst)
     sizes = moves.src.size, moves.dst.size

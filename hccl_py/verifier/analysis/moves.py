@@ -17,7 +17,7 @@ from hccl_py.verifier.subject import Subject
 
 __all__ = [
     "Mask",
-    "Moves",
+    "MoveColumns",
     "Side",
     "memory_at",
     "moves_of",
@@ -38,7 +38,7 @@ class Side(NamedTuple):
     size: IntArray
 
 
-class Moves:
+class MoveColumns:
     """Columns of data tasks, looked up when first used; `rows` are those of the task view."""
 
     def __init__(self, subject: Subject, rows: IntArray) -> None:
@@ -90,17 +90,17 @@ class Moves:
         return np.where(remote, self.tasks.peer[self.rows], self.tasks.rank[self.rows])
 
 
-def moves_of(subject: Subject) -> Iterator[Moves]:
+def moves_of(subject: Subject) -> Iterator[MoveColumns]:
     """Yield the data tasks in blocks of rows: columns of all at once would fill the memory."""
     tasks = subject.tasks
     for start in range(0, len(tasks), _BLOCK):
         block = tasks.instruction[start : start + _BLOCK]
         rows = start + np.flatnonzero(tasks.table.moves_data[block])
         if len(rows):
-            yield Moves(subject, rows)
+            yield MoveColumns(subject, rows)
 
 
-def rows_where(subject: Subject, is_wrong: Callable[[Moves], Mask]) -> IntArray:
+def rows_where(subject: Subject, is_wrong: Callable[[MoveColumns], Mask]) -> IntArray:
     """Return the rows of the data tasks that a test picks."""
     found = [moves.rows[is_wrong(moves)] for moves in moves_of(subject)]
     return np.concatenate([np.zeros(0, np.int64), *found])

@@ -14,8 +14,8 @@ from hccl_py.errors import NotSupportedError
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis import clocks
-from hccl_py.verifier.analysis.clocks import Graph, State, Touched, run_clocks
-from hccl_py.verifier.analysis.memory import Memory
+from hccl_py.verifier.analysis.clocks import ClockState, DependencyGraph, Touched, run_clocks
+from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.unrolled import Unrolled
 
 __all__ = ["Ordering", "ordering_of"]
@@ -71,7 +71,7 @@ class _Room:
         return True
 
 
-def ordering_of(run: Unrolled, memory: Memory, *, meets: bool) -> Ordering:
+def ordering_of(run: Unrolled, memory: MemoryIntervals, *, meets: bool) -> Ordering:
     """Find everything that is in no order; `meets` keeps who knew of whom at the end."""
     ranks = _ranks_that_matter(run)
     graph = _graph(run, ranks)
@@ -106,7 +106,7 @@ def _ranks_that_matter(run: Unrolled) -> IntArray:
     return np.flatnonzero(matters)
 
 
-def _graph(run: Unrolled, ranks: IntArray) -> Graph:
+def _graph(run: Unrolled, ranks: IntArray) -> DependencyGraph:
     program, transports = run.program, run.program.transports
     lengths = np.diff(run.first)
     main_of_rank = np.full(program.ranks, -1)
@@ -135,7 +135,7 @@ def _graph(run: Unrolled, ranks: IntArray) -> Graph:
     records = np.bincount(chain[tells], minlength=len(home))
     records = np.maximum(records, np.bincount(events[tells], minlength=len(home)))
     extra = (np.arange(len(lengths)) % program.streams == 0) * (run.copies + 1)
-    return Graph(
+    return DependencyGraph(
         order=run.order[chain[run.order] >= 0],
         first=run.first,
         nodes=run.nodes,
@@ -174,7 +174,7 @@ def _issues(run: Unrolled) -> npt.NDArray[np.bool_]:
     return goes & (end >= 0) & is_rdma
 
 
-def _touched(program: Program, memory: Memory) -> Touched:
+def _touched(program: Program, memory: MemoryIntervals) -> Touched:
     tasks, moves, intervals = program.tasks, memory.transfers, memory.intervals
     move = np.full(len(tasks), -1, np.int32)
     move[moves.row] = np.arange(len(moves))
@@ -206,7 +206,9 @@ def _narrow(column: IntArray) -> Int32s:
     return column.astype(np.int32)
 
 
-def _state(run: Unrolled, graph: Graph, memory: Memory, room: _Room, meets: bool) -> State:
+def _state(
+    run: Unrolled, graph: DependencyGraph, memory: MemoryIntervals, room: _Room, meets: bool
+) -> ClockState:
     program, chains, nodes = run.program, len(graph.home), len(run.kind)
     cells = max(program.cells, 1)
     slots = min(room.slots, cells)
@@ -218,7 +220,7 @@ def _state(run: Unrolled, graph: Graph, memory: Memory, room: _Room, meets: bool
     ends = max(len(program.transports), 1)
     following = np.arange(1, room.lists + 1, dtype=np.int32)
     following[-1] = -1
-    return State(
+    return ClockState(
         dense=_full((holders, graph.mains)),
         width=np.zeros(holders, np.int32),
         sparse_first=np.concatenate([[0], np.cumsum(widths)]),

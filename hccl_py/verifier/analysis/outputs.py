@@ -11,7 +11,7 @@ from hccl_py.enums import ReduceOp
 from hccl_py.values import IntArray, count_up
 from hccl_py.verifier.analysis.contents import UNDEFINED, Contents, Segments
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected
-from hccl_py.verifier.analysis.memory import Memory
+from hccl_py.verifier.analysis.memory import MemoryIntervals
 
 __all__ = ["Outputs", "input_bases", "outputs_of", "right_moves"]
 
@@ -53,7 +53,7 @@ class Outputs:
         return shared
 
 
-def outputs_of(memory: Memory, contents: Contents, expected: Expected) -> Outputs:
+def outputs_of(memory: MemoryIntervals, contents: Contents, expected: Expected) -> Outputs:
     """Hold the contents of the outputs against what is expected there."""
     program, spaces = memory.program, memory.spaces
     base, room = np.zeros((2, program.ranks), np.int64)
@@ -87,7 +87,7 @@ def outputs_of(memory: Memory, contents: Contents, expected: Expected) -> Output
     )
 
 
-def right_moves(memory: Memory) -> Mask:
+def right_moves(memory: MemoryIntervals) -> Mask:
     """Whether each transfer reduces with the call's op."""
     tasks, op = memory.program.tasks, memory.program.op
     reduce = tasks.table.reduce[tasks.instruction[memory.transfers.row]]
@@ -95,7 +95,7 @@ def right_moves(memory: Memory) -> Mask:
     return right
 
 
-def input_bases(memory: Memory) -> IntArray:
+def input_bases(memory: MemoryIntervals) -> IntArray:
     """Return where the input of each rank begins."""
     names = memory.program.buffers
     if "IN" not in names:
@@ -105,7 +105,11 @@ def input_bases(memory: Memory) -> IntArray:
 
 
 def _is_right(
-    memory: Memory, contents: Contents, content: IntArray, source: IntArray, shift: IntArray
+    memory: MemoryIntervals,
+    contents: Contents,
+    content: IntArray,
+    source: IntArray,
+    shift: IntArray,
 ) -> Mask:
     base, op = input_bases(memory), memory.program.op
     of_one = source != EVERYONE

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from hccl_py.program.describe import BUFFER_WORDS
-from hccl_py.verifier.analysis.moves import Mask, Moves, memory_at, rows_where
+from hccl_py.verifier.analysis.moves import Mask, MoveColumns, memory_at, rows_where
 from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding, MemoryRange
 from hccl_py.verifier.subject import Subject
@@ -33,10 +33,10 @@ def find_bounds(subject: Subject) -> Iterator[Finding]:
     yield from findings_at(subject, rows, partial(_unexported, subject))
 
 
-def _beyond(subject: Subject, side: int) -> Callable[[Moves], Mask]:
+def _beyond(subject: Subject, side: int) -> Callable[[MoveColumns], Mask]:
     sizes = subject.program.buffer_sizes
 
-    def is_beyond(moves: Moves) -> Mask:
+    def is_beyond(moves: MoveColumns) -> Mask:
         owner, buffer, start, size = moves.dst if side else moves.src
         outside = (start < 0) | (start > sizes[owner, buffer] - size)
         return (size < 0) | ((size > 0) & outside)
@@ -44,7 +44,7 @@ def _beyond(subject: Subject, side: int) -> Callable[[Moves], Mask]:
     return is_beyond
 
 
-def _hidden(subject: Subject) -> Callable[[Moves], Mask]:
+def _hidden(subject: Subject) -> Callable[[MoveColumns], Mask]:
     """Pick tasks whose remote side lies in a buffer that the far end does not export.
 
     A transport that neither end requested and that exports nothing is not there at all, which is
@@ -54,9 +54,9 @@ def _hidden(subject: Subject) -> Callable[[Moves], Mask]:
     is_absent = (transports.notifies == 0) & (transports.notifies[transports.far] == 0)
     is_absent &= (transports.exports[transports.far] < 0).all(axis=1)
 
-    def is_hidden(moves: Moves) -> Mask:
+    def is_hidden(moves: MoveColumns) -> Mask:
         remote = (moves.reads_remote | moves.writes_remote) & moves.moves_bytes
-        there = Moves(subject, moves.rows[remote])
+        there = MoveColumns(subject, moves.rows[remote])
         buffer = np.where(there.reads_remote, there.src.buffer, there.dst.buffer)
         end = subject.tasks.end[there.rows]
         far = transports.far[end]

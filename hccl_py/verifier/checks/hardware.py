@@ -16,7 +16,7 @@ from hccl_py.program.describe import format_ranks
 from hccl_py.program.transports import DATA_ACK
 from hccl_py.topology.presets import Product
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis.moves import Mask, Moves, memory_at, rows_where
+from hccl_py.verifier.analysis.moves import Mask, MoveColumns, memory_at, rows_where
 from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject
@@ -43,7 +43,7 @@ def find_hardware(subject: Subject) -> Iterator[Finding]:
     yield from findings_at(subject, rows, partial(_unaligned, subject, product), shown=1)
 
 
-def _too_large(subject: Subject, product: Product) -> Callable[[Moves], Mask]:
+def _too_large(subject: Subject, product: Product) -> Callable[[MoveColumns], Mask]:
     table = subject.tasks.table
     limit = np.full(len(table.kind), product.sdma_bytes)
     limit[np.isin(table.kind, RDMA_WRITES)] = product.rdma_bytes
@@ -52,7 +52,7 @@ def _too_large(subject: Subject, product: Product) -> Callable[[Moves], Mask]:
     return lambda moves: np.greater(moves.src.size, limit[moves.instruction])
 
 
-def _unsupported(subject: Subject, product: Product) -> Callable[[Moves], Mask]:
+def _unsupported(subject: Subject, product: Product) -> Callable[[MoveColumns], Mask]:
     wrong = np.isin(subject.tasks.table.kind, _INLINE) & _denied(subject, product)
     return lambda moves: wrong[moves.instruction] & moves.moves_bytes
 
@@ -75,11 +75,11 @@ def _inline_of(product: Product, rdma: bool) -> frozenset[tuple[DataType, Reduce
     return product.rdma_inline if rdma else product.inline
 
 
-def _off_alignment(product: Product) -> Callable[[Moves], Mask]:
+def _off_alignment(product: Product) -> Callable[[MoveColumns], Mask]:
     """Pick tasks with a side that begins off the alignment, wherever it lies."""
     align = product.slice_align
 
-    def is_off(moves: Moves) -> Mask:
+    def is_off(moves: MoveColumns) -> Mask:
         off = (moves.src.start % align != 0) | (moves.dst.start % align != 0)
         found: Mask = moves.moves_bytes & off
         return found

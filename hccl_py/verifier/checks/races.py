@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hccl_py.enums import TaskKind
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis import clocks
-from hccl_py.verifier.analysis.memory import Memory
+from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.ordering import Ordering
 from hccl_py.verifier.analysis.unrolled import Unrolled
 from hccl_py.verifier.classes import Severity
@@ -34,7 +34,7 @@ class _Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Side:
+class _Access:
     """What one of the two does: whose memory, which buffer, and whether it writes."""
 
     rank: int
@@ -43,7 +43,7 @@ class _Side:
 
 
 def find_races(
-    subject: Subject, run: Unrolled, memory: Memory, ordering: Ordering, loose: IntArray
+    subject: Subject, run: Unrolled, memory: MemoryIntervals, ordering: Ordering, loose: IntArray
 ) -> Iterator[Finding]:
     """Yield RACE_RW, RACE_WW, RDMA_SOURCE_REUSE, INPLACE_CLOBBER and REDUCE_ORDER_NONDET; races of
     `loose` streams with their own caller have findings already.
@@ -157,7 +157,7 @@ def _numbered(sorted_keys: IntArray) -> tuple[IntArray, IntArray]:
 class _Finder:
     """Puts pairs into words."""
 
-    def __init__(self, subject: Subject, run: Unrolled, memory: Memory) -> None:
+    def __init__(self, subject: Subject, run: Unrolled, memory: MemoryIntervals) -> None:
         self.subject, self.run, self.memory = subject, run, memory
         self.transfer_of = np.full(max(run.rows, 1), -1, np.int64)
         self.transfer_of[memory.transfers.row] = np.arange(len(memory.transfers))
@@ -181,7 +181,7 @@ class _Finder:
                 return self._against_caller(name, pair, number, early if number else late)
         return self._race(name, pair, early, late)
 
-    def _race(self, name: str, pair: _Pair, early: _Side, late: _Side) -> Finding:
+    def _race(self, name: str, pair: _Pair, early: _Access, late: _Access) -> Finding:
         memory = self._memory(pair, late)
         hint = (
             "Post a notify after the read and wait for it before the write (DataSignal)."
@@ -197,7 +197,7 @@ class _Finder:
         )
         return self._made(name, message, hint, pair, memory)
 
-    def _reuse(self, pair: _Pair, early: _Side, late: _Side) -> Finding:
+    def _reuse(self, pair: _Pair, early: _Access, late: _Access) -> Finding:
         memory = self._memory(pair, early)
         sends = self._place(pair.early)
         call = self.run.call(pair.late)
@@ -210,7 +210,7 @@ class _Finder:
         hint = "Wait for the peer's DataAck (exchange() does) before the memory is used again."
         return self._made("RDMA_SOURCE_REUSE", message, hint, pair, memory)
 
-    def _clobber(self, pair: _Pair, early: _Side, late: _Side) -> Finding:
+    def _clobber(self, pair: _Pair, early: _Access, late: _Access) -> Finding:
         memory = self._memory(pair, late)
         message = (
             f"In place, {self._does(pair.early, early, memory[0])} and "
@@ -219,7 +219,7 @@ class _Finder:
         hint = "Stage the input in CCL memory first, or order the two; or refuse calls in place."
         return self._made("INPLACE_CLOBBER", message, hint, pair, memory)
 
-    def _against_caller(self, name: str, pair: _Pair, number: int, side: _Side) -> Finding:
+    def _against_caller(self, name: str, pair: _Pair, number: int, side: _Access) -> Finding:
         """The other side is the caller, before an op (number 0: it comes first) or after it."""
         node = pair.late if number == 0 else pair.early
         memory = self._memory(pair, side)
@@ -243,7 +243,7 @@ class _Finder:
             )
         return self._made(name, message, hint, pair, memory)
 
-    def _unordered_sum(self, pair: _Pair, side: _Side) -> Finding:
+    def _unordered_sum(self, pair: _Pair, side: _Access) -> Finding:
         memory = self._memory(pair, side)
         message = (
             f"{self._place(pair.early)} and {self._place(pair.late)} add to "
@@ -263,7 +263,7 @@ class _Finder:
         ]
         return self.subject.finding(name, message, hint, rows=rows, memory=memory)
 
-    def _side(self, node: int, interval: int, pair: _Pair) -> _Side:
+    def _side(self, node: int, interval: int, pair: _Pair) -> _Access:
         call = self.run.call(node)
         if call is not None:
             return self._caller_side(call[0], interval)
@@ -276,16 +276,16 @@ class _Finder:
         writes = bool(intervals.dst[transfer] <= interval < intervals.dst_stop[transfer])
         if writes and not (pair.what == clocks.REUSE and node == pair.early):
             owner = peer if kind.writes_remote else rank
-            return _Side(owner, int(table.dst_buffer[at]), True)
+            return _Access(owner, int(table.dst_buffer[at]), True)
         owner = peer if kind.reads_remote else rank
-        return _Side(owner, int(table.src_buffer[at]), False)
+        return _Access(owner, int(table.src_buffer[at]), False)
 
-    def _caller_side(self, rank: int, interval: int) -> _Side:
+    def _caller_side(self, rank: int, interval: int) -> _Access:
         first, stop = self.owned["IN"]
         name = "IN" if first[rank] <= interval < stop[rank] else "OUT"
-        return _Side(rank, self.subject.program.buffers.index(name), True)
+        return _Access(rank, self.subject.program.buffers.index(name), True)
 
-    def _memory(self, pair: _Pair, side: _Side) -> list[MemoryRange]:
+    def _memory(self, pair: _Pair, side: _Access) -> list[MemoryRange]:
         """Return the ranges in one side's buffer; a pair may touch each other in two."""
         start, spaces = self.memory.intervals.start, self.memory.spaces
         low = int(spaces.base[side.rank, side.buffer])
@@ -300,7 +300,7 @@ class _Finder:
     def _place(self, node: int) -> str:
         return self.subject.place(*self.run.task(node))
 
-    def _does(self, node: int, side: _Side, memory: MemoryRange | None = None) -> str:
+    def _does(self, node: int, side: _Access, memory: MemoryRange | None = None) -> str:
         """Return `rank 0 main task 1 writes rank 0's CCL_In[0:64]`, or `... reads it`."""
         row, _ = self.run.task(node)
         reduces = side.writes and self.subject.kind(row) not in _COPIES

@@ -13,7 +13,7 @@ from hccl_py.enums import ReduceOp
 from hccl_py.program.describe import format_ranks
 from hccl_py.verifier.analysis.contents import UNDEFINED, Contents, Made
 from hccl_py.verifier.analysis.meaning import EVERYONE
-from hccl_py.verifier.analysis.memory import Memory
+from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.outputs import input_bases, right_moves
 from hccl_py.verifier.subject import Subject
 
@@ -41,7 +41,7 @@ class Reason(NamedTuple):
 class Reasons:
     """Finds the reasons of contents, each content once."""
 
-    def __init__(self, subject: Subject, memory: Memory, contents: Contents) -> None:
+    def __init__(self, subject: Subject, memory: MemoryIntervals, contents: Contents) -> None:
         self._subject, self._contents = subject, contents
         self._row = memory.transfers.row
         self._base = input_bases(memory).tolist()

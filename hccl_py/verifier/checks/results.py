@@ -13,7 +13,7 @@ from hccl_py.program.describe import format_ranks
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.contents import Contents
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected, expected_blocks
-from hccl_py.verifier.analysis.memory import Memory
+from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.outputs import Outputs, outputs_of
 from hccl_py.verifier.checks.reasons import Reason, Reasons
 from hccl_py.verifier.finding import Finding, MemoryRange
@@ -28,11 +28,11 @@ EXPLAINED = 200
 class Judged(NamedTuple):
     """One way in which memory may lie, and what it holds after the op."""
 
-    memory: Memory
+    memory: MemoryIntervals
     contents: Contents
 
 
-class _Span(NamedTuple):
+class _WrongRuns(NamedTuple):
     """Neighbouring wrong runs first .. last - 1 in the columns of some outputs."""
 
     outputs: Outputs
@@ -43,7 +43,7 @@ class _Span(NamedTuple):
 class _Wrong(NamedTuple):
     """What is wrong with a span."""
 
-    span: _Span
+    span: _WrongRuns
     reason: Reason
 
 
@@ -104,11 +104,11 @@ class WrongResults:
     def find(self) -> Iterator[Finding]:
         """Yield findings, one for neighbouring bytes of which the same is true."""
         yield from self._short_outputs()
-        first: list[_Span] = []
+        first: list[_WrongRuns] = []
         more = 0
         for outputs, ends in self._ends():
             room = EXPLAINED - len(first)
-            first += [_Span(outputs, *span) for span in ends[:room].tolist()]
+            first += [_WrongRuns(outputs, *span) for span in ends[:room].tolist()]
             more += max(len(ends) - room, 0)
         findings = list(limited(self._wrong(first), self._key, self._finding))
         if more:
@@ -121,7 +121,9 @@ class WrongResults:
 
     def _beyond(self) -> Iterator[Finding]:
         """Yield the findings of all spans but the first ones."""
-        spans = (_Span(outputs, *span) for outputs, ends in self._ends() for span in ends.tolist())
+        spans = (
+            _WrongRuns(outputs, *span) for outputs, ends in self._ends() for span in ends.tolist()
+        )
         return map(self._finding, self._wrong(islice(spans, EXPLAINED, None)))
 
     def _judged(self, expected: Expected) -> tuple[Outputs, IntArray, IntArray]:
@@ -150,9 +152,9 @@ class WrongResults:
                 lasts = np.append(firsts[1:], len(wrong)) - 1
                 yield outputs, np.stack([wrong[firsts], wrong[lasts] + 1], axis=1)
 
-    def _wrong(self, spans: Iterable[_Span]) -> Iterator[_Wrong]:
+    def _wrong(self, spans: Iterable[_WrongRuns]) -> Iterator[_Wrong]:
         """Yield what is wrong with spans; neighbours of which the same is true become one."""
-        before: _Span | None = None
+        before: _WrongRuns | None = None
         known: tuple[Reason, ...] = ()
         for span in spans:
             outputs, first, _ = span
@@ -213,7 +215,7 @@ class WrongResults:
         order = np.argsort(starts, kind="stable")
         return order, starts[order]
 
-    def _lost(self, span: _Span) -> tuple[int, str] | None:
+    def _lost(self, span: _WrongRuns) -> tuple[int, str] | None:
         """Return the last move that has overwritten what nobody had read, and what it did."""
         start, stop = int(span.outputs.start[span.first]), int(span.outputs.stop[span.last - 1])
         order, starts = self._losses
@@ -229,7 +231,7 @@ class WrongResults:
     def _row(self, move: int) -> int:
         return int(self._memory.transfers.row[move])
 
-    def _range(self, span: _Span) -> MemoryRange:
+    def _range(self, span: _WrongRuns) -> MemoryRange:
         outputs, first, last = span
         out = self._subject.program.buffers.index("OUT")
         start, stop = int(outputs.start[first]), int(outputs.stop[last - 1])
@@ -254,7 +256,7 @@ class WrongResults:
             )
 
 
-def _continues(before: _Span, after: _Span) -> bool:
+def _continues(before: _WrongRuns, after: _WrongRuns) -> bool:
     """Whether a span begins where another ends, in the same expected range, written by the same
     task.
     """

@@ -11,7 +11,7 @@ from hccl_py.enums import DataType
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.moves import (
     Mask,
-    Moves,
+    MoveColumns,
     memory_at,
     rows_where,
 )
@@ -34,8 +34,8 @@ def find_slices(subject: Subject) -> Iterator[Finding]:
         yield from findings_at(subject, rows, partial(make, subject))
 
 
-def _overlaps(subject: Subject) -> Callable[[Moves], Mask]:
-    def overlaps(moves: Moves) -> Mask:
+def _overlaps(subject: Subject) -> Callable[[MoveColumns], Mask]:
+    def overlaps(moves: MoveColumns) -> Mask:
         masks = [_overlaps_in(moves, *layout) for layout in _layouts(subject)]
         found: Mask = np.logical_or.reduce(masks)
         return found
@@ -61,7 +61,7 @@ def _layouts(subject: Subject) -> list[tuple[IntArray, IntArray]]:
     return layouts
 
 
-def _overlaps_in(moves: Moves, memories: IntArray, begin: IntArray) -> Mask:
+def _overlaps_in(moves: MoveColumns, memories: IntArray, begin: IntArray) -> Mask:
     src, dst = moves.src, moves.dst
     same = (src.owner == dst.owner) & (memories[src.buffer] == memories[dst.buffer])
     source, target = (side.start + begin[side.owner, side.buffer] for side in (src, dst))
@@ -73,23 +73,23 @@ def _overlaps_in(moves: Moves, memories: IntArray, begin: IntArray) -> Mask:
     return found
 
 
-def _differs_in_length(moves: Moves) -> Mask:
+def _differs_in_length(moves: MoveColumns) -> Mask:
     return np.not_equal(moves.src.size, moves.dst.size)
 
 
-def _differs_in_dtype(subject: Subject) -> Callable[[Moves], Mask]:
+def _differs_in_dtype(subject: Subject) -> Callable[[MoveColumns], Mask]:
     wanted = subject.program.op.dtype.number
     return lambda moves: (
         moves.reduces & moves.moves_bytes & (moves.table.dtype[moves.instruction] != wanted)
     )
 
 
-def _splits_elements(subject: Subject) -> Callable[[Moves], Mask]:
+def _splits_elements(subject: Subject) -> Callable[[MoveColumns], Mask]:
     """Pick reductions in the op's own data type that start or end inside an element."""
     unit = subject.program.op.unit
     differs = _differs_in_dtype(subject)
 
-    def splits(moves: Moves) -> Mask:
+    def splits(moves: MoveColumns) -> Mask:
         src, dst = moves.src, moves.dst
         parts = (src.start % unit) | (dst.start % unit) | (src.size % unit)
         found: Mask = moves.reduces & moves.moves_bytes & (parts != 0) & ~differs(moves)

@@ -8,7 +8,7 @@ import numpy as np
 
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.contents import Contents
-from hccl_py.verifier.analysis.memory import Memory
+from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.moves import memory_at
 from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding, MemoryRange
@@ -18,7 +18,7 @@ __all__ = ["find_clobbers", "find_dead", "find_undefined"]
 
 
 def find_undefined(
-    subject: Subject, memory: Memory, contents: Contents, racing: IntArray
+    subject: Subject, memory: MemoryIntervals, contents: Contents, racing: IntArray
 ) -> Iterator[Finding]:
     """Yield READ_UNDEFINED and REDUCE_INTO_UNDEFINED; rows that race have findings already."""
     read = _Notes(subject, memory, contents.undefined, 0, racing)
@@ -33,7 +33,9 @@ def find_undefined(
     )
 
 
-def find_clobbers(subject: Subject, memory: Memory, contents: Contents) -> Iterator[Finding]:
+def find_clobbers(
+    subject: Subject, memory: MemoryIntervals, contents: Contents
+) -> Iterator[Finding]:
     """Yield INPLACE_CLOBBER for reads of an input that the op itself has overwritten."""
     notes = _Notes(subject, memory, contents.clobbered, 0)
 
@@ -53,7 +55,7 @@ def find_clobbers(subject: Subject, memory: Memory, contents: Contents) -> Itera
 
 
 def find_dead(
-    subject: Subject, memory: Memory, contents: Contents, racing: IntArray
+    subject: Subject, memory: MemoryIntervals, contents: Contents, racing: IntArray
 ) -> Iterator[Finding]:
     """Yield DEAD_TRANSFER: tasks of whose data nothing is read, and nothing is output; whether that
     of rows that race is depends on timing.
@@ -81,7 +83,7 @@ class _Notes:
     def __init__(
         self,
         subject: Subject,
-        memory: Memory,
+        memory: MemoryIntervals,
         notes: IntArray,
         side: int,
         excused: IntArray | None = None,

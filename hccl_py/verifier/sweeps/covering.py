@@ -39,11 +39,11 @@ def covering(bases: Sequence[Row], free: Sequence[int]) -> list[Row]:
     `bases` lists the legal choices on the first axes, `free` the sizes of the other axes, which go
     with everything. The same arguments give the same rows.
     """
-    search = _Search(bases, free)
+    search = _PairSearch(bases, free)
     return [search.take_best_row(pair) for pair in search.wanted if search.is_missing(pair)]
 
 
-class _Search:
+class _PairSearch:
     """The pairs that are still missing, and the bases by what they hold.
 
     Every value of every axis has a number; `_missing` says of two such numbers whether their pair

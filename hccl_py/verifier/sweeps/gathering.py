@@ -19,14 +19,14 @@ from hccl_py.verifier.classes import Severity
 from hccl_py.verifier.finding import Failure, Finding
 from hccl_py.verifier.sweeps.common import Ran, common_of
 
-__all__ = ["Gathered", "Outcome", "gathered"]
+__all__ = ["CallOutcome", "Gathered", "gathered"]
 
 T = TypeVar("T", Finding, Failure)
 Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CallOutcome:
     """What came of one call; `busy` are the author's lines that do something in it, `notes` those
     of the verifier.
     """
@@ -47,7 +47,7 @@ class Gathered:
     notes: tuple[str, ...]
 
 
-def gathered(outcomes: Sequence[Outcome]) -> Gathered:
+def gathered(outcomes: Sequence[CallOutcome]) -> Gathered:
     """Group the outcomes, smallest call first."""
     groups = _grouped(outcomes, lambda o: o.findings, lambda f: (f.name, f.source))
     general = {key: cases for key, cases in groups.items() if _is_general(key, cases, outcomes)}
@@ -58,7 +58,7 @@ def gathered(outcomes: Sequence[Outcome]) -> Gathered:
     return Gathered(tuple(findings), tuple(failures), tuple(notes))
 
 
-def _noted(outcomes: Sequence[Outcome]) -> list[str]:
+def _noted(outcomes: Sequence[CallOutcome]) -> list[str]:
     """Return what the verifier noted, and of how many calls."""
     counts = Counter(note for outcome in outcomes for note in outcome.notes)
     return [f"{note} ({n} of {len(outcomes)} cases)" for note, n in counts.items()]
@@ -72,8 +72,8 @@ def _left_out(hints: int) -> list[str]:
 
 
 def _grouped(
-    outcomes: Sequence[Outcome],
-    pick: Callable[[Outcome], tuple[T, ...]],
+    outcomes: Sequence[CallOutcome],
+    pick: Callable[[CallOutcome], tuple[T, ...]],
     key_of: Callable[[T], Key],
 ) -> dict[Key, dict[int, list[T]]]:
     """Return for every key the numbers of the calls that show it, and what they show."""
@@ -84,7 +84,7 @@ def _grouped(
     return groups
 
 
-def _is_general(key: Key, cases: dict[int, list[Finding]], outcomes: Sequence[Outcome]) -> bool:
+def _is_general(key: Key, cases: dict[int, list[Finding]], outcomes: Sequence[CallOutcome]) -> bool:
     """Whether to list a group: all but hints, and hints that every call shows that could."""
     if any(f.severity > Severity.HINT for found in cases.values() for f in found):
         return True
@@ -92,11 +92,11 @@ def _is_general(key: Key, cases: dict[int, list[Finding]], outcomes: Sequence[Ou
     return all(number in cases for number in could)
 
 
-def _could_show(source: object, outcome: Outcome) -> bool:
+def _could_show(source: object, outcome: CallOutcome) -> bool:
     return not outcome.ran.case.is_trivial and (source is None or source in outcome.busy)
 
 
-def _kept(cases: dict[int, list[Finding]], outcomes: Sequence[Outcome]) -> Finding:
+def _kept(cases: dict[int, list[Finding]], outcomes: Sequence[CallOutcome]) -> Finding:
     first, others = _first(cases, outcomes)
     rest = sum(1 + other.more for other in others)
     alike = partial(_every_of, others, first)
@@ -109,7 +109,7 @@ def _every_of(findings: Sequence[Finding], first: Finding) -> Iterator[Finding]:
         yield from finding.of_case(first.case, first.common).every()
 
 
-def _first(cases: dict[int, list[T]], outcomes: Sequence[Outcome]) -> tuple[T, list[T]]:
+def _first(cases: dict[int, list[T]], outcomes: Sequence[CallOutcome]) -> tuple[T, list[T]]:
     """Return what the smallest call shows first, and the rest of what it shows.
 
     Of calls that show a hint, one that is not trivial comes before all others.

@@ -48,7 +48,7 @@ ALIGN = 128
 """Bytes to which HCCL rounds slices."""
 
 
-class Layout(NamedTuple):
+class ServerLayout(NamedTuple):
     """Devices of each server, and servers of each superpod where there are several."""
 
     servers: tuple[int, ...]
@@ -56,13 +56,17 @@ class Layout(NamedTuple):
 
 
 LAYOUTS = (
-    *map(Layout, ((1,), (2,), (3,), (4,), (5,), (6,), (7,), (8,), (16,))),
-    *map(Layout, ((1, 1), (1, 1, 1), (2, 2, 2), (4, 4), (3, 2), (2, 1, 3))),
-    *(Layout((2, 2, 2, 2), (2, 2)), Layout((1, 1, 1), (2, 1)), Layout((4, 4, 4), (1, 1, 1))),
+    *map(ServerLayout, ((1,), (2,), (3,), (4,), (5,), (6,), (7,), (8,), (16,))),
+    *map(ServerLayout, ((1, 1), (1, 1, 1), (2, 2, 2), (4, 4), (3, 2), (2, 1, 3))),
+    *(
+        ServerLayout((2, 2, 2, 2), (2, 2)),
+        ServerLayout((1, 1, 1), (2, 1)),
+        ServerLayout((4, 4, 4), (1, 1, 1)),
+    ),
 )
 """SDMA links only, RDMA only, both; even and uneven."""
 
-LARGE_LAYOUTS = (Layout((32,)), Layout((8, 8, 8)))
+LARGE_LAYOUTS = (ServerLayout((32,)), ServerLayout((8, 8, 8)))
 """Run once per preset: what grows with the ranks has to show."""
 
 DTYPES = tuple(map(DataType, ("fp32", "fp16", "int8", "int64", "int32", "bf16", "uint8", "fp64")))
@@ -149,7 +153,7 @@ class _Selector:
         self._narrowed = cases
         self._operator = make_operator(op)
         self._presets = (cases.topology,) if cases.topology else tuple(PRESETS)
-        self._layouts: tuple[Layout | Topology, ...]
+        self._layouts: tuple[ServerLayout | Topology, ...]
         if self._presets[0] in PRESETS:
             self._layouts = _layouts(cases, self._presets)
         else:
@@ -299,7 +303,7 @@ def _selected(bases: list[Row], free: tuple[int, ...]) -> list[Row]:
     return [(*base, *rest) for base in bases for rest in product(*map(range, free))]
 
 
-def _fitted(layout: Layout, name: str) -> Topology | None:
+def _fitted(layout: ServerLayout, name: str) -> Topology | None:
     """Return the servers of a product; None where the product's are smaller."""
     preset = PRESETS[name]
     if max(layout.servers) > preset.devices_per_server:
@@ -323,11 +327,11 @@ def _networks(cases: Cases, spelling: str) -> tuple[Topology, ...]:
     )
 
 
-def _layouts(cases: Cases, presets: tuple[str, ...]) -> tuple[Layout, ...]:
+def _layouts(cases: Cases, presets: tuple[str, ...]) -> tuple[ServerLayout, ...]:
     """Return the layouts of a sweep; the error of the first preset where a narrowing fits none."""
     if not cases.has_layout:
         return LAYOUTS + LARGE_LAYOUTS
-    found: dict[Layout, None] = {}
+    found: dict[ServerLayout, None] = {}
     error = None
     if cases.servers is None and cases.devices is None and cases.superpods is None:
         found = {layout: None for layout in LAYOUTS if sum(layout.servers) in cases.ranks}
@@ -341,7 +345,7 @@ def _layouts(cases: Cases, presets: tuple[str, ...]) -> tuple[Layout, ...]:
                 preset=preset,
             )
             pods = topology.superpods if len(topology.superpods) > 1 else ()
-            found[Layout(topology.servers, pods)] = None
+            found[ServerLayout(topology.servers, pods)] = None
         except HcclError as refusal:
             error = error or refusal
     if error is not None and not found:

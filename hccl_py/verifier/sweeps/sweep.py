@@ -26,7 +26,7 @@ from hccl_py.verifier.subject import Options
 from hccl_py.verifier.sweeps.cases import Case, Cases
 from hccl_py.verifier.sweeps.common import Ran
 from hccl_py.verifier.sweeps.difference import difference
-from hccl_py.verifier.sweeps.gathering import Outcome, gathered
+from hccl_py.verifier.sweeps.gathering import CallOutcome, gathered
 from hccl_py.verifier.sweeps.space import Space, elements_per_round, round_limit, space_of
 from hccl_py.verifier.verifier import verify_program
 
@@ -81,7 +81,7 @@ class _Sweep:
     options: Options
     seeds: int
     verify: Verify
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[CallOutcome] = field(default_factory=list)
     programs: dict[str, Program] = field(default_factory=dict)
     numeric: NumericResult | None = None
     _seen: set[tuple[object, ...]] = field(default_factory=set)
@@ -102,7 +102,7 @@ class _Sweep:
         except NotSupportedError as error:
             report = Report.of(case.text, (), {}, notes=(error.message,))
         self.outcomes.append(
-            Outcome(
+            CallOutcome(
                 self._ran(case, program),
                 tuple(f if self._is_new(case, f) else f.released() for f in report.findings),
                 self._compare(case, program),
@@ -136,7 +136,7 @@ class _Sweep:
             self.executor, case.op, case.topology, operator, case.ccl_bytes, by_rank=by_rank
         )
 
-    def _unrecorded(self, case: Case, error: HcclError) -> Outcome:
+    def _unrecorded(self, case: Case, error: HcclError) -> CallOutcome:
         """Turn an error of recording into a finding, or a failure where no class fits."""
         name = getattr(error, "finding", "")
         source = getattr(error, "line", "") or None
@@ -144,10 +144,10 @@ class _Sweep:
             ranks = tuple(getattr(error, "ranks", ()))
             severity = CLASSES[name].severity
             finding = Finding(name, error.message, error.hint, severity, ranks=ranks, source=source)
-            return Outcome(self._would_run(case), (finding,))
+            return CallOutcome(self._would_run(case), (finding,))
         self._first_error = self._first_error or error
         failure = Failure(error.message, error.hint, source)
-        return Outcome(self._would_run(case), failures=(failure,))
+        return CallOutcome(self._would_run(case), failures=(failure,))
 
     def _would_run(self, case: Case) -> Ran:
         """Return how a call that cannot be recorded would be cut into rounds."""
