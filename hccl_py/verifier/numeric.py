@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -155,16 +156,42 @@ def repeated(program: Program, copies: int, stride: int) -> Program:
 def _trials(program: Program, in_place: bool | InPlace) -> Iterator[_Trial]:
     """Yield one trial, or one for each way in which IN and OUT share memory."""
     ways = in_place_offsets(program.op, program.ranks, in_place) if in_place else [("", None)]
+    data = _Data(program)
     for _, offsets in ways:
-        yield _Trial(program, offsets)
+        yield _Trial(program, data, offsets)
+
+
+class _Data:
+    """What ranks get and must have in the end, for each copy; the last seed's is kept."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        names, sizes = program.buffers, program.buffer_sizes
+        self._sizes: list[int] = sizes[:, names.index(Buffer.USER_IN.spelling)].tolist()
+        self.of = lru_cache(maxsize=1)(self._of)
+
+    def _of(self, seed: int) -> tuple[list[list[Bytes]], list[list[tuple[Bytes, Bytes]]]]:
+        inputs = [self._inputs(seed * COPIES + copy) for copy in range(COPIES)]
+        return inputs, [_right(self._program, data) for data in inputs]
+
+    def _inputs(self, number: int) -> list[Bytes]:
+        """Return the input of every rank; other numbers give other values."""
+        op, most = self._program.op, max(self._sizes) // self._program.op.unit
+        number %= _INPUTS
+        pools = inputs_of_sizes(op, [most + number] * self._program.ranks)
+        parts = zip(pools, self._sizes, strict=True)
+        return [pool[number:].view(np.uint8)[:size] for pool, size in parts]
 
 
 class _Trial:
     """A program with the memory of its ranks: where IN and OUT are, alone or in one another."""
 
-    def __init__(self, program: Program, offsets: npt.NDArray[np.int64] | None) -> None:
+    def __init__(
+        self, program: Program, data: _Data, offsets: npt.NDArray[np.int64] | None
+    ) -> None:
         names, sizes = program.buffers, program.buffer_sizes
         self._program = program
+        self._data = data
         self._in = sizes[:, names.index(Buffer.USER_IN.spelling)].tolist()
         self._out = sizes[:, names.index(Buffer.USER_OUT.spelling)].tolist()
         self._offsets = None if offsets is None else offsets.tolist()
@@ -175,8 +202,7 @@ class _Trial:
 
     def run(self, schedule: Schedule) -> WrongResult | None:
         """Run under one schedule and compare."""
-        inputs = [self._inputs(schedule.seed * COPIES + copy) for copy in range(COPIES)]
-        rights = [_right(self._program, data) for data in inputs]
+        inputs, rights = self._data.of(schedule.seed)
         topology = topology_of(self._program.ranks, preset="mesh")
         group = Group.world(self._program.ranks)
         session = find_platform("emulated").open(topology, Config(buffsize_mb=1), schedule, group)
@@ -191,14 +217,6 @@ class _Trial:
         finally:
             session.close()
         return None
-
-    def _inputs(self, number: int) -> list[Bytes]:
-        """Return the input of every rank; other numbers give other values."""
-        op, most = self._program.op, max(self._in) // self._program.op.unit
-        number %= _INPUTS
-        pools = inputs_of_sizes(op, [most + number] * self._program.ranks)
-        parts = zip(pools, self._in, strict=True)
-        return [pool[number:].view(np.uint8)[:size] for pool, size in parts]
 
     def _run_once(
         self,

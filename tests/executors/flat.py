@@ -53,6 +53,12 @@ REDUCES = (
 FORMULA = CostModel.of("mesh").formula()
 
 SCHEDULES = tuple(Schedule(seed, adversary) for seed, adversary in enumerate(Adversary))
+"""One of every kind. A case of many runs under one of them, the next case under the next."""
+
+
+def in_turn(case: int) -> list[Schedule]:
+    """Return the schedule of a case, of which there are many."""
+    return [SCHEDULES[case % len(SCHEDULES)]]
 
 
 @dataclass(frozen=True)
@@ -244,7 +250,7 @@ def check_template(
                     root=root,
                     mode=each.mode,
                     counts=each.counts,
-                    schedules=[SCHEDULES[at % len(SCHEDULES)]],
+                    schedules=in_turn(at),
                     allowed=("REDUNDANT_SYNC", "RESOURCE_UNUSED"),
                 )
 

@@ -15,6 +15,7 @@ NARROW = """
 Turns.suits = lambda self, op, topology: require(
     (topology.is_single_server and topology.size in (2, 3), "2 or 3 ranks"),
     (op.mode is Mode.OP_BASE and op.dtype.name == "FP32", "op-base mode and fp32"),
+    (op.count in (1, 1001) or op.count > 8192, "little, and several rounds"),
 )
 """
 """So few calls that a sweep takes a moment."""
@@ -29,11 +30,20 @@ filterwarnings = ["error"]
 """
 
 
-def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest in a folder."""
+ALONE = ("-p", "hccl_py.testing.pytest_plugin")
+"""The plugin without all others that are installed here: those take longer than the tests."""
+
+
+def run_pytest(
+    folder: Path, *arguments: str, plugins: tuple[str, ...] = ALONE
+) -> subprocess.CompletedProcess[str]:
+    """Run pytest in a folder, with the named plugins, or with those that it finds."""
     settings = ("PYTEST", "HCCL", "COLUMNS", "GITHUB", "CI")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(settings)}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", *arguments]
+    if plugins:
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    options = ("-p", "no:cacheprovider", "--color=no", *plugins)
+    command = [sys.executable, "-m", "pytest", *options, *arguments]
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, env=environment, check=False
     )
@@ -165,7 +175,7 @@ def test_unused_it_costs_nothing(tmp_path: Path) -> None:
         "    assert 'numpy' not in sys.modules\n",
         "utf-8",
     )
-    done = run_pytest(tmp_path, "-q", "-p", "no:hypothesispytest")
+    done = run_pytest(tmp_path, "-q", "-p", "no:hypothesispytest", plugins=())
     assert done.returncode == 0, done.stdout
 
 

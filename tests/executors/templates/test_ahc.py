@@ -1,6 +1,7 @@
 """AHC over groups of different sizes: right, clean, with the cards of HCCL's example."""
 
 from functools import partial
+from itertools import count as counting
 from time import perf_counter
 
 import numpy as np
@@ -12,8 +13,14 @@ from hccl_py.enums import DataType, Mode, ReduceOp, TaskKind
 from hccl_py.errors import OrchestrationError, ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.topology import PRESETS, Topology, topology_of
-from hccl_py.verifier.numeric import schedules_of
-from tests.executors.flat import FlatExecutor, flat_executor, flat_op, record_flat, run_flat
+from tests.executors.flat import (
+    FlatExecutor,
+    flat_executor,
+    flat_op,
+    in_turn,
+    record_flat,
+    run_flat,
+)
 from tests.recording import recorded
 
 GROUPS = [
@@ -32,11 +39,11 @@ def ahc(groups: tuple[int, ...], broke: bool = False) -> FlatExecutor:
 @pytest.mark.parametrize("broke", [False, True])
 @pytest.mark.parametrize("groups", GROUPS, ids=str)
 def test_is_clean_and_right(groups: tuple[int, ...], broke: bool) -> None:
-    executor, schedules = ahc(groups, broke), schedules_of(1)
+    executor, case = ahc(groups, broke), counting(GROUPS.index(groups) + 3 * broke)
     for layout in (sum(groups), Topology(PRESETS["mesh"], groups)):
-        run_flat(executor, layout, schedules=schedules)
-        run_flat(executor, layout, count=5, reduce=ReduceOp.MAX, schedules=schedules)
-        run_flat(executor, layout, dtype="int64", mode=Mode.GRAPH, schedules=schedules)
+        run_flat(executor, layout, schedules=in_turn(next(case)))
+        run_flat(executor, layout, count=5, reduce=ReduceOp.MAX, schedules=in_turn(next(case)))
+        run_flat(executor, layout, dtype="int64", mode=Mode.GRAPH, schedules=in_turn(next(case)))
 
 
 def test_one_rank_has_nobody_to_talk_to() -> None:

@@ -30,10 +30,11 @@ from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
 from hccl_py.testing import check_executor
 from hccl_py.topology import PRESETS
-from hccl_py.verifier.numeric import run_numeric, schedules_of
+from hccl_py.verifier.numeric import run_numeric
 from hccl_py.verifier.subject import Options
 from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.verifier import verify_program
+from tests.executors.flat import in_turn
 
 OPS = ("all_gather", "reduce_scatter", "all_reduce")
 
@@ -157,9 +158,11 @@ CASES = Cases(
     topology="atlas-900-a3",
     servers=1,
     devices=4,
+    counts=(61, 9001),
     dtypes=(DataType.FP32, DataType.INT64),
     reduce_ops=(ReduceOp.SUM,),
 )
+"""One round and several, with and without inline reduce."""
 
 
 def recorded(
@@ -181,7 +184,7 @@ def assert_clean(program: Program, preset: str) -> None:
     report = verify_program(program, Options(product=PRESETS[preset]))
     wrong = [f for f in report if f.name != "UNALIGNED"]
     assert not wrong, wrong[:3]
-    assert run_numeric(program, schedules_of(1)).ok
+    assert run_numeric(program, in_turn(program.task_count)).ok
 
 
 LAYOUTS = [

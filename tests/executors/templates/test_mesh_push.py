@@ -10,7 +10,8 @@ from hccl_py.executor import OpParam, PlaneRequest, Rank, RankView, ResourceRequ
 from hccl_py.orchestration import Region
 from hccl_py.topology import topology_of
 from hccl_py.verifier import verify
-from hccl_py.verifier.numeric import run_numeric, schedules_of
+from hccl_py.verifier.numeric import run_numeric
+from tests.executors.flat import in_turn
 from tests.recording import op_of, recorded
 
 
@@ -59,7 +60,7 @@ def test_it_is_right_and_clean(servers: tuple[int, ...], ordered: bool, subs: in
     found = verify(program, product=topology.product)
     # Over few streams, some answers follow from those before them.
     assert not [f.message for f in found if f.name != "REDUNDANT_SYNC"]
-    assert run_numeric(program, schedules_of(1)).wrong is None
+    assert run_numeric(program, in_turn(subs + len(servers))).wrong is None
 
 
 def test_streams_share_the_peers() -> None:

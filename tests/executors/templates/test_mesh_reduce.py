@@ -14,7 +14,7 @@ from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from hccl_py.verifier import verify
 from hccl_py.verifier.numeric import run_numeric
-from tests.executors.flat import FORMULA, SCHEDULES, formula_us, moves
+from tests.executors.flat import FORMULA, formula_us, in_turn, moves
 from tests.recording import op_of, recorded
 
 STEP, BYTE = FORMULA.hccs.alpha_us, FORMULA.hccs.beta_us + FORMULA.gamma_us
@@ -45,7 +45,7 @@ def test_it_is_right_without_inline_reduce_too(
 ) -> None:
     program = on_mesh(turns, p, count, dtype, executor=executor)
     assert not verify(program, product=topology_of(1).product).errors
-    assert run_numeric(program, SCHEDULES).ok
+    assert run_numeric(program, in_turn(p + count)).ok
 
 
 @pytest.mark.parametrize("p", [2, 3, 5, 8])

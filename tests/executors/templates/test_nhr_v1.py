@@ -16,8 +16,15 @@ from hccl_executors.templates.nhr_v1 import (
 from hccl_py.enums import Mode, TaskKind
 from hccl_py.program.program import Program
 from hccl_py.topology import PRESETS, Topology
-from hccl_py.verifier.numeric import schedules_of
-from tests.executors.flat import FlatExecutor, flat_executor, flat_op, record_flat, run_flat
+from tests.executors.flat import (
+    SCHEDULES,
+    FlatExecutor,
+    flat_executor,
+    flat_op,
+    in_turn,
+    record_flat,
+    run_flat,
+)
 
 GATHER = flat_executor("all_gather", nhr_v1_all_gather, nhr_v1_peers)
 SCATTER = flat_executor("reduce_scatter", nhr_v1_reduce_scatter, nhr_v1_peers)
@@ -39,13 +46,13 @@ def received(program: Program, rank: int) -> tuple[int, int]:
 @pytest.mark.parametrize("p", SIZES)
 @pytest.mark.parametrize("executor", SYMMETRIC, ids=lambda executor: executor.op)
 def test_is_clean_and_right(executor: FlatExecutor, p: int) -> None:
-    run_flat(executor, p, schedules=schedules_of(1) if p < 10 else ())
+    run_flat(executor, p, schedules=in_turn(p) if p < 10 else ())
 
 
 @pytest.mark.parametrize("p", SIZES)
 def test_broadcast_is_clean_and_right_from_every_root(p: int) -> None:
-    for root in range(p) if p < 10 else (0, p // 2, p - 1):
-        run_flat(BROADCAST, p, root=root)
+    for root in range(p) if p < 7 else (0, p // 2, p - 1):
+        run_flat(BROADCAST, p, root=root, schedules=in_turn(p + root))
 
 
 @pytest.mark.parametrize("executor", [*SYMMETRIC, BROADCAST], ids=lambda executor: executor.op)
@@ -55,13 +62,13 @@ def test_runs_over_rdma_and_without_inline_reduce(
 ) -> None:
     """What exchange() waits for at its end may be known from another link by then."""
     topology, allowed = Topology(MESH, servers), ["REDUNDANT_SYNC"]
-    for dtype in ("fp32", "int64"):
-        run_flat(executor, topology, dtype=dtype, schedules=schedules_of(1), allowed=allowed)
+    for case, dtype in enumerate(("fp32", "int64"), len(servers)):
+        run_flat(executor, topology, dtype=dtype, schedules=in_turn(case), allowed=allowed)
 
 
 @pytest.mark.parametrize("executor", [GATHER, REDUCE, BROADCAST], ids=lambda executor: executor.op)
 def test_runs_in_graph_mode(executor: FlatExecutor) -> None:
-    run_flat(executor, 7, mode=Mode.GRAPH, schedules=schedules_of(1))
+    run_flat(executor, 7, mode=Mode.GRAPH, schedules=SCHEDULES)
 
 
 @pytest.mark.parametrize("executor", [GATHER, SCATTER], ids=lambda executor: executor.op)

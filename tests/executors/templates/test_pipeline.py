@@ -28,10 +28,11 @@ from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
 from hccl_py.testing import check_executor
 from hccl_py.topology import PRESETS
-from hccl_py.verifier.numeric import run_numeric, schedules_of
+from hccl_py.verifier.numeric import run_numeric
 from hccl_py.verifier.subject import Options
 from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.verifier import verify_program
+from tests.executors.flat import in_turn
 
 SHAPES = [(1, 1), (1, 4), (4, 1), (2, 2), (2, 8), (3, 4), (4, 3), (5, 2), (2, 5), (8, 2), (9, 1)]
 
@@ -142,7 +143,7 @@ def assert_right(program: Program, preset: str = "atlas-800t-a2") -> None:
     report = verify_program(program, Options(product=PRESETS[preset]))
     wrong = [finding for finding in report if finding.name != "UNALIGNED"]
     assert not wrong, wrong[:3]
-    numeric = run_numeric(program, schedules_of(1))
+    numeric = run_numeric(program, in_turn(program.task_count))
     assert numeric.ok, numeric.wrong
 
 
