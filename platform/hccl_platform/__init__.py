@@ -1,7 +1,8 @@
 """The platforms that come with hccl-py, through the same door that plugins use."""
 
+from hccl_platform.distributed import DistributedPlatform
 from hccl_platform.emulated import EmulatedPlatform
 
 __all__ = ["PLATFORMS"]
 
-PLATFORMS = (EmulatedPlatform,)
+PLATFORMS = (EmulatedPlatform, DistributedPlatform)

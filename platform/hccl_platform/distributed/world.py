@@ -11,7 +11,8 @@ memory: on one machine, in the same namespaces. Containers of one machine are di
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -64,10 +65,24 @@ class World:
     @cached_property
     def hosts(self) -> tuple[str, ...]:
         """The host of every rank; all processes must ask for it."""
+        return self.hosts_of(range(self.size))
+
+    def hosts_of(self, ranks: Sequence[int]) -> tuple[str, ...]:
+        """Return the hosts of some ranks, this one among them; all of them must ask for it."""
         self.store.set(f"hccl_py/host/{self.rank}", host_name().encode())
-        return tuple(
-            self.store.get(f"hccl_py/host/{rank}", CONNECT_S).decode() for rank in range(self.size)
-        )
+        return tuple(self.store.get(f"hccl_py/host/{rank}", CONNECT_S).decode() for rank in ranks)
+
+    @cached_property
+    def _opened(self) -> Counter[str]:
+        """How many sessions each group has had."""
+        return Counter()
+
+    def key_of(self, group: str) -> str:
+        """Return the store's key for the next session of a group, the same in every process:
+        all of them open their sessions in the same order.
+        """
+        self._opened[group] += 1
+        return f"hccl_py/{group}/{self._opened[group]}"
 
     @property
     def local_rank(self) -> int:

@@ -22,7 +22,17 @@ from hccl_py.program.program import Program
 from hccl_py.program.tasks import Tasks
 from hccl_py.values import IntArray
 
-__all__ = ["COPY", "Bytes", "Moves", "Step", "address_of", "moves_of", "run_step", "steps_of"]
+__all__ = [
+    "COPY",
+    "UFUNCS",
+    "Bytes",
+    "Moves",
+    "Step",
+    "address_of",
+    "moves_of",
+    "run_step",
+    "steps_of",
+]
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
@@ -34,7 +44,7 @@ COPY = -1
 Step: TypeAlias = tuple[int, int, int, int, int, int, Ufunc | None, np.dtype[Any] | None]
 """Destination slot, start and stop in bytes; the same of the source; ufunc and dtype or None."""
 
-_UFUNCS: dict[ReduceOp, Ufunc] = {
+UFUNCS: dict[ReduceOp, Ufunc] = {
     ReduceOp.SUM: np.add,
     ReduceOp.PROD: np.multiply,
     ReduceOp.MAX: np.maximum,
@@ -120,7 +130,7 @@ def steps_of(moves: Moves) -> list[Step]:
         moves.src_offset + moves.size,
     )
     ops, dtypes = moves.op.tolist(), moves.dtype.tolist()
-    ufuncs = [None if op == COPY else _UFUNCS[ReduceOp(op)] for op in ops]
+    ufuncs = [None if op == COPY else UFUNCS[ReduceOp(op)] for op in ops]
     types = [
         None if op == COPY else _numpy_type(dtype) for op, dtype in zip(ops, dtypes, strict=True)
     ]

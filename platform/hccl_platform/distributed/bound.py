@@ -1,0 +1,225 @@
+"""A rank's part of a program bound to memory: what run_queues goes round.
+
+user memory, op-base      the caller's arrays, which differ from call to call
+user memory, graph mode   a shadow in shared memory where peers touch it: the caller's data is
+                          copied there before the run, and back after it
+everything else           shared memory: bound once, until a region moves
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_platform.distributed.header import Call, begins
+from hccl_platform.distributed.memory import NOTIFIES, Notifies, SharedMemory
+from hccl_platform.distributed.one_sided import (
+    COPY,
+    LOCKED,
+    POST_LOCAL,
+    POST_REMOTE,
+    REDUCE,
+    WAIT_LOCAL,
+    WAIT_REMOTE,
+    Blocked,
+    Item,
+    Lock,
+)
+from hccl_platform.lowering.moves import COPY as NO_OP
+from hccl_platform.lowering.moves import Bytes
+from hccl_platform.lowering.part import MOVE, USER_BUFFERS, Part, Task, part_of
+from hccl_platform.lowering.reducing import Reducer
+from hccl_py.enums import POST, DataType, ReduceOp
+from hccl_py.program.describe import format_stream
+from hccl_py.program.program import Program
+
+__all__ = ["BoundPart", "words_of"]
+
+_IN, _OUT = USER_BUFFERS
+_LONGEST = 240
+"""Characters of a call's parameters that its words have."""
+
+
+def words_of(program: Program) -> Call:
+    """Return what the ranks must agree on."""
+    op = program.op
+    words = [f"calls {op.name} of {op.count} {op.dtype.value}"]
+    words += [op.reduce.spelling] if op.reduce is not None else []
+    words += [f"root {op.root}"] if op.root is not None else []
+    words += [
+        f"{name} {value}"
+        for name in ("counts", "displs", "matrix", "pairs")
+        if (value := getattr(op, name))
+    ]
+    words += [op.mode.value] + ["in place"] * bool(op.in_place)
+    words += [f"by {program.executor}"] if program.executor else []
+    levels = " ".join(filter(None, (op.level1, op.level2)))
+    words += [f"with {levels}"] if levels else []
+    text = ", ".join(words)
+    size = program.buffer_sizes.max(axis=0, initial=0).tolist()
+    whole = repr((op, program.executor, program.ranks, program.rounds, size, program.task_count))
+    return Call.of(text[:_LONGEST], whole)
+
+
+class BoundPart:
+    """One rank's part of a program under a tag, and the memory that it works on."""
+
+    def __init__(
+        self,
+        tag: str,
+        program: Program,
+        rank: int,
+        memory: SharedMemory,
+        notifies: Notifies,
+        reducer: Reducer,
+        headers: Sequence[memoryview[int]],
+    ) -> None:
+        self.part = part_of(program, rank)
+        self.call = words_of(program)
+        self.rank = rank
+        self.local = len(program.local_notifies.slots)
+        self.sizes = [program.buffer_sizes[rank, program.buffers.index(n)] for n in USER_BUFFERS]
+        self.reduced = _reduced_bytes(self.part)
+        self._tag, self._memory, self._reducer = tag, memory, reducer
+        self._buffers, self._in_place = program.buffers, bool(program.op.in_place)
+        self._slot_sizes = program.buffer_sizes.reshape(-1)
+        self._shadowed = [
+            slot
+            for slot in (self._slot(_IN), self._slot(_OUT))
+            if slot in self.part.remote_user_slots
+        ]
+        if self._in_place and self._shadowed:
+            self._shadowed = [self._slot(_IN), self._slot(_OUT)]
+        notifies.learn(program, rank)
+        self._names = {c: _notify_name(program, c) for c in self.part.cells}
+        self._items = [
+            [self._item_of(task, notifies, headers) for task in stream]
+            for stream in self.part.streams
+        ]
+        self._callers = [
+            (queue, place, task.number)
+            for queue, stream in enumerate(self.part.streams)
+            for place, task in enumerate(stream)
+            if task.kind == MOVE and self._is_callers(task.number)
+        ]
+        self._version = -1
+
+    def bind(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> list[list[Item]]:
+        """Return the queues of a run on the caller's arrays; `release` lets them go."""
+        if self._version != self._memory.regions.version:
+            self._bind_shared()
+        callers = {self._slot(_IN): into.view(np.uint8), self._slot(_OUT): out.view(np.uint8)}
+        for slot in self._shadowed:
+            self._shadow(slot)[...] = callers[slot]
+        for queue, place, number in self._callers:
+            self._items[queue][place] = self._move(number, callers)
+        return self._items
+
+    def release(self, out: npt.NDArray[Any] | None) -> None:
+        """Let the caller's arrays go; first give what peers wrote to `out`, after a good run."""
+        for queue, place, _ in self._callers:
+            self._items[queue][place] = _NOTHING
+        if out is not None and self._slot(_OUT) in self._shadowed:
+            out.view(np.uint8)[...] = self._shadow(self._slot(_OUT))
+
+    def explain(self, blocked: Sequence[Blocked]) -> str:
+        """Say what a rank waits for."""
+        texts = list(self._waiting(blocked))
+        return texts[0] if texts else f"Rank {self.rank} has waited"
+
+    def _waiting(self, blocked: Sequence[Blocked]) -> Iterator[str]:
+        for queue, place in blocked:
+            task = self.part.streams[queue][place]
+            where = f"Rank {self.rank} {format_stream(queue)} task {task.place} has waited"
+            if task.kind == MOVE:
+                owner = int(self.part.moves.dst[task.number]) // len(self._buffers)
+                yield f"{where} for another rank to stop adding to rank {owner}'s memory"
+            elif self.part.cells[task.number].poster != self.rank:
+                poster = self.part.cells[task.number].poster
+                yield f"{where} for {self._names[task.number]} from rank {poster}"
+
+    def _slot(self, name: str) -> int:
+        return self.rank * len(self._buffers) + self._buffers.index(name)
+
+    def _is_callers(self, number: int) -> bool:
+        """Whether a move touches arrays that differ from call to call."""
+        moves = self.part.moves
+        mine = {self._slot(_IN), self._slot(_OUT)} - set(self._shadowed)
+        return bool({int(moves.dst[number]), int(moves.src[number])} & mine)
+
+    def _item_of(self, task: Task, notifies: Notifies, headers: Sequence[memoryview[int]]) -> Item:
+        if task.kind == MOVE:
+            return _NOTHING
+        cell = self.part.cells[task.number]
+        if not cell.plane and cell.waiter == cell.poster:
+            local = cell.notify - self.rank * self.local
+            return (POST_LOCAL if task.kind == POST else WAIT_LOCAL, local, None, None)
+        number = notifies.number(cell)
+        word = begins() + cell.poster * NOTIFIES + number
+        if task.kind == POST:
+            count = cell.waiter * NOTIFIES + number
+            return (POST_REMOTE, count, (headers[cell.waiter], word), cell.waiter)
+        return (WAIT_REMOTE, cell.poster * NOTIFIES + number, word, None)
+
+    def _bind_shared(self) -> None:
+        """Bind all moves between regions: they are where they are in every run."""
+        callers = {(queue, place) for queue, place, _ in self._callers}
+        for queue, stream in enumerate(self.part.streams):
+            for place, task in enumerate(stream):
+                if task.kind == MOVE and (queue, place) not in callers:
+                    self._items[queue][place] = self._move(task.number, {})
+        self._version = self._memory.regions.version
+
+    def _move(self, number: int, callers: dict[int, Bytes]) -> Item:
+        moves, steps = self.part.moves, self.part.steps
+        dst, start, stop, src, low, high, _, _ = steps[number]
+        into, what = self._bytes(dst, callers)[start:stop], self._bytes(src, callers)[low:high]
+        op = int(moves.op[number])
+        if op == NO_OP:
+            return (COPY, into, what, None)
+        dtype = DataType.from_number(int(moves.dtype[number]))
+        reduce = self._reducer.reduction(dtype, ReduceOp(op))
+        if number not in self.part.atomic:
+            return (REDUCE, into, what, reduce)
+        owner, at = self._region(dst)[1:]
+        lock = Lock(self._memory.files[owner], at + start, stop - start)
+        return (LOCKED, into, what, (reduce, lock))
+
+    def _bytes(self, slot: int, callers: dict[int, Bytes]) -> Bytes:
+        if slot in callers and slot not in self._shadowed:
+            return callers[slot]
+        return self._region(slot)[0]
+
+    def _region(self, slot: int) -> tuple[Bytes, int, int]:
+        """Return the bytes of a slot in shared memory, whose file they are in, and where."""
+        rank, buffer = divmod(slot, len(self._buffers))
+        name = self._buffers[buffer]
+        if self._in_place and name == _IN:
+            name = _OUT  # one memory, and one shadow
+        found, at = self._memory.region(rank, self._tag, name)
+        return found[: int(self._slot_sizes[slot])], rank, at
+
+    def _shadow(self, slot: int) -> Bytes:
+        return self._region(slot)[0]
+
+
+_NOTHING: Item = (COPY, np.zeros(0, np.uint8), np.zeros(0, np.uint8), None)
+
+
+def _notify_name(program: Program, cell: int) -> str:
+    transports = program.transports
+    if cell >= transports.cells:
+        return "a notify"
+    return transports.name_of(cell % transports.stride)
+
+
+def _reduced_bytes(part: Part) -> dict[DataType, int]:
+    """Return how many bytes one run reduces, by type."""
+    moves = part.moves
+    return {
+        dtype: int(moves.size[(moves.op != NO_OP) & (moves.dtype == dtype.number)].sum())
+        for dtype in moves.reduce_dtypes
+    }

@@ -1,0 +1,110 @@
+"""A rank's header: what it is doing, for ranks that wait for it to look at.
+
+    word 0      asleep: whoever posts to this rank rings its bell
+    word 8      the number of the call it began last; calls count from 1
+    word 16     the number of the call that it has done
+    word 24     is closed
+    word 32     1 + the rank that made this one fail
+    word 40     the number of the last call in which it put a letter
+    a record of each of the last calls: number, digest, length of the text, text
+    a text: what failed
+
+Words that different ranks write, or wait for, are 64 bytes apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from hccl_platform.distributed.fences import order_accesses
+from hccl_platform.distributed.memory import HEADER_BYTES
+from hccl_py import errors
+from hccl_py.errors import HcclError, PeerLostError
+
+__all__ = ["ASLEEP", "CALL", "CLOSED", "DONE", "FAILED_BY", "LETTER", "Call", "Header", "begins"]
+
+ASLEEP, CALL, DONE, CLOSED, FAILED_BY, LETTER = 0, 8, 16, 24, 32, 40
+
+_RECORDS, _RECORD_BYTES, _RECORDS_AT = 16, 1024, 8192
+_REASON_AT, _REASON_BYTES = 4096, 4096
+_TEXT_BYTES = 400
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a rank calls, in words, and a number that differs where anything does."""
+
+    text: bytes
+    digest: int
+
+    @staticmethod
+    def of(short: str, whole: str = "") -> Call:
+        """Return a call whose words may leave out what `whole` says."""
+        digest = hashlib.blake2b((short + whole).encode(), digest_size=7).digest()
+        return Call(short.encode()[:_TEXT_BYTES], int.from_bytes(digest, "big"))
+
+
+class Header:
+    """A rank's header, its own or a peer's."""
+
+    def __init__(self, words: memoryview[int]) -> None:
+        self.words = words
+        self._bytes = words.cast("B")
+
+    def begin(self, number: int, call: Call) -> None:
+        """Say that this rank begins a call; the number is written last."""
+        at = _RECORDS_AT + number % _RECORDS * _RECORD_BYTES
+        word, size = at // 8, len(call.text)
+        self.words[word + 1], self.words[word + 2] = call.digest, size
+        self._bytes[at + 24 : at + 24 + size] = call.text
+        order_accesses()
+        self.words[word] = number
+        self.words[CALL] = number
+
+    def digest_of(self, number: int) -> int | None:
+        """Return the digest of a call; None where it has not begun or is long past."""
+        word = (_RECORDS_AT + number % _RECORDS * _RECORD_BYTES) // 8
+        if self.words[word] != number:
+            return None
+        order_accesses()
+        digest = self.words[word + 1]
+        order_accesses()
+        return digest if self.words[word] == number else None
+
+    def text_of(self, number: int) -> str:
+        """Return the words of a call that has begun."""
+        at = _RECORDS_AT + number % _RECORDS * _RECORD_BYTES
+        size = self.words[at // 8 + 2]
+        return bytes(self._bytes[at + 24 : at + 24 + size]).decode(errors="replace")
+
+    def publish(self, error: BaseException, rank: int) -> None:
+        """Keep what made this rank fail, for the others to raise."""
+        if isinstance(error, HcclError):
+            parts = [type(error).__name__, error.message, error.hint]
+        else:
+            said = f"{type(error).__name__}: {error}".rstrip(": ")
+            parts = [PeerLostError.__name__, f"Rank {rank} has failed: {said}", _ITS_OUTPUT]
+        parts = [part[:most] for part, most in zip(parts, (60, 600, 300), strict=True)]
+        text = json.dumps(parts, ensure_ascii=False).encode()
+        self._bytes[_REASON_AT + 8 : _REASON_AT + 8 + len(text)] = text
+        self.words[_REASON_AT // 8] = len(text)
+        order_accesses()
+
+    def reason(self, rank: int) -> HcclError:
+        """Return what made a rank fail, as an error of the same class."""
+        size = self.words[_REASON_AT // 8]
+        text = bytes(self._bytes[_REASON_AT + 8 : _REASON_AT + 8 + size])
+        name, message, hint = json.loads(text)
+        kind = getattr(errors, name, PeerLostError)
+        error: HcclError = kind(message, hint)
+        return error
+
+
+_ITS_OUTPUT = "Its own output says more."
+
+
+def begins() -> int:
+    """Return the first word of the notifies."""
+    return HEADER_BYTES // 8

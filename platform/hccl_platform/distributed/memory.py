@@ -1,0 +1,162 @@
+"""The shared memory of a group: one file in memory for every rank, which has no name.
+
+    header      who is where, and what went wrong (header.py)
+    notifies    a page for every rank that posts; a notify is a count that only grows
+    letters     what Session.gather hands round
+    regions     CCL_In, CCL_Out, scratch by tag, shadows of the callers' memory
+
+All ranks call the same programs in the same order, so regions lie at the same place in all files
+and nobody has to be told where. Files are sparse: what nobody touches costs nothing, however large
+HCCL_BUFFSIZE is, and no limit of /dev/shm applies. A file is there as long as a process has it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from hccl_platform.lowering.moves import Bytes
+from hccl_platform.lowering.part import USER_BUFFERS, Cell
+from hccl_py.enums import Buffer
+from hccl_py.errors import HcclError, NotSupportedError
+from hccl_py.program.program import Program
+
+__all__ = ["HEADER_BYTES", "NOTIFIES", "Notifies", "Regions", "SharedMemory", "make_file"]
+
+HEADER_BYTES = 1 << 15
+NOTIFIES = 512
+"""Notifies that a rank may have from one other rank, in all programs together: a page."""
+
+LETTER_BYTES = 1 << 30
+_FILE_BYTES = 1 << 40
+_PAGE = 1 << 12
+_CCL = (Buffer.CCL_IN.spelling, Buffer.CCL_OUT.spelling)
+
+
+def make_file(name: str) -> int:
+    """Return the descriptor of a new file in memory, of the largest size that a group can need."""
+    try:
+        descriptor = os.memfd_create(f"hccl_py {name}", os.MFD_CLOEXEC)
+        os.ftruncate(descriptor, _FILE_BYTES)
+    except (AttributeError, OSError) as error:
+        raise NotSupportedError(
+            f"No shared memory can be made here: {error}.",
+            "The distributed platform needs Linux 5.3 or later, and `ulimit -f unlimited`.",
+        ) from error
+    return descriptor
+
+
+class Regions:
+    """Where the buffers of a group lie in every rank's file, and how large they are there."""
+
+    def __init__(self, ranks: int, ccl_bytes: int) -> None:
+        self.letters = HEADER_BYTES + ranks * _PAGE
+        self._end = self.letters + 2 * LETTER_BYTES
+        self._ccl_bytes = ccl_bytes
+        self._held: dict[tuple[str, str], tuple[int, int]] = {}
+        self.version = 0
+        """How often one was made or has moved."""
+
+    def provide(self, tag: str, program: Program) -> None:
+        """Make room for what a program needs; every process calls this for the same programs in
+        the same order.
+        """
+        largest = program.buffer_sizes.max(axis=0, initial=0).tolist()
+        for name, size in zip(program.buffers, largest, strict=True):
+            least = self._ccl_bytes if name in _CCL else 0
+            self._hold(self._key(tag, name), max(size, least))
+
+    def find(self, tag: str, name: str) -> tuple[int, int]:
+        """Return where a buffer begins and its size, in bytes."""
+        return self._held[self._key(tag, name)]
+
+    def _key(self, tag: str, name: str) -> tuple[str, str]:
+        return ("", name) if name in (*_CCL, *USER_BUFFERS) else (tag, name)
+
+    def _hold(self, key: tuple[str, str], size: int) -> None:
+        held = self._held.get(key)
+        if held is not None:
+            if size <= held[1]:
+                return
+            size = max(size, held[1] * 3 // 2)  # what moves leaves its old place behind
+        self._held[key] = (self._end, size)
+        self._end += -(-size // _PAGE) * _PAGE
+        self.version += 1
+        if self._end > _FILE_BYTES:
+            raise NotSupportedError(
+                f"The buffers of a rank add up to more than {_FILE_BYTES >> 40} TiB.",
+                "Make HCCL_BUFFSIZE smaller.",
+            )
+
+
+class SharedMemory:
+    """The files of all ranks, mapped where they are needed."""
+
+    def __init__(self, files: Sequence[int], regions: Regions) -> None:
+        self.files = files
+        self.regions = regions
+        self._headers = [mmap.mmap(file, regions.letters) for file in files]
+        self._mapped: dict[tuple[int, int], mmap.mmap] = {}
+
+    def words(self, rank: int) -> memoryview[int]:
+        """Return a rank's header and notifies as 64-bit numbers."""
+        return memoryview(self._headers[rank]).cast("q")
+
+    def region(self, rank: int, tag: str, name: str) -> tuple[Bytes, int]:
+        """Return a buffer of a rank and where it begins in the rank's file."""
+        start, size = self.regions.find(tag, name)
+        return self.bytes_at(rank, start, size), start
+
+    def bytes_at(self, rank: int, start: int, size: int) -> Bytes:
+        """Return part of a rank's file; `start` is a multiple of the page size."""
+        held = self._mapped.get((rank, start))
+        if size and (held is None or len(held) < size):
+            try:
+                held = mmap.mmap(self.files[rank], size, offset=start)
+            except OSError as error:
+                raise HcclError(
+                    f"{size} bytes of rank {rank}'s memory cannot be mapped: {error.strerror}.",
+                    "Make HCCL_BUFFSIZE smaller, or raise `ulimit -v`.",
+                ) from error
+            self._mapped[rank, start] = held
+        return np.frombuffer(held, np.uint8, size) if size and held else np.zeros(0, np.uint8)
+
+    def close(self) -> None:
+        """Let go of what is mapped; what arrays still show stays until they go."""
+        self._headers.clear()
+        self._mapped.clear()
+
+
+class Notifies:
+    """Numbers of notifies, the same in all programs: by waiter, poster, plane and place there.
+
+    The notifies of a pair of ranks are numbered in the order in which programs first use them,
+    which both ranks see alike.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, int], dict[tuple[str, int], int]] = {}
+
+    def learn(self, program: Program, rank: int) -> None:
+        """Number what a program has between a rank and others, in the program's order."""
+        transports = program.transports
+        mine = np.flatnonzero((transports.rank == rank) | (transports.peer == rank))
+        for end in mine.tolist():
+            pair = int(transports.rank[end]), int(transports.peer[end])
+            known = self._numbers.setdefault(pair, {})
+            plane = transports.planes[int(transports.plane[end])]
+            for notify in range(transports.stride):
+                known.setdefault((plane, notify), len(known))
+
+    def number(self, cell: Cell) -> int:
+        """Return the place of a notify on the page of its poster."""
+        number = self._numbers[cell.waiter, cell.poster][cell.plane, cell.notify]
+        if number >= NOTIFIES:
+            raise NotSupportedError(
+                f"Rank {cell.waiter} has more than {NOTIFIES} notifies from rank {cell.poster}.",
+                "Ask for fewer notifies per transport.",
+            )
+        return number

@@ -1,0 +1,246 @@
+"""A session of one rank whose peers are processes of the same host."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_platform.distributed.bells import Bells, make_bell
+from hccl_platform.distributed.bound import BoundPart
+from hccl_platform.distributed.fences import order_accesses
+from hccl_platform.distributed.header import LETTER, Call, Header
+from hccl_platform.distributed.memory import (
+    LETTER_BYTES,
+    NOTIFIES,
+    Notifies,
+    Regions,
+    SharedMemory,
+    make_file,
+)
+from hccl_platform.distributed.one_sided import Counts, run_queues
+from hccl_platform.distributed.rendezvous import Descriptors, exchange
+from hccl_platform.lowering.part import USER_BUFFERS
+from hccl_platform.lowering.reducing import Reducer
+from hccl_py.errors import HcclError, ParameterError
+from hccl_py.platforms import DONE, Store, Work
+from hccl_py.program.program import Program
+from hccl_py.resources import ResourceResponse
+
+__all__ = ["SharedSession"]
+
+_GATHERS = Call.of("gathers values of the hosts")
+_LETTER_HEAD = 8
+
+
+class SharedSession:
+    """Memory and notifies of one rank, and what it sees of its peers'.
+
+    All ranks make the same calls in the same order. What goes wrong in one of them ends all: an
+    error names the first rank, and the session cannot be used any more.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        store: Store,
+        key: str,
+        ccl_bytes: int,
+        limit_s: float | None = None,
+        settings: str = "",
+    ) -> None:
+        self._rank, self._process = rank, os.getpid()
+        self._error: BaseException | None = None
+        self._is_closed = False
+        self._order = threading.RLock()
+        own = Descriptors(make_file(f"rank {rank}"), make_bell(), os.pidfd_open(os.getpid()))
+        self._descriptors = [own]
+        settings = settings or f"CCL buffers of {ccl_bytes >> 20} MB"
+        self._descriptors = exchange(rank, size, store, key, own, settings)
+        regions = Regions(size, ccl_bytes)
+        self._memory = SharedMemory([d.memory for d in self._descriptors], regions)
+        self._words = [self._memory.words(r) for r in range(size)]
+        headers = [Header(words) for words in self._words]
+        self._bells = Bells(rank, headers, self._descriptors, limit_s)
+        self._notifies, self._counts = Notifies(), Counts(size * NOTIFIES)
+        self._reducer = Reducer()
+        self._letters = 0
+        self._parts: WeakKeyDictionary[Program, dict[str, BoundPart]] = WeakKeyDictionary()
+        self._responses: dict[str, ResourceResponse] = {}
+
+    @property
+    def local_ranks(self) -> range:
+        return range(self._rank, self._rank + 1)
+
+    def allocate(self, tag: str, program: Program) -> ResourceResponse:
+        self._check_usable()
+        declared, held = program.declared, self._responses.get(tag)
+        if held is None or declared.scratch_bytes.max() > max(held.scratch_bytes):
+            columns = (
+                declared.sub_streams,
+                declared.notifies,
+                program.transports.counts(program.ranks),
+                declared.scratch_bytes,
+            )
+            self._responses[tag] = ResourceResponse(tag, *(tuple(c.tolist()) for c in columns))
+        return self._responses[tag]
+
+    def expect(self, tag: str, program: Program, runs: int) -> None:
+        self._check_usable()
+        for dtype, size in self._part(tag, program).reduced.items():
+            self._reducer.expect(size, dtype, runs)
+
+    def run(
+        self,
+        tag: str,
+        program: Program,
+        inputs: Sequence[npt.NDArray[Any]],
+        outputs: Sequence[npt.NDArray[Any]],
+        stream: object = None,
+    ) -> Work:
+        with self._order:
+            self._check_usable()
+            part = self._part(tag, program)
+            into, out = self._checked(part, program, inputs, outputs)
+            with self._calling(part.call, lambda: program.linked.check(program)):
+                self._memory.regions.provide(tag, program)
+                queues = part.bind(into, out)
+                is_good = False
+                try:
+                    words = self._words[self._rank]
+                    with np.errstate(all="ignore"):
+                        run_queues(
+                            queues, self._counts, part.local, words, self._bells, part.explain
+                        )
+                    is_good = True
+                finally:
+                    part.release(out if is_good else None)
+        return DONE
+
+    def gather(self, data: bytes) -> list[bytes]:
+        with self._order:
+            self._check_usable()
+            if len(data) > LETTER_BYTES - _LETTER_HEAD:
+                raise ParameterError(
+                    f"{len(data)} bytes are too many to be gathered among hosts.",
+                    f"Gather at most {LETTER_BYTES - _LETTER_HEAD}.",
+                )
+            with self._calling(_GATHERS):
+                return self._gather(data)
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if os.getpid() == self._process:
+            self._bells.close()
+        self._parts.clear()
+        self._responses.clear()
+        for descriptors in self._descriptors:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        self._descriptors.clear()
+        self._words.clear()
+        self._bells.headers.clear()
+        self._memory.close()
+
+    def _gather(self, data: bytes) -> list[bytes]:
+        """Put a letter where the one before the last was, which all have read by now."""
+        self._letters += 1
+        number, size = self._bells.number, len(self._words)
+        own = self._letter(self._rank, len(data))
+        own[:_LETTER_HEAD].view(np.int64)[0] = len(data)
+        own[_LETTER_HEAD:] = np.frombuffer(data, np.uint8)
+        order_accesses()
+        self._words[self._rank][LETTER] = number
+        for peer in range(size):
+            self._bells.ring(peer)
+        found = []
+        for peer, words in enumerate(self._words):
+            self._bells.wait_until(
+                lambda words=words: words[LETTER] >= number,  # type: ignore[misc]
+                lambda peer=peer: (  # type: ignore[misc]
+                    f"Rank {self._rank} has waited for the value of rank {peer}"
+                ),
+            )
+            order_accesses()
+            length = int(self._letter(peer, 0)[:_LETTER_HEAD].view(np.int64)[0])
+            found.append(self._letter(peer, length)[_LETTER_HEAD:].tobytes())
+        return found
+
+    def _letter(self, rank: int, size: int) -> npt.NDArray[np.uint8]:
+        at = self._memory.regions.letters + self._letters % 2 * LETTER_BYTES
+        return self._memory.bytes_at(rank, at, _LETTER_HEAD + size)
+
+    def _part(self, tag: str, program: Program) -> BoundPart:
+        parts = self._parts.setdefault(program, {})
+        if tag not in parts:
+            parts[tag] = BoundPart(
+                tag, program, self._rank, self._memory, self._notifies, self._reducer, self._words
+            )
+        return parts[tag]
+
+    @contextmanager
+    def _calling(self, call: Call, check: Callable[[], None] | None = None) -> Iterator[None]:
+        """Make a call: what it raises ends all ranks of the group."""
+        try:
+            self._bells.begin(call, check)
+            yield
+            self._bells.end()
+        except BaseException as error:
+            self._error = error
+            self._bells.fail(error)
+            raise
+
+    def _checked(
+        self,
+        part: BoundPart,
+        program: Program,
+        inputs: Sequence[npt.NDArray[Any]],
+        outputs: Sequence[npt.NDArray[Any]],
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        for name, arrays, size in zip(
+            ("input", "output"), (inputs, outputs), part.sizes, strict=True
+        ):
+            if len(arrays) != 1:
+                raise ParameterError(
+                    f"There are {len(arrays)} {name}s for rank {self._rank}.", "Give one array."
+                )
+            if arrays[0].nbytes != size:
+                raise ParameterError(
+                    f"Rank {self._rank}'s {name} has {arrays[0].nbytes} bytes, "
+                    f"the program needs {size}.",
+                    "Record a program for this count and data type.",
+                )
+        for name, array in zip(USER_BUFFERS, (inputs[0], outputs[0]), strict=True):
+            slot = self._rank * len(program.buffers) + program.buffers.index(name)
+            if slot in part.part.written_slots and not array.flags.writeable:
+                raise ParameterError(
+                    f"{program.executor} writes rank {self._rank}'s {name}, "
+                    "and that array is read-only.",
+                    "Give an array that can be written.",
+                )
+        return inputs[0], outputs[0]
+
+    def _check_usable(self) -> None:
+        if self._is_closed:
+            raise ParameterError("The session is closed.", "Open a new one.")
+        if os.getpid() != self._process:
+            raise ParameterError(
+                f"This session belongs to process {self._process}, and {os.getpid()} was forked "
+                "off it.",
+                "Make communicators after the fork, in the processes of the job.",
+            )
+        if self._error is not None:
+            text = str(self._error).splitlines()
+            raise HcclError(
+                f"The session has failed: {text[0] if text else type(self._error).__name__}",
+                "Close it, and start the job anew.",
+            )
