@@ -29,10 +29,11 @@ from hccl_platform.distributed.one_sided import (
     Lock,
 )
 from hccl_platform.lowering.moves import COPY as NO_OP
-from hccl_platform.lowering.moves import Bytes
+from hccl_platform.lowering.moves import Bytes, address_of
 from hccl_platform.lowering.part import MOVE, USER_BUFFERS, Part, Task, part_of
 from hccl_platform.lowering.reducing import Reducer
 from hccl_py.enums import POST, DataType, ReduceOp
+from hccl_py.errors import NotSupportedError
 from hccl_py.program.describe import format_stream
 from hccl_py.program.program import Program
 
@@ -112,6 +113,11 @@ class BoundPart:
         if self._version != self._memory.regions.version:
             self._bind_shared()
         callers = {self._slot(_IN): into.view(np.uint8), self._slot(_OUT): out.view(np.uint8)}
+        if self._in_place and self._shadowed and address_of(into) != address_of(out):
+            raise NotSupportedError(
+                f"Rank {self.rank}'s input and output begin at different addresses.",
+                "In graph mode, calls in place have them at the same one.",
+            )
         for slot in self._shadowed:
             self._shadow(slot)[...] = callers[slot]
         for queue, place, number in self._callers:

@@ -65,8 +65,10 @@ class Regions:
         the same order.
         """
         largest = program.buffer_sizes.max(axis=0, initial=0).tolist()
-        for name, size in zip(program.buffers, largest, strict=True):
-            least = self._ccl_bytes if name in _CCL else 0
+        sizes = dict(zip(program.buffers, largest, strict=True))
+        callers = max(sizes.get(name, 0) for name in USER_BUFFERS)  # in place they share memory
+        for name, size in sizes.items():
+            least = callers if name in USER_BUFFERS else self._ccl_bytes if name in _CCL else 0
             self._hold(self._key(tag, name), max(size, least))
 
     def find(self, tag: str, name: str) -> tuple[int, int]:
