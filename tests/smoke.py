@@ -15,7 +15,7 @@ SMOKE = (
     *("orchestration/test_values.py", "platform/test_scheduler.py", "program/test_edit.py"),
     *("program/test_matching.py", "scaffold/test_project.py", "selection/test_select.py"),
     *("simulator/test_entry.py", "simulator/test_demands.py", "testing/test_mutation.py"),
-    *("topology/test_networks_cuts.py", "topology/test_topology.py", "trace/test_lanes.py"),
+    *("topology/test_networks_cuts.py", "topology/test_topology.py", "trace/test_columns.py"),
     *("trace/test_terminal.py", "tuning/test_candidates.py", "tuning/test_table.py"),
     *("verifier/test_deadlocks.py", "verifier/test_memory.py", "verifier/test_notifies.py"),
     *("verifier/test_races.py", "verifier/test_undefined.py"),

@@ -117,7 +117,7 @@ def _hint(error: BaseException, place: _Place) -> str:
     if isinstance(error, IndexError) and "only integers" in str(error):
         return "A per-rank value cannot index a numpy array: use Chunks, or int(value)."
     if "_GeneratorContextManager" in str(error) or "'Phase' object" in str(error):
-        return "fork() and phase() are blocks: `with rank.flat.fork() as lanes:`, then the tasks."
+        return "fork() and phase() are blocks: `with rank.flat.fork() as subs:`, then the tasks."
     if isinstance(error, AttributeError) and error.name and not place.called:
         names = [n for n in dir(error.obj) if not n.startswith("_")]
         return did_you_mean(error.name, names) + _by_index(type(error.obj))

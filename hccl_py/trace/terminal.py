@@ -14,8 +14,8 @@ from rich.text import Text
 from hccl_py.enums import TaskKind
 from hccl_py.program.program import Program
 from hccl_py.trace.bars import draw_bars
+from hccl_py.trace.columns import draw_columns
 from hccl_py.trace.document import resources
-from hccl_py.trace.lanes import draw_lanes
 from hccl_py.trace.steps import Trace
 from hccl_py.trace.table import list_tasks
 from hccl_py.trace.units import format_size
@@ -50,7 +50,7 @@ def draw_rank(trace: Trace, rank: int, words: Words, width: int, limit: int) -> 
     parts: list[RenderableType] = [_headline(trace, rank), Text()]
     drawn = {step.place.stream for step in steps}
     if len(drawn) > 1:
-        parts += [*draw_lanes(steps, words, width), Text()]
+        parts += [*draw_columns(steps, words, width), Text()]
     bars = list(draw_bars(trace, rank, words, width))
     parts += [*bars, Text()] if bars else []
     parts += list_tasks(steps, words, width)

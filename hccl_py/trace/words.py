@@ -1,4 +1,4 @@
-"""Tasks in words, from a whole line down to what fits a narrow lane."""
+"""Tasks in words, from a whole line down to what fits a narrow column."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Words:
         """Return the character of a member of `MARKS`, and its colour."""
         return self._marks[name], _MARK_STYLES.get(name, "")
 
-    def lane(self, step: Step, pair: str, width: int) -> str:
+    def column(self, step: Step, pair: str, width: int) -> str:
         """Return the longest form that fits; `pair` names a post and its wait on the same rank."""
         forms = self._data_forms(step) if step.kind.moves_data else [self._sync(step, pair)]
         return next((form for form in forms if len(form) <= width), forms[-1][:width])

@@ -21,9 +21,9 @@ class Right:
     def orchestrate(self, op, rank):
         staged = rank.ccl_out.head(rank.user_in.size)
         rank.main.copy(staged, rank.user_in)
-        with rank.flat.fork() as lanes:
+        with rank.flat.fork() as subs:
             rank.main.copy(rank.user_out[rank.id], staged)
-            for sub, peer, link in lanes:
+            for sub, peer, link in subs:
                 link.tx_ack(sub)
                 link.rx_ack(sub)
                 sub.copy(rank.user_out[self.slot(peer, rank.size)], link.remote(staged))
@@ -55,8 +55,8 @@ class Stuck(Right):
     """Waits for Acks that nobody posts."""
 
     def orchestrate(self, op, rank):
-        with rank.flat.fork() as lanes:
-            for sub, peer, link in lanes:
+        with rank.flat.fork() as subs:
+            for sub, peer, link in subs:
                 link.rx_ack(sub)
 
 

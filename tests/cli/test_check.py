@@ -55,9 +55,9 @@ class Right:
     def orchestrate(self, op, rank):
         staged = rank.ccl_out.head(rank.user_in.size)
         rank.main.copy(staged, rank.user_in)
-        with rank.flat.fork() as lanes:
+        with rank.flat.fork() as subs:
             rank.main.copy(rank.user_out[rank.id], staged)
-            for sub, peer, link in lanes:
+            for sub, peer, link in subs:
                 link.tx_ack(sub)
                 link.rx_ack(sub)
                 sub.copy(rank.user_out[peer], link.remote(staged))

@@ -92,7 +92,7 @@ def local(rank: Any) -> None:
         (lambda s, r: r.flat.rihgt, "Did you mean right?"),
         (lambda s, r: r.flat.link(1), "plane[...] is the link to the member with this index."),
         (lambda s, r: r.ccl_inn, "Did you mean ccl_in"),
-        (lambda s, r: list(r.flat.fork()), "`with rank.flat.fork() as lanes:`"),
+        (lambda s, r: list(r.flat.fork()), "`with rank.flat.fork() as subs:`"),
         (lambda s, r: r.fork()[0], "are blocks: "),
         (lambda s, r: r.main.phase("a").copy(1, 2), "are blocks: "),
         (lambda s, r: np.arange(9)[r.id], "use Chunks, or int(value)."),

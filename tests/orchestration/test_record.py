@@ -186,8 +186,8 @@ class UnevenSubs(Author):
         return ResourceRequest(self.planes, sub_streams=rank.level0.size - 1)
 
     def orchestrate(self, op: Any, rank: Any) -> None:
-        with rank.level0.fork() as lanes:
-            for sub, _, link in lanes:
+        with rank.level0.fork() as subs:
+            for sub, _, link in subs:
                 link.tx_ack(sub)
                 link.rx_ack(sub)
 

@@ -172,8 +172,8 @@ class EarlyAck(StaleRead):
 
     def orchestrate(self, op: Any, rank: Any) -> None:
         work = rank.ccl_in.head(rank.user_in.size)
-        with rank.flat.fork() as lanes:
-            for sub, _, link in lanes:
+        with rank.flat.fork() as subs:
+            for sub, _, link in subs:
                 sub.copy(work, rank.user_in)
                 link.tx_ack(rank.main)
                 link.rx_ack(rank.main)

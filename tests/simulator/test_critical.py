@@ -121,8 +121,8 @@ class Shared:
 
     def orchestrate(self, op: Any, rank: Any) -> None:
         size = rank.user_in.size
-        with rank.flat.fork() as lanes:
-            for sub, _, link in lanes:
+        with rank.flat.fork() as subs:
+            for sub, _, link in subs:
                 rank.main.copy(rank.ccl_in.head(size), rank.user_in)
                 rank.main.copy(link.remote(rank.ccl_out.head(size)), rank.ccl_in.head(size))
                 link.tx_data_signal(rank.main)

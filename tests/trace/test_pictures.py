@@ -20,7 +20,7 @@ from hccl_py.topology.presets import PRESETS
 from hccl_py.trace.pictures import draw_steps
 from hccl_py.trace.pictures.flow import Flow, PictureMove, flow_of
 from hccl_py.trace.pictures.parts import InputChunk
-from hccl_py.trace.pictures.stars import lanes_of, stars_of
+from hccl_py.trace.pictures.stars import rows_of, stars_of
 from hccl_py.trace.pictures.words import caption, label
 from tests.recording import BY_NAME, filled, op_of, recorded
 
@@ -150,16 +150,16 @@ moves = st.builds(
 
 
 @given(st.lists(moves, max_size=20, unique_by=lambda move: move[:2]))
-def test_stars_have_every_move_once_and_lanes_do_not_overlap(moves: list[PictureMove]) -> None:
+def test_stars_have_every_move_once_and_rows_do_not_overlap(moves: list[PictureMove]) -> None:
     stars = stars_of(moves)
     assert sorted(m[:2] for star in stars for m in star.moves) == sorted(m[:2] for m in moves)
     for star in stars:
         assert {m.target if star.gathers else m.source for m in star.moves} == {star.centre}
         assert len({(m.rdma, m.reduces) for m in star.moves}) == 1
-    lanes = lanes_of(stars)
-    assert sorted(s for lane in lanes for s in map(id, lane)) == sorted(map(id, stars))
-    for lane in lanes:
-        gaps = [{k + 0.5 for k in range(*star.span)} for star in lane]
+    rows = rows_of(stars)
+    assert sorted(s for row in rows for s in map(id, row)) == sorted(map(id, stars))
+    for row in rows:
+        gaps = [{k + 0.5 for k in range(*star.span)} for star in row]
         assert sum(map(len, gaps)) == len(set().union(*gaps))
 
 

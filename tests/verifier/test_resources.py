@@ -182,8 +182,8 @@ def test_a_hundred_mismatches_are_eight_and_a_number() -> None:
 
 def test_what_an_author_records_is_requested() -> None:
     def body(rank: Any) -> None:
-        with rank.flat.fork() as lanes:
-            for sub, _, link in lanes:
+        with rank.flat.fork() as subs:
+            for sub, _, link in subs:
                 link.tx_ack(sub)
                 link.rx_ack(sub)
 

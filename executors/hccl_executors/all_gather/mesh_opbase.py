@@ -44,9 +44,9 @@ class AllGatherMeshOpbaseExecutor:
         """Stage, then read from everyone: five tasks per link, the same at both ends."""
         staged = rank.ccl_out.head(rank.user_in.size)
         rank.main.copy(staged, rank.user_in)
-        with rank.main.phase("all-gather"), rank.level0.fork() as lanes:
+        with rank.main.phase("all-gather"), rank.level0.fork() as subs:
             rank.main.copy(rank.user_out[rank.level0.id], staged)
-            for sub, peer, link in lanes:
+            for sub, peer, link in subs:
                 link.tx_ack(sub)  # mine is staged: you may read it
                 link.rx_ack(sub)  # yours is staged: I may read it
                 sub.copy(rank.user_out[peer], link.remote(staged))

@@ -35,13 +35,13 @@ AT_ONCE = 8
 class RunAlltoAllDirectFullmesh:
     """AlltoAll, AlltoAllV and AlltoAllVC in op-base mode.
 
-    Ranks that SDMA reaches, a superpod or a server, are a pod. There are min(8, p) lanes in a pod
-    of p ranks: on the first half rank r talks to r + 4R + 1 .. r + 4R + 4 in round R, on the second
-    to r - 4R - 1 .. r - 4R - 4. With peers in other pods it talks pairwise, over RDMA, on a lane of
-    its own. A lane is two streams: one copies the next part to a CCL buffer while the other moves
-    the part before it. Each lane has two slots of CCL_In; RDMA sends from CCL_Out and lands there.
+    Ranks that SDMA reaches, a superpod or a server, are a pod. A pod of p ranks has min(8, p) pairs
+    of streams: on the first half rank r talks to r + 4R + 1 .. r + 4R + 4 in round R, on the second
+    to r - 4R - 1 .. r - 4R - 4. With peers in other pods it talks pairwise, over RDMA, on a pair of
+    its own. A pair is two streams: one copies the next part to a CCL buffer while the other moves
+    the part before it. Each pair has two slots of CCL_In; RDMA sends from CCL_Out and lands there.
 
-    Sub streams: 2·min(8, p), and 2 where there are other pods. Where p is at most 8, the lane
+    Sub streams: 2·min(8, p), and 2 where there are other pods. Where p is at most 8, the pair
     without a peer copies the own part, else main does.
     """
 
@@ -53,35 +53,35 @@ class RunAlltoAllDirectFullmesh:
         return require((op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"))
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to everyone; a round fills the two slots of every lane."""
+        """Links to everyone; a round fills the two slots of every pair."""
         pods = _Pods.of(rank.topology)
-        lanes = min(AT_ONCE, int(pods.size(rank.id)))
+        pairs = min(AT_ONCE, int(pods.size(rank.id)))
         return ResourceRequest(
             planes=(PlaneRequest("flat", "mesh"),),
-            sub_streams=2 * lanes + (2 if pods.several else 0),
+            sub_streams=2 * pairs + (2 if pods.several else 0),
             max_count=_slot(rank) // op.unit,
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Chunks, Chunks]) -> None:
-        """Record all lanes, then join them."""
+        """Record all pairs, then join them."""
         pods = _Pods.of(rank.topology)
         size = int(pods.size(rank.id))
-        lanes = min(AT_ONCE, size)
+        pairs = min(AT_ONCE, size)
         own = rank.user_out[rank.id], rank.user_in[rank.id]
         with _started(rank):
             if size > AT_ONCE:
                 rank.main.copy(*own)
-            for lane in range(lanes):
-                if lane == size - 1:
-                    _halve(rank, 2 * lane, *own)
+            for pair in range(pairs):
+                if pair == size - 1:
+                    _halve(rank, 2 * pair, *own)
                 else:
-                    _record_lane(rank, 2 * lane, list(_steps(rank, pods, lane, lanes)))
+                    _record_pair(rank, 2 * pair, list(_steps(rank, pods, pair, pairs)))
             if pods.several:
-                _record_lane(rank, 2 * lanes, list(_steps_between(rank, pods)))
+                _record_pair(rank, 2 * pairs, list(_steps_between(rank, pods)))
 
 
 class _PeerStep(NamedTuple):
-    """What a lane does with one peer, or two: `staged` is where it puts the part for `to`, `source`
+    """What a pair does with one peer, or two: `staged` is where it puts the part for `to`, `source`
     where `frm` has put this rank's.
     """
 
@@ -136,22 +136,22 @@ class _Pods(NamedTuple):
         return PerRank.of(table[first[pod] + (self.place[at] + places) % size])
 
 
-def _steps(rank: Rank[Any, Any], pods: _Pods, lane: int, lanes: int) -> Iterator[_PeerStep]:
-    """Yield what one lane does in the pod, one peer a round."""
+def _steps(rank: Rank[Any, Any], pods: _Pods, pair: int, pairs: int) -> Iterator[_PeerStep]:
+    """Yield what one pair does in the pod, one peer a round."""
     size = int(pods.size(rank.id))
     half = min(AT_ONCE // 2, size // 2)
     for number in range(size):
-        distance = number * AT_ONCE // 2 + 1 + lane % half
-        if lane >= 2 * half or distance > size // 2 or (lane >= half and 2 * distance == size):
+        distance = number * AT_ONCE // 2 + 1 + pair % half
+        if pair >= 2 * half or distance > size // 2 or (pair >= half and 2 * distance == size):
             return
-        opposite = lane if 2 * distance == size else (lane + half) % (2 * half)
-        peer = pods.peer(rank.id, 0, distance if lane < half else -distance)
-        slots = [_place(rank, Buffer.CCL_IN, 2 * at + number % 2) for at in (lane, opposite)]
+        opposite = pair if 2 * distance == size else (pair + half) % (2 * half)
+        peer = pods.peer(rank.id, 0, distance if pair < half else -distance)
+        slots = [_place(rank, Buffer.CCL_IN, 2 * at + number % 2) for at in (pair, opposite)]
         yield _PeerStep(peer, peer, slots[0], slots[1])
 
 
 def _steps_between(rank: Rank[Any, Any], pods: _Pods) -> Iterator[_PeerStep]:
-    """Yield what the lane between pods does: pairwise, pod by pod; where pods differ in size, in
+    """Yield what the pair between pods does: pairwise, pod by pod; where pods differ in size, in
     the order of ranks, without those of this pod.
     """
     size = int(pods.size(rank.id))
@@ -180,7 +180,7 @@ def _any(rank: Rank[Any, Any], pods: _Pods) -> Iterator[tuple[RankInt | None, Ra
 
 @contextmanager
 def _started(rank: Rank[Any, Any]) -> Iterator[None]:
-    """Wake the first stream of each lane, which wakes the second; wait for the first at the end."""
+    """Wake the first stream of each pair, which wakes the second; wait for the first at the end."""
     subs, declared = rank.subs, len(rank.subs)
     for i in range(0, declared, 2):
         rank.main.post(rank.notifies[declared + i])
@@ -191,7 +191,7 @@ def _started(rank: Rank[Any, Any]) -> Iterator[None]:
         rank.main.wait(rank.notifies[i])
 
 
-class _Lane(NamedTuple):
+class _StreamPair(NamedTuple):
     """Two streams and the two notifies between them: the second may `go`, it is `done`."""
 
     copier: Stream
@@ -200,24 +200,24 @@ class _Lane(NamedTuple):
     done: Notify
 
     @staticmethod
-    def of(rank: Rank[Any, Any], first: int) -> _Lane:
+    def of(rank: Rank[Any, Any], first: int) -> _StreamPair:
         subs, notifies = rank.subs, rank.notifies
         go, done = notifies[len(subs) + first + 1], notifies[first + 1]
-        return _Lane(subs[first], subs[first + 1], go, done)
+        return _StreamPair(subs[first], subs[first + 1], go, done)
 
 
-def _record_lane(rank: Rank[Chunks, Chunks], first: int, steps: Sequence[_PeerStep]) -> None:
+def _record_pair(rank: Rank[Chunks, Chunks], first: int, steps: Sequence[_PeerStep]) -> None:
     """Copy the part of each step while the one before it is moved."""
-    lane = _Lane.of(rank, first)
-    _stage(rank, lane.copier, steps[0])
+    pair = _StreamPair.of(rank, first)
+    _stage(rank, pair.copier, steps[0])
     for step, following in zip_longest(steps, steps[1:]):
-        lane.copier.post(lane.go)
-        lane.mover.wait(lane.go)
-        _move(rank, lane.mover, step)
-        lane.mover.post(lane.done)
+        pair.copier.post(pair.go)
+        pair.mover.wait(pair.go)
+        _move(rank, pair.mover, step)
+        pair.mover.post(pair.done)
         if following is not None:
-            _stage(rank, lane.copier, following)
-        lane.copier.wait(lane.done)
+            _stage(rank, pair.copier, following)
+        pair.copier.wait(pair.done)
 
 
 def _stage(rank: Rank[Chunks, Chunks], stream: Stream, step: _PeerStep) -> None:
@@ -240,15 +240,15 @@ def _move(rank: Rank[Chunks, Chunks], stream: Stream, step: _PeerStep) -> None:
 
 
 def _halve(rank: Rank[Any, Any], first: int, dst: Region, src: Region) -> None:
-    """Copy with both streams of a lane."""
-    lane = _Lane.of(rank, first)
+    """Copy with both streams of a pair."""
+    pair = _StreamPair.of(rank, first)
     halves = list(zip(dst.split(2), src.split(2), strict=True))
-    lane.copier.post(lane.go)
-    lane.mover.wait(lane.go)
-    lane.copier.copy(*halves[0])
-    lane.mover.copy(*halves[1])
-    lane.mover.post(lane.done)
-    lane.copier.wait(lane.done)
+    pair.copier.post(pair.go)
+    pair.mover.wait(pair.go)
+    pair.copier.copy(*halves[0])
+    pair.mover.copy(*halves[1])
+    pair.mover.post(pair.done)
+    pair.copier.wait(pair.done)
 
 
 def _place(rank: Rank[Any, Any], buffer: Buffer, number: int) -> Region:

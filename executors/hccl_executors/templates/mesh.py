@@ -28,8 +28,8 @@ def mesh_reduce_scatter(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, land
     with rank.main.phase("reduce-scatter"):
         rank.main.copy(mine, chunks[plane.id])
         slots = None if rank.inline_reduce else _slots(rank.ccl_in, land.size, int(plane.size))
-        with plane.fork() as lanes:
-            for sub, peer, link in lanes:
+        with plane.fork() as subs:
+            for sub, peer, link in subs:
                 theirs = chunks[peer]
                 link.tx_ack(sub)  # my own chunk is in place: you may add yours
                 link.rx_ack(sub)
@@ -51,9 +51,9 @@ def _slots(memory: Region, size: RankInt, n: int) -> Chunks:
 
 def mesh_all_gather(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, land: Region) -> None:
     """Leave in `chunks` what every rank has in its `land`, an exported place, the same for all."""
-    with rank.main.phase("all-gather"), plane.fork() as lanes:
+    with rank.main.phase("all-gather"), plane.fork() as subs:
         rank.main.copy(chunks[plane.id], land.head(chunks[plane.id].size))
-        for sub, peer, link in lanes:
+        for sub, peer, link in subs:
             link.tx_ack(sub)  # mine is complete: you may read it
             link.rx_ack(sub)
             sub.copy(chunks[peer], link.remote(land.head(chunks[peer].size)))

@@ -23,9 +23,9 @@ from hccl_py.values import RankInt
 __all__ = [
     "mesh_all_gather_in_place",
     "mesh_gather",
-    "mesh_lanes",
     "mesh_scatter",
     "mesh_streams",
+    "mesh_subs",
 ]
 
 
@@ -38,17 +38,17 @@ def mesh_streams(rank: Rank[Any, Any], plane: Plane) -> Iterator[list[Stream]]:
 
 
 @contextmanager
-def mesh_lanes(rank: Rank[Any, Any], plane: Plane) -> Iterator[list[tuple[Stream, RankInt, Link]]]:
+def mesh_subs(rank: Rank[Any, Any], plane: Plane) -> Iterator[list[tuple[Stream, RankInt, Link]]]:
     """The same; yield (stream, index, link) of each peer."""
     with mesh_streams(rank, plane) as streams:
-        lanes = zip(streams, plane.others(), strict=True)
-        yield [(stream, index, link) for stream, (index, link) in lanes]
+        subs = zip(streams, plane.others(), strict=True)
+        yield [(stream, index, link) for stream, (index, link) in subs]
 
 
 def mesh_all_gather_in_place(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) -> None:
     """Leave in every rank all chunks; rank r starts with chunk r."""
-    with rank.main.phase("all-gather"), mesh_lanes(rank, plane) as lanes:
-        for stream, peer, link in lanes:
+    with rank.main.phase("all-gather"), mesh_subs(rank, plane) as subs:
+        for stream, peer, link in subs:
             exchange(stream, link, link, send=chunks[plane.id], recv=chunks[peer])
 
 
@@ -56,8 +56,8 @@ def mesh_scatter(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, root: int) 
     """Leave chunk r of the root in chunk r of rank r."""
     with rank.main.phase("scatter"):
         if plane.id == root:
-            with mesh_lanes(rank, plane) as lanes:
-                for stream, peer, link in lanes:
+            with mesh_subs(rank, plane) as subs:
+                for stream, peer, link in subs:
                     exchange(stream, to=link, send=chunks[peer])
         else:
             exchange(rank.main, frm=plane[root], recv=chunks[plane.id])
@@ -67,8 +67,8 @@ def mesh_gather(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, root: int) -
     """Leave chunk r of rank r in chunk r of the root."""
     with rank.main.phase("gather"):
         if plane.id == root:
-            with mesh_lanes(rank, plane) as lanes:
-                for stream, peer, link in lanes:
+            with mesh_subs(rank, plane) as subs:
+                for stream, peer, link in subs:
                     exchange(stream, frm=link, recv=chunks[peer])
         else:
             exchange(rank.main, to=plane[root], send=chunks[plane.id])

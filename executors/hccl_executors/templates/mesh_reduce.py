@@ -25,7 +25,7 @@ where sums must not depend on timing.
 
 from typing import Any
 
-from hccl_executors.templates.mesh_in_place import mesh_lanes, mesh_streams
+from hccl_executors.templates.mesh_in_place import mesh_streams, mesh_subs
 from hccl_py.orchestration import Chunks, Plane, Rank, exchange
 
 __all__ = ["mesh_reduce_scatter_atomic", "mesh_reduce_scatter_in_turn"]
@@ -36,8 +36,8 @@ def mesh_reduce_scatter_atomic(rank: Rank[Any, Any], plane: Plane, chunks: Chunk
     chunks keep what they had.
     """
     mine = chunks[plane.id]
-    with rank.main.phase("reduce-scatter"), mesh_lanes(rank, plane) as lanes:
-        for stream, peer, link in lanes:
+    with rank.main.phase("reduce-scatter"), mesh_subs(rank, plane) as subs:
+        for stream, peer, link in subs:
             exchange(stream, link, link, send=chunks[peer], recv=mine, reduce=True)
 
 
@@ -45,19 +45,19 @@ def mesh_reduce_scatter_in_turn(rank: Rank[Any, Any], plane: Plane, chunks: Chun
     """Leave in chunk r of rank r the reduction of all ranks' chunk r, in a fixed order; other
     chunks keep what they had.
     """
-    lanes = int(plane.size) - 1
-    parts = chunks.parts(lanes) if lanes else []
-    for turn in rank.main.steps("reduce-scatter", lanes):
+    subs = int(plane.size) - 1
+    parts = chunks.parts(subs) if subs else []
+    for turn in rank.main.steps("reduce-scatter", subs):
         with mesh_streams(rank, plane) as streams:
-            for lane, stream in enumerate(streams):
-                ahead = (lane + turn) % lanes + 1
+            for sub, stream in enumerate(streams):
+                ahead = (sub + turn) % subs + 1
                 peer = (plane.id + ahead) % plane.size
-                their_lane = (lanes - ahead - turn) % lanes  # from the peer, I am lanes + 1 - ahead
+                their_sub = (subs - ahead - turn) % subs  # from the peer, I am subs + 1 - ahead
                 exchange(
                     stream,
                     plane[peer],
                     plane[peer],
-                    send=parts[their_lane][peer],
-                    recv=parts[lane][plane.id],
+                    send=parts[their_sub][peer],
+                    recv=parts[sub][plane.id],
                     reduce=True,
                 )

@@ -11,15 +11,15 @@ from hccl_py.trace.pictures.arrows import arrows
 from hccl_py.trace.pictures.cells import CELL, Grid, cells, grid_of, headings
 from hccl_py.trace.pictures.flow import Band, Flow
 from hccl_py.trace.pictures.parts import InputChunk
-from hccl_py.trace.pictures.stars import StarPicture, lanes_of, stars_of
+from hccl_py.trace.pictures.stars import StarPicture, rows_of, stars_of
 from hccl_py.trace.pictures.svg import STYLE, text
 from hccl_py.trace.pictures.words import caption, describe, label
 
 __all__ = ["Page"]
 
 GUTTER, MARGIN, SERVER_GAP = 128, 12, 18
-LANE, GAP = 19, 10
-"""Heights and widths in pixels: a lane of arrows, the space between things."""
+ROW, GAP = 19, 10
+"""Heights and widths in pixels: a row of arrows, the space between things."""
 
 NARROWEST, LETTER = 84, 6.2
 """Width of a rank's column at least, and of a letter, roughly."""
@@ -28,12 +28,12 @@ Holds = Sequence[frozenset[InputChunk]]
 
 
 class _Shelf(NamedTuple):
-    """A band and where it stands: its top, its lanes of arrows, its cells."""
+    """A band and where it stands: its top, its rows of arrows, its cells."""
 
     number: int
     band: Band
     before: Holds
-    lanes: list[list[StarPicture]]
+    rows: list[list[StarPicture]]
     top: int
     cells: int
     bottom: int
@@ -106,10 +106,10 @@ class Page:
         found, before = [], self.flow.holds
         y = self._top
         for number, band in enumerate(self.flow.bands, 1):
-            lanes = lanes_of(stars_of(band.moves))
-            at = y + GAP + len(lanes) * LANE
+            rows = rows_of(stars_of(band.moves))
+            at = y + GAP + len(rows) * ROW
             bottom = max(at + self.grid.height, y + 16 + 13 * len(self._said(band))) + 2 * GAP
-            found.append(_Shelf(number, band, before, lanes, y, at, bottom))
+            found.append(_Shelf(number, band, before, rows, y, at, bottom))
             y, before = bottom, band.holds
         return found
 
@@ -139,9 +139,9 @@ class Page:
         yield text(MARGIN, shelf.top + 13, str(shelf.number), "ink bold")
         for k, said in enumerate(self._said(shelf.band)):
             yield text(MARGIN + 20, shelf.top + 13 + 13 * k, said, "faint")
-        for k, lane in enumerate(shelf.lanes):
-            for star in lane:
-                yield from arrows(self.flow, self._columns, shelf.top + GAP + k * LANE + 8, star)
+        for k, row in enumerate(shelf.rows):
+            for star in row:
+                yield from arrows(self.flow, self._columns, shelf.top + GAP + k * ROW + 8, star)
         yield from self._cells(shelf.cells, shelf.band.holds, shelf.before)
 
     def _said(self, band: Band) -> list[str]:

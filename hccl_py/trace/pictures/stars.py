@@ -1,7 +1,7 @@
-"""Transfers of a band as stars, and the lanes they are drawn in.
+"""Transfers of a band as stars, and the rows they are drawn in.
 
 A star has one rank in the middle and those that it sends to, or receives from, around it: a rank
-that sends to everybody is one star instead of many arrows. Stars that do not overlap share a lane.
+that sends to everybody is one star instead of many arrows. Stars that do not overlap share a row.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hccl_py.trace.pictures.flow import PictureMove
 
-__all__ = ["StarPicture", "lanes_of", "stars_of"]
+__all__ = ["StarPicture", "rows_of", "stars_of"]
 
 
 class StarPicture(NamedTuple):
@@ -54,16 +54,16 @@ def stars_of(moves: Sequence[PictureMove]) -> list[StarPicture]:
     return min(by_sender, by_receiver, key=lambda stars: (len(stars), _mixed(stars)))
 
 
-def lanes_of(stars: Sequence[StarPicture]) -> list[list[StarPicture]]:
-    """Put stars in lanes, short ones first; in a lane they may touch at a rank."""
-    lanes: list[list[StarPicture]] = []
+def rows_of(stars: Sequence[StarPicture]) -> list[list[StarPicture]]:
+    """Put stars in rows, short ones first; in a row they may touch at a rank."""
+    rows: list[list[StarPicture]] = []
     for star in sorted(stars, key=lambda s: (s.span[1] - s.span[0], s.span)):
-        free = (lane for lane in lanes if all(_apart(star, other) for other in lane))
-        lane = next(free, None)
-        if lane is None:
-            lanes.append(lane := [])
-        lane.append(star)
-    return lanes
+        free = (row for row in rows if all(_apart(star, other) for other in row))
+        row = next(free, None)
+        if row is None:
+            rows.append(row := [])
+        row.append(star)
+    return rows
 
 
 def _stars(moves: Sequence[PictureMove], *, gathers: bool) -> list[StarPicture]:

@@ -40,9 +40,9 @@ class MeshGather:
         mesh = rank.level0
         staged = rank.ccl_out.head(rank.user_in.size)
         rank.main.copy(staged, rank.user_in)
-        with mesh.fork() as lanes:
+        with mesh.fork() as subs:
             rank.main.copy(rank.user_out[mesh.id], staged)
-            for sub, peer, link in lanes:
+            for sub, peer, link in subs:
                 link.tx_ack(sub)
                 link.rx_ack(sub)
                 sub.copy(rank.user_out[peer], link.remote(staged))

@@ -1,4 +1,4 @@
-"""A rank's streams side by side, as in the hello-world article: a lane per stream, time downwards.
+"""A rank's streams side by side, as in the hello-world article: a column each, time downwards.
 
 Every line has one point in time, and a wait stands below the post that it consumes:
 
@@ -22,11 +22,11 @@ from hccl_py.trace.steps import Step, TaskPlace
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words, style_of
 
-__all__ = ["Line", "draw_lanes", "lay_out", "pair_names"]
+__all__ = ["Line", "draw_columns", "lay_out", "pair_names"]
 
 TIME_WIDTH = 9
-LANE_WIDTH = 17
-WIDEST_LANE = 40
+COLUMN_WIDTH = 17
+WIDEST_COLUMN = 40
 
 
 @dataclass
@@ -75,18 +75,18 @@ def pair_names(lines: Sequence[Line]) -> dict[TaskPlace, str]:
     return names
 
 
-def draw_lanes(steps: Sequence[Step], words: Words, width: int) -> Iterator[Text]:
-    """Yield the lines of the drawing; lanes that do not fit side by side follow below."""
+def draw_columns(steps: Sequence[Step], words: Words, width: int) -> Iterator[Text]:
+    """Yield the lines of the drawing; columns that do not fit side by side follow below."""
     streams = sorted({step.place.stream for step in steps})
     lines = lay_out(steps)
     names = pair_names(lines)
-    fit = max(1, (width - TIME_WIDTH) // LANE_WIDTH)
+    fit = max(1, (width - TIME_WIDTH) // COLUMN_WIDTH)
     for start in range(0, len(streams), fit):
         shown = streams[start : start + fit]
-        lane = min(WIDEST_LANE, (width - TIME_WIDTH) // len(shown))
+        column_width = min(WIDEST_COLUMN, (width - TIME_WIDTH) // len(shown))
         if start:
             yield Text()
-        yield from _draw_block(lines, shown, names, words, lane)
+        yield from _draw_block(lines, shown, names, words, column_width)
 
 
 def _draw_block(
@@ -94,10 +94,10 @@ def _draw_block(
     streams: Sequence[int],
     names: dict[TaskPlace, str],
     words: Words,
-    lane: int,
+    column_width: int,
 ) -> Iterator[Text]:
-    """Yield the lanes of some streams; lines on which they do nothing are left out."""
-    heads = "".join(f"{format_stream(stream):<{lane}}" for stream in streams)
+    """Yield the columns of some streams; lines on which they do nothing are left out."""
+    heads = "".join(f"{format_stream(stream):<{column_width}}" for stream in streams)
     yield Text(f"{'us':>{TIME_WIDTH - 2}}  {heads}".rstrip(), style="bold")
     last = {stream: number for number, line in enumerate(lines) for stream in line.steps}
     running: dict[int, Step] = {}
@@ -112,7 +112,9 @@ def _draw_block(
         text = Text.assemble((f"{at:>{TIME_WIDTH - 2}}  ", "dim"))
         for stream in streams:
             ended = number >= last[stream]
-            text.append(*_cell(line, stream, running, names, words, lane - 1, ended)).append(" ")
+            text.append(
+                *_cell(line, stream, running, names, words, column_width - 1, ended)
+            ).append(" ")
         text.rstrip()
         yield text
 
@@ -126,10 +128,10 @@ def _cell(
     width: int,
     ended: bool,
 ) -> tuple[str, str]:
-    """Return what a lane shows: a task, a data task that still runs, a gap, or nothing any more."""
+    """Return what a column shows: a task, a data task still running, a gap, or nothing any more."""
     if stream in line.steps:
         step = running[stream] = line.steps[stream]
-        return f"{words.lane(step, names.get(step.place, ''), width):<{width}}", style_of(step)
+        return f"{words.column(step, names.get(step.place, ''), width):<{width}}", style_of(step)
     before = running.get(stream)
     runs = before is not None and before.end_us > line.at_us
     mark = words.runs if runs else "" if ended else words.waits

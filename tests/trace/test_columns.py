@@ -1,4 +1,4 @@
-"""Lanes: waits below their posts, one point in time per line, and the article's picture."""
+"""Columns: waits below their posts, one point in time per line, and the article's picture."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.program.instruction import Batch
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
-from hccl_py.trace.lanes import draw_lanes, lay_out, pair_names
+from hccl_py.trace.columns import draw_columns, lay_out, pair_names
 from hccl_py.trace.steps import Step, Trace
 from hccl_py.trace.words import Words
 
@@ -52,7 +52,7 @@ def steps_of(trace: Trace, rank: int = 0) -> list[Step]:
 
 def test_the_article_s_picture() -> None:
     trace = all_gather(4)
-    lines = draw_lanes(steps_of(trace), Words(trace.program, unicode=True), 80)
+    lines = draw_columns(steps_of(trace), Words(trace.program, unicode=True), 80)
     assert "\n".join(["", *(line.plain for line in lines), ""]) == ARTICLE
 
 
@@ -68,10 +68,10 @@ def test_a_step_shows_the_length_of_either_side() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 160, 240])
-def test_lanes_fit_and_hold_every_task(width: int) -> None:
+def test_columns_fit_and_hold_every_task(width: int) -> None:
     trace = all_gather(8)
     words = Words(trace.program, unicode=True)
-    lines = [line.plain for line in draw_lanes(steps_of(trace), words, width)]
+    lines = [line.plain for line in draw_columns(steps_of(trace), words, width)]
     assert max(map(len, lines)) <= width
     text = "\n".join(lines)
     for peer in range(1, 8):
