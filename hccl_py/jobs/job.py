@@ -33,7 +33,9 @@ __all__ = ["Job", "JobStream"]
 
 
 class Job:
-    """Streams of all ranks of a topology, and what is issued on them."""
+    """Streams of all ranks of a topology, and what is issued on them. Raises ParameterError for
+    what is no `Topology`.
+    """
 
     def __init__(self, topology: Topology) -> None:
         if not isinstance(topology, Topology):
@@ -50,7 +52,8 @@ class Job:
     def stream(self, name: str) -> JobStream:
         """Return a new stream of every rank.
 
-        The job begins and ends on the first one: it wakes the others and waits for them.
+        The job begins and ends on the first one: it wakes the others and waits for them. Raises
+        ParameterError for a name that is empty or taken.
         """
         if not isinstance(name, str) or not name or name in self._streams:
             reason = "is taken" if name in self._streams else "is no name"
@@ -89,7 +92,10 @@ class Job:
 
 
 class JobStream:
-    """One stream of some ranks of a job; `ranks` are numbers of the job's topology."""
+    """One stream of some ranks of a job; `ranks` are numbers of the job's topology, ascending.
+
+    What the methods cannot take raises ParameterError.
+    """
 
     def __init__(self, job: Job, number: int, ranks: IntArray) -> None:
         self.job, self.number, self.ranks = job, number, ranks
@@ -105,7 +111,8 @@ class JobStream:
     def on(self, ranks: Sequence[int] | IntArray) -> JobStream:
         """Return the same stream of some of its ranks only: what differs by rank is issued there.
 
-        The k-th call that a rank makes on a communicator meets the k-th call of the others.
+        The k-th call that a rank makes on a communicator meets the k-th call of the others. Raises
+        ParameterError for no rank, or for one that the stream does not have.
         """
         given = np.unique(ranks_of(ranks))
         if not len(given) or not np.isin(given, self.ranks).all():
@@ -116,7 +123,8 @@ class JobStream:
         return JobStream(self.job, self.number, given)
 
     def compute(self, microseconds: float | Sequence[float], label: str = "compute") -> None:
-        """Run a kernel that takes so long, or so long on each of the stream's ranks.
+        """Run a kernel that takes so long, or so long on each of the stream's ranks: a number, or
+        one for each of `ranks`, 0 or more.
 
         Ranks with durations of their own are recorded one by one; where a rank is slow in
         everything, `Stragglers` says so more cheaply.
@@ -137,7 +145,8 @@ class JobStream:
 
     def record(self, event: Event | None = None) -> Event:
         """Record an event, a new one or one that `job.event()` made: it happens when everything
-        that was issued on the stream before is done.
+        that was issued on the stream before is done. Raises ParameterError for another job's event,
+        and where a rank of the stream has recorded it already.
         """
         event = self.job.event() if event is None else event
         recorded = self.job.check_event(event)
@@ -152,7 +161,9 @@ class JobStream:
         return event
 
     def wait(self, event: Event) -> None:
-        """Let nothing that is issued on the stream from here on begin before the event."""
+        """Let nothing that is issued on the stream from here on begin before the event, which may
+        be recorded later. Raises ParameterError for another job's event.
+        """
         self.job.check_event(event)
         self.job.steps.append(Wait(self.number, self.ranks, _line(), event))
 
@@ -168,7 +179,12 @@ class JobStream:
 
         A communicator of the job's topology, its groups and theirs know their ranks; `members` says
         for others which ranks of the job, placed alike, theirs are. All calls of a communicator go
-        to one stream: they share its buffers. `label` is the op's name where none is given.
+        to one stream: they share its buffers. `label` is the op's name where none is given. A call
+        without data is left out, as HCCL does.
+
+        Raises ParameterError for communicators whose ranks are not in the job, share a rank or lie
+        on another stream, and for calls that differ between ranks; what a plan of the call raises
+        otherwise is as in `Communicator.plan`.
         """
         groups = self.job.issued.placed(communicators, members)
         if isinstance(op, OpParam) and idle(op):

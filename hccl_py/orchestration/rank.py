@@ -102,7 +102,7 @@ class OnPlanes(ABC, Generic[OnePlane]):
         return tuple(map(self.plane, self.topology.rings))
 
     def plane(self, name: str) -> OnePlane:
-        """Return a plane by name."""
+        """Return a plane by name, one of `hccl_py.topology.PLANES`."""
         if name not in self._planes:
             self._planes[name] = self._make(name)
         return self._planes[name]
@@ -128,7 +128,11 @@ class Rank(OnPlanes[Plane], Generic[In, Out]):
 
     `user_in` and `user_out` are regions or chunks of user memory, already cut to the round:
     all_gather's `user_out` has one chunk per rank. `ccl_in`, `ccl_out` and `scratch` are whole.
-    `start` is how many elements of each part earlier rounds have taken.
+    `start` is how many elements of each part earlier rounds have taken. `id` is the rank's number,
+    a per-rank value, `size` how many ranks there are, `ccl_bytes` the bytes of each CCL buffer,
+    `inline_reduce` whether links reduce the call's data type with its op.
+
+    What a rank did not request raises OrchestrationError: streams, notifies, links.
     """
 
     user_in: In
@@ -165,14 +169,14 @@ class Rank(OnPlanes[Plane], Generic[In, Out]):
 
     @cached_property
     def subs(self) -> Requested[Stream]:
-        """The sub streams that were requested."""
+        """The sub streams that were requested; OrchestrationError for an index beyond them."""
         streams = (Stream(self.recorder, i + 1) for i in range(self._request.sub_streams))
         return Requested(streams, "sub stream", "UNDECLARED_STREAM")
 
     @cached_property
     def notifies(self) -> Requested[Notify]:
         """The local notifies that were requested: main's (one per sub), one per sub, then extra
-        ones.
+        ones; OrchestrationError for an index beyond them.
         """
         cells = self.id * len(self.fabric.local_notifies.slots) + self.fabric.transports.cells
         notifies = (Notify(cells + slot) for slot in self._notify_slots)
@@ -181,7 +185,10 @@ class Rank(OnPlanes[Plane], Generic[In, Out]):
     @contextmanager
     def fork(self, count: int | None = None) -> Iterator[tuple[Stream, ...]]:
         """Wake sub streams (all, or the first `count`) from main; when the block ends, main waits
-        for them.
+        for them. To be used as `with rank.fork() as streams:`.
+
+        Raises OrchestrationError for more streams than were requested, for too few notifies, and
+        inside of another fork.
         """
         declared = len(self.subs)
         needed = declared if count is None else operator.index(count)
@@ -211,7 +218,8 @@ class Rank(OnPlanes[Plane], Generic[In, Out]):
         memory.
 
         Op-base mode: a copy in CCL_In. Graph mode: user memory itself, which is the output after a
-        copy of the input (nothing to copy in place), because the input is the caller's.
+        copy of the input (nothing to copy in place), because the input is the caller's. Raises
+        OrchestrationError for an input of chunks, and for one that CCL_In does not hold.
         """
         if not isinstance(self.user_in, Region):
             raise orchestration_error(
@@ -235,7 +243,8 @@ class Rank(OnPlanes[Plane], Generic[In, Out]):
         """Return memory that peers can reach and that has one slot per chunk of this round's
         output, not filled.
 
-        Op-base mode: CCL_Out, slots packed. Graph mode: the user's output itself.
+        Op-base mode: CCL_Out, slots packed. Graph mode: the user's output itself. Raises
+        OrchestrationError for an output of one region, and for slots that CCL_Out does not hold.
         """
         if not isinstance(self.user_out, Chunks):
             raise orchestration_error(

@@ -33,7 +33,12 @@ SLICE_ALIGN = 128
 
 
 class Region:
-    """A contiguous range of one buffer, of this rank or, with `link`, of a peer."""
+    """A contiguous range of one buffer, of this rank or, with `link`, of a peer.
+
+    `offset` and `size` are bytes, each a number or a per-rank value. Methods return other ranges of
+    the same buffer and raise OutOfBoundsError (an IndexError) for one that leaves the region, with
+    the first rank's numbers that does, and TypeError for what is not whole bytes.
+    """
 
     __slots__ = ("buffer", "link", "offset", "size")
 
@@ -52,7 +57,7 @@ class Region:
         return Region(self.buffer, self.offset, size, self.link)
 
     def __getitem__(self, part: slice) -> Region:
-        """Return bytes `part.start` to `part.stop`."""
+        """Return bytes `part.start` to `part.stop`, from the region's beginning; no step."""
         if not isinstance(part, slice):
             raise TypeError(f"a region is cut in bytes, region[start:stop], not taken by {part!r}")
         if part.step is not None:
@@ -64,7 +69,7 @@ class Region:
 
     def split(self, n: RankInt, align: int = SLICE_ALIGN) -> Chunks:
         """Cut into n chunks of ceil(size / n) bytes rounded up to `align`; the last ones may be
-        shorter or empty.
+        shorter or empty. ValueError for n or `align` below 1.
         """
         n = int(n)
         if n < 1 or align < 1:
@@ -82,7 +87,8 @@ class Region:
 class Chunks:
     """A sequence of regions of one buffer, indexed with an int or a per-rank value.
 
-    `offsets` and `sizes` have shape [rows, n]; `row` is each rank's row.
+    `offsets` and `sizes` are bytes, of shape [rows, n]; `row` is each rank's row. An index or a
+    count outside of 0 .. n - 1 raises OutOfBoundsError (an IndexError).
     """
 
     __slots__ = (

@@ -47,19 +47,33 @@ class Phase:
 
 
 class Stream:
-    """A queue of tasks: tasks on one stream run in order, streams run at the same time."""
+    """A queue of tasks: tasks on one stream run in order, streams run at the same time.
+
+    `rank.main` is one, `rank.subs` are the others; `index` is 0 for main and k + 1 for sub k.
+    Methods record one task, or one per piece of memory, for all ranks of the batch; nothing runs.
+    What cannot be recorded raises OrchestrationError with the author's line, an argument of another
+    type TypeError, which the recording turns into one.
+    """
 
     def __init__(self, recorder: Recorder, index: int) -> None:
         self.recorder = recorder
         self.index = index
 
     def copy(self, dst: Memory, src: Memory) -> None:
-        """Copy src to dst, one task per contiguous piece; either may lie in a peer's memory."""
+        """Copy src to dst, one task per contiguous piece; either may lie in a peer's memory
+        (`link.remote`): SDMA reads or writes there, RDMA only writes.
+
+        Both sides have as many pieces of the same bytes. Raises OrchestrationError where they do
+        not (SLICE_LEN_MISMATCH), where both lie at a peer, and for a read over RDMA.
+        """
         self._move(dst, src)
 
     def reduce(self, dst: Memory, src: Memory, op: ReduceOp | None = None) -> None:
-        """Reduce src into dst with the call's reduce op, or with another `op`; inline where one
-        side lies in a peer's memory.
+        """Reduce src into dst, element by element, with the call's reduce op, or with another `op`;
+        inline where one side lies in a peer's memory.
+
+        Raises what `copy` does, and OrchestrationError where neither the call nor `op` says how to
+        reduce.
         """
         if op is not None and not isinstance(op, ReduceOp):
             raise TypeError(f"a reduce op is a ReduceOp such as ReduceOp.SUM, not {op!r}")
@@ -80,7 +94,7 @@ class Stream:
         self.recorder.append(TaskKind.NOTIFY_WAIT, self.index, _cell(notify))
 
     def compute(self, microseconds: float) -> None:
-        """Run a kernel of the given duration."""
+        """Run a kernel of the given duration; OrchestrationError for one below 0 or infinite."""
         if not 0 <= microseconds < float("inf"):
             raise self._error(
                 f"A kernel cannot take {microseconds} microseconds", "Give 0 or more, not infinity."

@@ -26,7 +26,12 @@ __all__ = ["Link"]
 
 
 class Link:
-    """This rank's end of the transport to `peer`."""
+    """This rank's end of the transport to `peer`.
+
+    `peer` is the peer's rank and `rdma` whether data goes over RDMA, both per-rank values. Methods
+    record a task on `stream`, a stream of the same rank. OrchestrationError is raised for a stream
+    or a rank of another recording, TypeError for what is no stream.
+    """
 
     def __init__(self, rank: Rank[Any, Any], plane: str, peer: RankInt) -> None:
         fabric = rank.fabric
@@ -49,8 +54,10 @@ class Link:
     @overload
     def remote(self, memory: Chunks) -> Chunks: ...
     def remote(self, memory: Region | Chunks) -> Region | Chunks:
-        """Return the same place in the peer's memory; only what the peer's end exports can be
-        reached.
+        """Return the same place in the peer's memory, offsets and sizes in bytes as here.
+
+        Raises OrchestrationError (REMOTE_NOT_EXPORTED) for memory that the peer's end does not
+        export, and for what lies at a peer already.
         """
         if not isinstance(memory, (Region, Chunks)):
             raise TypeError(f"memory is a Region or Chunks, not {memory!r}")
@@ -91,21 +98,23 @@ class Link:
         self._wait(stream, DATA_SIGNAL)
 
     def tx_data_ack(self, stream: Stream) -> None:
-        """Post the peer's DataAck (RDMA only)."""
+        """Post the peer's DataAck; OrchestrationError where some rank's link is SDMA."""
         self._check_rdma(stream)
         self._post(stream, DATA_ACK)
 
     def rx_data_ack(self, stream: Stream) -> None:
-        """Wait for this end's DataAck (RDMA only)."""
+        """Wait for this end's DataAck; OrchestrationError where some rank's link is SDMA."""
         self._check_rdma(stream)
         self._wait(stream, DATA_ACK)
 
     def post(self, stream: Stream, index: int) -> None:
-        """Post the peer's extra notify `index`."""
+        """Post the peer's extra notify `index`, from 0; OrchestrationError for one that was not
+        requested (`PlaneRequest.extra_notifies`).
+        """
         self._post(stream, OWN_NOTIFIES + self._extra_index(stream, index))
 
     def wait(self, stream: Stream, index: int) -> None:
-        """Wait for this end's extra notify `index`."""
+        """Wait for this end's extra notify `index`, from 0; OrchestrationError as in `post`."""
         self._wait(stream, OWN_NOTIFIES + self._extra_index(stream, index))
 
     def _post(self, stream: Stream, notify: int) -> None:

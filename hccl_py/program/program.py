@@ -57,9 +57,12 @@ class Declared:
 class Program:
     """All tasks of all ranks for one call of an op.
 
-    `buffer_sizes` has shape [ranks, buffers], in bytes. `calls` says how the caller issues the op
-    where that is not once, or back to back. Two programs are the same when their task
-    views are, however their ranks were batched: compare `digest`.
+    `buffers` are the names of memories, `buffer_sizes` their bytes, of shape [ranks, buffers], 0
+    where a rank has none. `labels` and `lines` are what instructions name by number: phases, and
+    the author's lines. `rounds` is how often the executor recorded, `splits` at which lines ranks
+    had to be recorded apart. `calls` says how the caller issues the op where that is not once, or
+    back to back. Two programs are the same when their task views are, however their ranks were
+    batched: compare `digest`.
     """
 
     op: OpParam
@@ -117,12 +120,17 @@ class Program:
 
     @cached_property
     def tasks(self) -> Tasks:
-        """The task view: one row per task, expanded on first use."""
+        """The task view: one row per task, expanded on first use; 52 bytes for each of
+        them, so that programs of very many ranks are better left as batches.
+        """
         return expand(self)
 
     @cached_property
     def linked(self) -> Linked:
-        """Posts linked to waits, and a topological order, found on first use."""
+        """Posts matched to waits, and a topological order, found on first use. Nothing is raised
+        here: `linked.check(program)` raises DeadlockError for streams that can never go on, and
+        OrchestrationError for posts on a set notify or left over.
+        """
         return match(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
