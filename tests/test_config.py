@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hccl_platform.emulated import EmulatedSession
 from hccl_platform.emulated.scheduler import WaitLimit
+from hccl_py.call_spec import CallSpec, ClusterSpec
 from hccl_py.communicator import Communicator
 from hccl_py.config import Config
 from hccl_py.cost import CostModel
@@ -320,9 +321,9 @@ def test_a_communicator_has_the_links_that_the_environment_asks_for(
 
 def test_a_point_is_timed_over_the_links_that_it_asks_for() -> None:
     model = CostModel.of("atlas-900-a3")
-    even = Point(
-        op="all_reduce", bytes=1 << 20, cost=model, servers=2, devices=2, topology="atlas-900-a3"
-    )
-    apart = even.model_copy(update={"config": Config(inter_hccs_disable=True)})
+    cluster = ClusterSpec("atlas-900-a3", servers=2, devices=2)
+    even = Point(call=CallSpec("all_reduce", cluster=cluster), cost=model)
+    call = replace(even.call, config=Config(inter_hccs_disable=True))
+    apart = even.model_copy(update={"call": call})
     assert evaluate(apart).time_us != evaluate(even).time_us
-    assert apart.spec.topology().has_rdma
+    assert apart.call.topology().has_rdma

@@ -7,6 +7,7 @@ import sys
 
 from mpi4py.futures import MPIPoolExecutor
 
+from hccl_py.call_spec import CallSpec, ClusterSpec
 from hccl_py.simulator import CostModel
 from hccl_py.tuning.points import Point
 from hccl_py.tuning.sweep import sweep
@@ -14,10 +15,9 @@ from hccl_py.tuning.tune import alternatives
 
 if __name__ == "__main__":
     cost = CostModel.of("atlas-800t-a2")
-    calls = [
-        Point(op="all_reduce", bytes=size, servers=2, devices=2, cost=cost)
-        for size in (1 << 10, 1 << 20, 1 << 30)
-    ]
+    call = CallSpec("all_reduce", cluster=ClusterSpec(servers=2, devices=2))
+    sizes = 1 << 10, 1 << 20, 1 << 30
+    calls = [Point(call=call.sized(size), cost=cost) for size in sizes]
     points = [way for call in calls for way in alternatives(call)]
     with MPIPoolExecutor() as executor:
         found = sweep(points, sys.argv[1], executor=executor)

@@ -128,23 +128,8 @@ def _compared(
     wanted = [0] if request.is_fixed else row_sizes(call.minbytes, sizes)
     if wanted[0] == 0 and not request.is_fixed:
         raise ParameterError("There is nothing to compare at 0 bytes.", "Give -b 1 or more.")
-    point = Point(
-        op=call.op,
-        bytes=wanted[0],
-        dtype=call.dtype,
-        reduce_op=call.reduce_op,
-        root=call.root,
-        topology=call.topology,
-        ranks=call.ranks,
-        servers=call.servers,
-        devices=call.devices,
-        superpods=call.superpods,
-        rank_table=call.rank_table,
-        config=request.comm.config,
-        cost=model.cost,
-        network=model.network,
-        slow=model.stragglers,
-    )
+    call_spec = replace(request.spec.sized(wanted[0]), config=request.comm.config)
+    point = Point(call=call_spec, cost=model.cost, network=model.network, slow=model.stragglers)
     names = [name.strip() for name in executors.split(",")] if executors is not None else []
     with ExitStack() as stack:
         bars: list[Bar] = []

@@ -7,7 +7,6 @@ of HCCL's rules where the caller names no executor.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,17 +20,16 @@ from hccl_py.errors import HcclError, ParameterError, did_you_mean
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.allowance import Allowance, TooMuchError
-from hccl_py.planning import BatchingWarning, Chooser, Planner
+from hccl_py.planning import Chooser, Planner
 from hccl_py.selection.facts import gather_facts
 from hccl_py.selection.order import breaks_order
 from hccl_py.selection.select import Rejected, Selection, select
 from hccl_py.selection.tags import GROUP_NAME
-from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.bounds import lower_bound
-from hccl_py.simulator.load import busiest_us
 from hccl_py.topology.topology import Topology
 from hccl_py.trace.units import format_size
 from hccl_py.tuning.candidates import Candidate, candidates
+from hccl_py.tuning.recording import recorded, rounded_us, uncontended_us
 from hccl_py.tuning.table import Entry, Range, Shape, TuningTable
 
 __all__ = ["ByCost", "ByTable", "chooser_of"]
@@ -92,11 +90,9 @@ class _Timed:
 
     @property
     def rank(self) -> tuple[bool, float, bool, str]:
-        """The smallest is taken: of equal times HCCL's choice, then by name. Times that differ in
-        the last digits only are equal.
-        """
-        us = float(f"{self.us:.9g}")
-        return self.is_wrong, us, not self.candidate.is_hccl, self.candidate.name
+        """The smallest is taken: of equal times HCCL's choice, then by name."""
+        is_hccl = self.candidate.is_hccl
+        return self.is_wrong, rounded_us(self.us), not is_hccl, self.candidate.name
 
     def __str__(self) -> str:
         wrong = ", less than anything right can" if self.is_wrong else ""
@@ -171,11 +167,8 @@ def _simulated(
     """Return what a candidate takes, in microseconds; its program is not kept."""
     allowance = None if candidate.is_hccl else Allowance(MOST_INSTRUCTIONS)
     planner = Planner(topology, config, registry, GROUP_NAME, allowance=allowance)
-    with warnings.catch_warnings():  # of an executor that may not be taken
-        warnings.simplefilter("ignore", BatchingWarning)
-        plan = planner.plan(op, candidate.executor, candidate.levels)
-    alone = simulate_batches(plan.program, topology, cost).total_us
-    return max(alone, busiest_us(plan.program, topology, cost))
+    plan = recorded(planner, op, candidate.executor, candidate.levels)
+    return max(uncontended_us(plan.program, topology, cost))
 
 
 def _reason(best: _Timed, timed: list[_Timed], late: list[str], cost: CostModel) -> str:

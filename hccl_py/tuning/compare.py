@@ -1,6 +1,7 @@
 """Comparing: every way in which a call can run, at every size, by simulation.
 
-    found = compare(Point(op="all_reduce", bytes=0, ranks=8, cost=CostModel.of("")), [1 << 20])
+    call = CallSpec("all_reduce", cluster=ClusterSpec(ranks=8))
+    found = compare(Point(call=call, cost=CostModel.of("atlas-800t-a2")), [1 << 20])
 
 A candidate has a limited effort, in seconds of a core (see `timing`); who is the fastest somewhere
 has as much again for each size that it lacks. What is left out is told. With a file there is no
@@ -28,6 +29,7 @@ from hccl_py.selection.select import Selection, select
 from hccl_py.topology.topology import Topology
 from hccl_py.tuning.candidates import Candidate, candidates
 from hccl_py.tuning.points import Outcome, Point
+from hccl_py.tuning.recording import rounded_us
 from hccl_py.tuning.timing import Job, Outcomes, Progress, timed, timed_into, workers
 
 __all__ = ["EFFORT_S", "Comparison", "LeftOut", "Row", "compare"]
@@ -168,7 +170,7 @@ def compare(
     what `sweep` raises.
     """
     began = time.perf_counter()
-    topology = point.spec.topology()
+    topology = point.call.topology()
     todo, notes = _planned(point, sorted(set(sizes)), topology, executors, own)
     if out is None:
         with workers(jobs, pool) as workforce:
@@ -182,13 +184,13 @@ def compare(
     left = [one for at in zip(todo, found, strict=True) for one in _left_out(*at)]
     if not rows:
         raise NotSupportedError(
-            f"No candidate of {point.op} could be timed.",
+            f"No candidate of {point.call.op} could be timed.",
             f"{left[0].candidate.name}: {left[0].reason}" if left else "See `hccl-py list`.",
         )
     left.sort(key=lambda one: one.candidate.name)
     spent = time.perf_counter() - began
     ranked = _ranked(rows)
-    op = ranked[0].point.spec.param(topology.size)
+    op = ranked[0].point.call.param(topology.size)
     return Comparison(point, op, topology, ranked, tuple(left), notes, spent)
 
 
@@ -230,19 +232,19 @@ def _planned(
     one.
     """
     registry, own_name = installed_executors(), ""
-    _check_names(point.op, executors)
+    _check_names(point.call.op, executors)
     if own is not None:
         registry, own_name = registry.with_own(author_class(own, "executor"))
     ways: dict[tuple[str, str], list[tuple[Point, Candidate]]] = {}
     notes: dict[str, None] = {}
     seen = set()
     for size in sizes:
-        at = point.model_copy(update={"bytes": size})
-        op = at.spec.param(topology.size)
+        at = point.model_copy(update={"call": point.call.sized(size)})
+        op = at.call.param(topology.size)
         if op in seen:
             continue
         seen.add(op)
-        config = point.config.model_copy(update={"strict": False})
+        config = point.call.config.model_copy(update={"strict": False})
         chosen, _ = select(op, topology, config, registry)
         notes |= dict.fromkeys(_notes(chosen))
         for one in candidates(op, topology, config, registry):
@@ -300,7 +302,7 @@ def _left_out(job: Job, outcomes: Outcomes) -> list[LeftOut]:
     for point, outcome in zip(job.points, outcomes, strict=True):
         if outcome is None or outcome.error is not None:
             reason = spent if outcome is None else outcome.error or ""
-            missing.setdefault(reason, []).append(point.bytes)
+            missing.setdefault(reason, []).append(point.call.bytes)
     return [
         LeftOut(job.candidate, tuple(sorted(sizes)), reason) for reason, sizes in missing.items()
     ]
@@ -318,5 +320,4 @@ def _ranked(rows: list[Row]) -> tuple[Row, ...]:
 
 
 def _order(row: Row) -> tuple[int, float, bool, str]:
-    """Times that differ in the last digits only are equal."""
-    return row.bytes, float(f"{row.time_us:.9g}"), not row.candidate.is_hccl, row.candidate.name
+    return row.bytes, rounded_us(row.time_us), not row.candidate.is_hccl, row.candidate.name

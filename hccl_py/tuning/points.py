@@ -9,92 +9,107 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from hccl_py.authors import author_class
 from hccl_py.call_spec import CallSpec, ClusterSpec
 from hccl_py.config import Config
 from hccl_py.cost import CostModel
 from hccl_py.discovery import installed_executors
-from hccl_py.enums import DataType
-from hccl_py.errors import HcclError, NotSupportedError
+from hccl_py.errors import HcclError, NotSupportedError, ParameterError
 from hccl_py.orchestration.allowance import Allowance, TooMuchError
-from hccl_py.planning import BatchingWarning, Plan, Planner, idle
+from hccl_py.planning import Planner, idle
 from hccl_py.program.program import Program
 from hccl_py.selection.tags import GROUP_NAME
-from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.bounds import MachineLimits
 from hccl_py.simulator.contended import simulate_contended
-from hccl_py.simulator.load import busiest_us
 from hccl_py.stragglers import Stragglers
 from hccl_py.topology import Topology
+from hccl_py.tuning.recording import recorded, uncontended_us
 
-__all__ = ["ANY_EFFORT", "Effort", "Outcome", "Point", "evaluate", "evaluate_counting"]
+__all__ = ["ANY_EFFORT", "Effort", "Outcome", "Point", "PointRow", "evaluate", "evaluate_counting"]
 
 _FOR_PEOPLE = {"cost": {"name", "sources", "uncertain"}}
 
 
 class Point(BaseModel):
-    """One call to time: hccl_test's data size in bytes, the ranks, the settings, the cost model.
+    """A call to time, without counts of its own and not in place; how it runs; the cost model.
 
-    `topology` and the numbers are those of `topology_of`; with `rank_table` the ranks are those of
-    the file, and `topology` names its product. `config` has HCCL's settings: mode, buffsize_mb,
-    deterministic and the others. `executor` is a name, or `module:Class` of the current folder;
-    without it HCCL's rules choose. `levels` has algorithm names for `level1` and `level2` where the
-    executor leaves them open. `slow` is as `--slow` spells it.
+    `executor` is a name, or `module:Class` of the current folder; without it HCCL's rules choose.
+    `levels` has algorithm names for `level1` and `level2` where the executor leaves them open.
+    `slow` is as `--slow` spells it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    op: str
-    bytes: Annotated[int, Field(ge=0)]
-    dtype: str = DataType.FP32.value
-    reduce_op: str | None = None
-    root: int | None = None
-    topology: str | None = None
-    ranks: int | None = None
-    servers: int | None = None
-    devices: int | None = None
-    superpods: int | None = None
-    rank_table: str | None = None
-    config: Config = Config()
+    call: CallSpec
     executor: str | None = None
     levels: dict[str, str] = {}
     cost: CostModel
     network: Literal["uncontended", "contended"] = "uncontended"
     slow: tuple[str, ...] = ()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _check_call(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "op" in given:
+            raise ParameterError(
+                "A point takes its call as one value.",
+                "Write Point(call=CallSpec(op, bytes, cluster=ClusterSpec(ranks=...)), cost=...).",
+            )
+        return given
+
+    @model_validator(mode="after")
+    def _check_amounts(self) -> Point:
+        if self.call.bytes < 0:
+            raise ParameterError(f"A point has {self.call.bytes} bytes.", "Give 0 or more.")
+        if self.call.counts is not None or self.call.in_place:
+            raise ParameterError(
+                "A point has the usual amounts, and is not in place.",
+                "Leave counts and in_place out of its call.",
+            )
+        return self
+
     @property
     def key(self) -> str:
         """A hash of all that the outcome depends on, the contents of named files included."""
-        values = self.model_dump(mode="json", exclude=_FOR_PEOPLE)
-        values["files"] = self.spec.cluster.digests()
+        values = PointRow.of(self).model_dump(mode="json", exclude=_FOR_PEOPLE)
+        roce = values["config"]["intra_roce_enable"]
+        values["config"]["intra_roce_enable"] = bool(roce)  # None and False make the same links
+        values["files"] = self.call.cluster.digests()
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
 
-    @property
-    def spec(self) -> CallSpec:
-        """The call, without what it is timed with."""
-        return CallSpec(
-            op=self.op,
-            bytes=self.bytes,
-            dtype=self.dtype,
-            reduce_op=self.reduce_op,
-            root=self.root,
-            cluster=ClusterSpec(
-                self.topology,
-                self.rank_table,
-                self.ranks,
-                self.servers,
-                self.devices,
-                self.superpods,
-            ),
-            config=self.config,
-        )
+
+class PointRow(BaseModel):
+    """A point as files of sweeps have it: a column for each member."""
+
+    op: str
+    bytes: int
+    dtype: str
+    reduce_op: str | None
+    root: int | None
+    topology: str | None
+    ranks: int | None
+    servers: int | None
+    devices: int | None
+    superpods: int | None
+    rank_table: str | None
+    config: Config
+    executor: str | None
+    levels: dict[str, str]
+    cost: CostModel
+    network: Literal["uncontended", "contended"]
+    slow: tuple[str, ...]
+
+    @staticmethod
+    def of(point: Point) -> PointRow:
+        """Return the row of a point."""
+        members = dict(point) | vars(point.call) | vars(point.call.cluster)
+        return PointRow.model_validate(members)
 
 
 class Outcome(BaseModel):
@@ -171,17 +186,18 @@ class _Evaluation:
 
     def __init__(self, point: Point, allowance: Allowance, shared_tasks: int | None) -> None:
         self.point, self.allowance, self.shared_tasks = point, allowance, shared_tasks
-        spec = point.spec
-        self.machine = _machine(spec.cluster, point.config, point.cost, spec.cluster.digests())
+        call = point.call
+        self.machine = _machine(call.cluster, call.config, point.cost, call.cluster.digests())
         self.topology = self.machine.topology
-        self.operator = spec.operator
-        self.op = spec.param(self.topology.size)
+        self.operator = call.operator
+        self.op = call.param(self.topology.size)
 
     def outcome(self) -> Outcome:
         """Record, simulate and bound."""
         began = time.perf_counter()
-        plan = self._plan()
-        recorded = time.perf_counter()
+        executor = _executor(self.point.executor)
+        plan = recorded(self._planner(), self.op, executor, self.point.levels)
+        simulating = time.perf_counter()
         self._check(plan.program)
         simulated, busiest = self._simulate(plan.program)
         ended = time.perf_counter()
@@ -200,24 +216,13 @@ class _Evaluation:
             lower_bound_us=self._bound(),
             tasks=plan.program.task_count,
             rounds=plan.program.rounds,
-            record_s=recorded - began,
-            simulate_s=ended - recorded,
+            record_s=simulating - began,
+            simulate_s=ended - simulating,
         )
 
-    def _plan(self) -> Plan:
-        point = self.point
-        planner = Planner(
-            self.topology,
-            point.config,
-            installed_executors(),
-            GROUP_NAME,
-            allowance=self.allowance,
-        )
-        if idle(self.op):
-            return planner.nothing(self.op)
-        with warnings.catch_warnings():  # many batches cost time here, which outcomes tell
-            warnings.simplefilter("ignore", BatchingWarning)
-            return planner.plan(self.op, _executor(point.executor), point.levels or None)
+    def _planner(self) -> Planner:
+        config, registry = self.point.call.config, installed_executors()
+        return Planner(self.topology, config, registry, GROUP_NAME, allowance=self.allowance)
 
     def _check(self, program: Program) -> None:
         most = self.shared_tasks
@@ -231,7 +236,7 @@ class _Evaluation:
         given = program, self.topology, self.point.cost, Stragglers.parse(self.point.slow)
         if self.point.network == "contended":
             return simulate_contended(*given).total_us, 0.0
-        return simulate_batches(*given).total_us, busiest_us(*given)
+        return uncontended_us(*given)
 
     def _bound(self) -> float:
         return 0.0 if idle(self.op) else self.machine.limits.bound(self.op).time_us

@@ -1,6 +1,8 @@
 """Sweeps: many points, timed on the processes of a machine or a cluster, and written to a file.
 
-    points = [Point(op="all_reduce", bytes=1 << k, ranks=64) for k in range(10, 31)]
+    call = CallSpec("all_reduce", cluster=ClusterSpec(ranks=64))
+    cost = CostModel.of("atlas-800t-a2")
+    points = [Point(call=call.sized(1 << k), cost=cost) for k in range(10, 31)]
     found = sweep(points, "all_reduce.csv")
 
 Any executor of `concurrent.futures` does the work: processes of this machine by default,
@@ -26,7 +28,7 @@ from queue import SimpleQueue
 
 from hccl_py.documents.disk import PathLike, format_path
 from hccl_py.errors import HcclError, ParameterError
-from hccl_py.tuning.points import Outcome, Point, evaluate
+from hccl_py.tuning.points import Outcome, Point, PointRow, evaluate
 from hccl_py.tuning.storage import Journal, Row, Store, columns_of, row_of
 
 __all__ = ["Sweep", "SweepError", "processes", "sweep"]
@@ -80,7 +82,7 @@ def sweep(
     if outstanding < 1:
         raise ParameterError(f"outstanding is {outstanding}.", "Give twice the number of workers.")
     wanted = {point.key: point for point in points}
-    store = Store.at(path, columns_of(Point, Outcome))
+    store = Store.at(path, columns_of(PointRow, Outcome))
     with Journal(store) as journal:
         rows = store.rows() | journal.rows
         missing = [point for key, point in wanted.items() if key not in rows]
@@ -147,7 +149,7 @@ def _compute(
         try:
             with closing(_outcomes(points, means)) as outcomes:
                 for point, outcome in outcomes:
-                    journal.append(row_of(point.key, point, outcome))
+                    journal.append(row_of(point.key, PointRow.of(point), outcome))
                     done += 1
                     if progress is not None:
                         progress(done, len(points))

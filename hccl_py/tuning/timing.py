@@ -136,7 +136,7 @@ def timed_into(
     """Time all points that the file does not have, without a limit, by the pool or so many
     processes; return the outcomes of each job too. Raises as `sweep`.
     """
-    points = [p for job in todo for p in sorted(job.points, key=lambda point: point.bytes)]
+    points = [p for job in todo for p in sorted(job.points, key=lambda point: point.call.bytes)]
     with workers(jobs, pool, here=False) as executor:
         found = sweep(points, path, executor=executor, progress=progress)
     by_key = {

@@ -15,19 +15,17 @@ from hccl_py.selection.select import Selection, select
 from hccl_py.topology.topology import Topology
 from hccl_py.tuning.candidates import candidates
 from hccl_py.tuning.points import Outcome, Point
+from hccl_py.tuning.recording import rounded_us
 from hccl_py.tuning.table import Entry, Sample, Shape, TuningTable, Winner, ranges_of
 
 __all__ = ["alternatives", "save_winners", "tune"]
 
-_THE_CALL = {"executor", "levels"}
-_THE_MACHINE = {"config", "topology", "ranks", "servers", "devices", "superpods", "rank_table"}
-
 
 def alternatives(point: Point, registry: Registry | None = None) -> list[Point]:
     """Return the points of one call for every executor that suits it, the point's own left out."""
-    topology = point.spec.topology()
+    topology = point.call.topology()
     known = installed_executors() if registry is None else registry
-    found = candidates(point.spec.param(topology.size), topology, point.config, known)
+    found = candidates(point.call.param(topology.size), topology, point.call.config, known)
     return [
         point.model_copy(update={"executor": one.executor, "levels": one.levels}) for one in found
     ]
@@ -41,15 +39,15 @@ def tune(points: Iterable[Point], outcomes: Iterable[Outcome]) -> TuningTable:
     ParameterError where ranks or links are slow: a table is for machines without such defects, and
     where two cost models have one name.
     """
-    calls: dict[str, _Call] = {}
-    machines: dict[str, Topology] = {}
+    calls: dict[object, _Call] = {}
+    machines: dict[object, Topology] = {}
     for point, outcome in zip(points, outcomes, strict=True):
         _check_even(point)
         if outcome.error is None and outcome.executor:
-            at = point.model_dump_json(include=_THE_MACHINE)
-            machine = machines.get(at) or machines.setdefault(at, point.spec.topology())
-            call = point.model_dump_json(exclude=_THE_CALL)
-            calls.setdefault(call, _Call(point, machine)).add(point, outcome)
+            at = point.call.cluster, point.call.config
+            machine = machines.get(at) or machines.setdefault(at, point.call.topology())
+            timed = point.call, point.cost, point.network
+            calls.setdefault(timed, _Call(point, machine)).add(point, outcome)
     entries = [call.entry() for call in calls.values()]
     _check_one_model(entries)
     return TuningTable.joined([call.point.cost for call in calls.values()], entries)
@@ -105,7 +103,7 @@ class _Call:
 
     def __init__(self, point: Point, topology: Topology) -> None:
         self.point, self.topology = point, topology
-        self.op: OpParam = point.spec.param(topology.size)
+        self.op: OpParam = point.call.param(topology.size)
         self._timed: list[_Timed] = []
         self._bytes = 0
 
@@ -121,14 +119,14 @@ class _Call:
 
     def entry(self) -> Entry:
         """Return the entry of this call's size alone."""
-        point = self.point
+        point, config = self.point, self.point.call.config
         return Entry(
             op=self.op.name,
             dtype=self.op.dtype.value,
             reduce_op=None if self.op.reduce is None else self.op.reduce.spelling,
-            mode=point.config.mode.value,
-            deterministic=point.config.deterministic,
-            buffsize_mb=point.config.buffsize_mb,
+            mode=config.mode.value,
+            deterministic=config.deterministic,
+            buffsize_mb=config.buffsize_mb,
             topology=Shape.of(self.topology),
             cost=point.cost.name,
             network=point.network,
@@ -141,8 +139,7 @@ class _Call:
 
         def rank(one: _Timed) -> tuple[float, bool, str, list[str]]:
             words = [*one.algorithm.values()]
-            us = float(f"{one.us:.9g}")
-            return us, one is not hccl, one.executor, words
+            return rounded_us(one.us), one is not hccl, one.executor, words
 
         best = min(self._timed, key=rank)
         sample = Sample(
@@ -157,5 +154,5 @@ class _Call:
     @cached_property
     def _hccl(self) -> Selection:
         """What HCCL's rules choose."""
-        config = self.point.config.model_copy(update={"strict": False})
+        config = self.point.call.config.model_copy(update={"strict": False})
         return select(self.op, self.topology, config, installed_executors())[0]

@@ -22,7 +22,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> str:
     kept = [
         one
         for one in points
-        if one.bytes == 1 << 10 or (one.executor or "").startswith("AllReduceM")
+        if one.call.bytes == 1 << 10 or (one.executor or "").startswith("AllReduceM")
     ]
     path = tmp_path_factory.mktemp("tuning") / "tuned.json"
     tune(kept, [evaluate(one) for one in kept]).write(path)

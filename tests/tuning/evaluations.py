@@ -2,40 +2,47 @@
 
 import logging
 import os
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
+from hccl_py.call_spec import CallSpec, ClusterSpec
 from hccl_py.cost import CostModel
 from hccl_py.tuning.points import Outcome, Point
 
 COST = CostModel.of("atlas-800t-a2")
 
 
-def point(size: int, **about: object) -> Point:
-    given = {"op": "all_reduce", "bytes": size, "ranks": 4, "cost": COST} | about
-    return Point.model_validate(given)
+def point(size: int, op: str = "all_reduce", **about: Any) -> Point:
+    """Return a point of 4 ranks, unless `about` has other members of it, its call or cluster."""
+    cluster, call = ({f.name for f in fields(kind)} & {*about} for kind in (ClusterSpec, CallSpec))
+    where = ClusterSpec(**({"ranks": 4} | {name: about.pop(name) for name in cluster}))
+    spec = CallSpec(op, size, cluster=where, **{name: about.pop(name) for name in call})
+    return Point.model_validate({"call": spec, "cost": COST} | about)
 
 
 def doubled(point: Point) -> Outcome:
-    return Outcome(bytes=point.bytes, executor="Doubled", simulated_us=2.0 * point.bytes)
+    size = point.call.bytes
+    return Outcome(bytes=size, executor="Doubled", simulated_us=2.0 * size)
 
 
 def fails_at_odd_sizes(point: Point) -> Outcome:
-    if point.bytes % 2:
-        raise ValueError(f"{point.bytes} is odd,\nsadly")
+    if point.call.bytes % 2:
+        raise ValueError(f"{point.call.bytes} is odd,\nsadly")
     return doubled(point)
 
 
 def dies_at_five(point: Point) -> Outcome:
-    if point.bytes == 5:
+    if point.call.bytes == 5:
         os._exit(1)
     return doubled(point)
 
 
 def blocks_from_three(point: Point) -> Outcome:
     """Never return from size 3 on: nobody ever writes to the pipe."""
-    if point.bytes >= 3:
-        os.mkfifo(f"pipe{point.bytes}")
-        Path(f"pipe{point.bytes}").read_bytes()
+    if (size := point.call.bytes) >= 3:
+        os.mkfifo(f"pipe{size}")
+        Path(f"pipe{size}").read_bytes()
     return doubled(point)
 
 

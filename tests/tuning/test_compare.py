@@ -14,16 +14,15 @@ from hccl_py.config import Config
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.simulator import CostModel
 from hccl_py.tuning.compare import Comparison, compare
-from hccl_py.tuning.points import Point, evaluate
+from hccl_py.tuning.points import evaluate
+from tests.tuning.evaluations import point
 
 COST = CostModel.of("atlas-800t-a2")
 
 
 def compared(op: str, *sizes: int, ranks: int = 4, **options: Any) -> Comparison:
-    point = Point(
-        op=op, bytes=0, ranks=ranks, cost=COST, network=options.pop("network", "uncontended")
-    )
-    return compare(point, sizes, jobs=options.pop("jobs", 1), **options)
+    timed = point(0, op, ranks=ranks, network=options.pop("network", "uncontended"))
+    return compare(timed, sizes, jobs=options.pop("jobs", 1), **options)
 
 
 @pytest.fixture(scope="module")
@@ -127,17 +126,16 @@ def test_the_fastest_gets_more_effort() -> None:
 
 KILLED = """
 import os, signal
-from tests.tuning.test_compare import COST, FEW, SIZES
+from tests.tuning.test_compare import FEW, SIZES
 from hccl_py.tuning.compare import compare
-from hccl_py.tuning.points import Point
+from tests.tuning.evaluations import point
 
 def stop(done, of):
     if done == 3:
         os.kill(os.getpid(), signal.SIGKILL)
 
 if __name__ == "__main__":
-    point = Point(op="all_reduce", bytes=0, ranks=4, cost=COST)
-    compare(point, SIZES, executors=FEW, out="all.csv", jobs=1, progress=stop)
+    compare(point(0), SIZES, executors=FEW, out="all.csv", jobs=1, progress=stop)
 """
 FEW = ["AllReduceComm", "AllReduceRing"]
 SIZES = [1 << 10, 1 << 16]
@@ -175,11 +173,8 @@ def test_processes_do_the_work() -> None:
 
 def test_refusals_of_hccl_are_told() -> None:
     config = Config(strict=True)
-    point = Point(
-        op="all_reduce", bytes=0, ranks=4, cost=COST, config=config, topology="atlas-900-a3",
-        dtype="int64", reduce_op="prod",
-    )  # fmt: skip
-    found = compare(point, [1 << 12], jobs=1)
+    refused = point(0, config=config, topology="atlas-900-a3", dtype="int64", reduce_op="prod")
+    found = compare(refused, [1 << 12], jobs=1)
     assert found.winners
 
 

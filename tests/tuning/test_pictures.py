@@ -6,19 +6,16 @@ import sys
 import pytest
 
 from hccl_py.errors import ParameterError
-from hccl_py.simulator import CostModel
 from hccl_py.tuning.chart import chart
 from hccl_py.tuning.compare import Comparison, compare
 from hccl_py.tuning.pictures import page, png
-from hccl_py.tuning.points import Point
-
-COST = CostModel.of("atlas-800t-a2")
+from tests.tuning.evaluations import point
 
 
 @pytest.fixture(scope="module")
 def found() -> Comparison:
-    point = Point(op="all_reduce", bytes=0, ranks=8, cost=COST, slow=("rank=1:2x",))
-    return compare(point, [1 << 10, 1 << 17, 1 << 24], jobs=1)
+    slow = point(0, ranks=8, slow=("rank=1:2x",))
+    return compare(slow, [1 << 10, 1 << 17, 1 << 24], jobs=1)
 
 
 def test_a_png_of_the_stated_size(found: Comparison) -> None:
@@ -60,6 +57,5 @@ def test_a_chart_fits_and_shows_all(found: Comparison, width: int) -> None:
 
 
 def test_a_chart_of_one_size() -> None:
-    point = Point(op="barrier", bytes=0, ranks=2, cost=COST)
-    lines = chart(compare(point, [0], jobs=1), 80)
+    lines = chart(compare(point(0, "barrier", ranks=2), [0], jobs=1), 80)
     assert "●" in "".join(lines)

@@ -8,13 +8,22 @@ from typing import Any
 import pytest
 
 from hccl_py import Communicator, OpParam
+from hccl_py.call_spec import CallSpec
 from hccl_py.config import Config
 from hccl_py.enums import DataType, ReduceOp
+from hccl_py.errors import ParameterError
 from hccl_py.simulator import CostModel, simulate
 from hccl_py.tuning.points import Effort, Outcome, Point, evaluate
+from tests.tuning.evaluations import point
 
 COST = CostModel.of("atlas-800t-a2")
-BASE = Point(op="all_reduce", bytes=1 << 16, ranks=4, cost=COST)
+BASE = point(1 << 16)
+
+
+def varied(update: dict[str, Any]) -> Point:
+    given = {"size": 1 << 16} | update
+    given["size"] = given.pop("bytes", given["size"])
+    return point(**given)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +45,7 @@ BASE = Point(op="all_reduce", bytes=1 << 16, ranks=4, cost=COST)
     ids=lambda update: next(iter(update)),
 )
 def test_the_key_tells_apart_what_matters(update: dict[str, Any]) -> None:
-    assert BASE.model_copy(update=update).key != BASE.key
+    assert varied(update).key != BASE.key
 
 
 def test_the_key_does_not_depend_on_what_is_for_people() -> None:
@@ -63,11 +72,10 @@ def rank_table(path: Path, ranks: int) -> Path:
 
 def test_the_key_and_the_outcome_follow_the_files(tmp_path: Path) -> None:
     path = tmp_path / "ranks.json"
-    point = BASE.model_copy(update={"ranks": None, "rank_table": str(rank_table(path, 2))})
-    key, two = point.key, evaluate(point)
+    first = point(1 << 16, ranks=None, rank_table=str(rank_table(path, 2)))
+    key, two = first.key, evaluate(first)
     rank_table(path, 4)
-    again = point.model_copy()
-    again = Point.model_validate(again.model_dump())
+    again = Point.model_validate(first.model_dump())
     assert again.key != key
     assert evaluate(again).simulated_us != two.simulated_us
     assert evaluate(again).simulated_us == evaluate(BASE).simulated_us
@@ -121,25 +129,33 @@ def test_words_for_open_levels_are_taken() -> None:
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_errors_are_outcomes(update: dict[str, Any], error: str) -> None:
-    outcome = evaluate(BASE.model_copy(update=update))
+    outcome = evaluate(varied(update))
     assert outcome.error is not None
     assert error in outcome.error
     assert outcome.simulated_us is None
 
 
 def test_no_data_takes_no_time() -> None:
-    outcome = evaluate(BASE.model_copy(update={"bytes": 0}))
+    outcome = evaluate(point(0))
     assert (outcome.simulated_us, outcome.lower_bound_us, outcome.error) == (0, 0, None)
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"op": "all_reduce", "bytes": 8, "ranks": 4}, "A point takes its call as one value."),
+        ({"call": CallSpec("all_to_all_v", counts=(1, 2))}, "A point has the usual amounts"),
+        ({"call": CallSpec("all_reduce", in_place=True)}, "and is not in place."),
+        ({"call": CallSpec("all_reduce", -1)}, "A point has -1 bytes."),
+    ],
+)
+def test_a_point_refuses(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        Point.model_validate(given | {"cost": COST})
+
+
 def test_effort_is_limited() -> None:
-    slow = Point(
-        op="all_reduce",
-        bytes=1 << 20,
-        ranks=64,
-        cost=COST,
-        executor="AllReduceOrderPreservedExecutor",
-    )
+    slow = point(1 << 20, ranks=64, executor="AllReduceOrderPreservedExecutor")
     assert (
         evaluate(slow, Effort(instructions=1000)).error
         == "It records more than 1 000 instructions."

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hccl_py.errors import FileError, ParameterError
-from hccl_py.tuning.points import Outcome, Point
+from hccl_py.tuning.points import Outcome, PointRow
 from hccl_py.tuning.storage import Journal, Store, columns_of, row_of
 from tests.tuning.evaluations import doubled, point
 
-COLUMNS = columns_of(Point, Outcome)
+COLUMNS = columns_of(PointRow, Outcome)
 FORMATS = (".csv", ".parquet")
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
@@ -40,7 +40,7 @@ def test_rows_come_back(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, found: list[Outcome]
 ) -> None:
     folder = tmp_path_factory.mktemp("rows")
-    rows = [row_of(str(at), point(at, root=at), one) for at, one in enumerate(found)]
+    rows = [row_of(str(at), PointRow.of(point(at, root=at)), one) for at, one in enumerate(found)]
     store(folder, suffix).write(rows)
     with Journal(store(folder, suffix)) as journal:
         for row in rows:
@@ -53,7 +53,7 @@ def test_rows_come_back(
 
 
 def test_what_both_models_have_is_told_apart() -> None:
-    row = row_of("k", point(7, executor="Asked"), doubled(point(8)))
+    row = row_of("k", PointRow.of(point(7, executor="Asked")), doubled(point(8)))
     assert list(row) == list(COLUMNS)
     assert (row["asked_bytes"], row["bytes"]) == (7, 8)
     assert (row["asked_executor"], row["executor"]) == ("Asked", "Doubled")
@@ -61,7 +61,7 @@ def test_what_both_models_have_is_told_apart() -> None:
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     def torn() -> object:
-        yield row_of("a", point(1), doubled(point(1)))
+        yield row_of("a", PointRow.of(point(1)), doubled(point(1)))
         raise KeyboardInterrupt
 
     store(tmp_path).write([])
@@ -73,7 +73,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("torn", [b"", b"{", b'{"key": "b", "op', b"\xff"])
 def test_a_torn_last_line_is_dropped(tmp_path: Path, torn: bytes) -> None:
-    first, second = (row_of(key, point(1), doubled(point(1))) for key in "ab")
+    first, second = (row_of(key, PointRow.of(point(1)), doubled(point(1))) for key in "ab")
     with Journal(store(tmp_path)) as journal:
         journal.append(first)
         path = journal.path
@@ -116,7 +116,7 @@ def test_what_is_no_journal_is_refused_and_stays_as_it_is(tmp_path: Path, data: 
 
 
 def test_a_full_disk_is_said_and_loses_no_row_before_it(tmp_path: Path) -> None:
-    first, second = (row_of(key, point(1), doubled(point(1))) for key in "ab")
+    first, second = (row_of(key, PointRow.of(point(1)), doubled(point(1))) for key in "ab")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with Journal(store(tmp_path)) as journal:
         journal.append(first)
@@ -133,7 +133,7 @@ def test_a_full_disk_is_said_and_loses_no_row_before_it(tmp_path: Path) -> None:
 
 def test_a_bad_line_in_the_middle_of_a_journal_is_named(tmp_path: Path) -> None:
     with Journal(store(tmp_path)) as journal:
-        journal.append(row_of("a", point(1), doubled(point(1))))
+        journal.append(row_of("a", PointRow.of(point(1)), doubled(point(1))))
         path = journal.path
     head, row = path.read_text().splitlines()
     for bad, message in (("x", "line 2: the line is no JSON"), ("{}", "line 2: key is None")):
@@ -171,7 +171,7 @@ def test_files_of_other_kinds_are_refused(
 
 
 def test_a_bad_cell_is_named(tmp_path: Path) -> None:
-    store(tmp_path).write([row_of("a", point(1), doubled(point(1)))])
+    store(tmp_path).write([row_of("a", PointRow.of(point(1)), doubled(point(1)))])
     path = store(tmp_path).path
     path.write_text(path.read_text().replace(",2.0,", ",two,"))
     with pytest.raises(FileError, match=r"sweep.csv line 2: simulated_us is 'two'\."):
@@ -180,7 +180,7 @@ def test_a_bad_cell_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("comma", "by"), [(",", ";"), (",", ",,")])
 def test_a_row_of_other_cells_is_named(tmp_path: Path, comma: str, by: str) -> None:
-    store(tmp_path).write([row_of("a", point(1), doubled(point(1)))])
+    store(tmp_path).write([row_of("a", PointRow.of(point(1)), doubled(point(1)))])
     path = store(tmp_path).path
     head, row = path.read_text().splitlines()
     path.write_text(f"{head}\n{row.replace(comma, by)}\n")

@@ -175,7 +175,7 @@ def test_tuning_takes_the_fastest_and_says_what_hccl_takes() -> None:
     [only] = found.entries
     for call, one, rule in zip(calls, only.winners, rules, strict=True):
         times = [
-            o.simulated_us for p, o in zip(points, outcomes, strict=True) if p.bytes == call.bytes
+            o.simulated_us for p, o in zip(points, outcomes, strict=True) if p.call == call.call
         ]
         assert one.sample.simulated_us == min(t for t in times if t is not None)
         assert (one.sample.hccl_executor, one.sample.hccl_us) == (rule.executor, rule.simulated_us)
