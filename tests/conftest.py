@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def shares_kernels(config: pytest.Config) -> bool:
     """Whether several workers are about to run whole folders of tests."""
     asked = config.option
-    has_workers = getattr(asked, "dist", "no") != "no" and not hasattr(config, "workerinput")
+    has_workers = bool(getattr(asked, "tx", ())) and not hasattr(config, "workerinput")
     is_part = asked.keyword or asked.collectonly or "NUMBA_DISABLE_JIT" in os.environ
     return has_workers and not is_part and any(Path(argument).is_dir() for argument in config.args)
 

@@ -16,6 +16,7 @@ A comment right above a block changes what is done with it: <!-- not run: reason
 pytest, ...) are compared with the project, not run.
 """
 
+import ast
 import json
 import os
 import re
@@ -43,9 +44,12 @@ else:
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PAGES = [
-    *("README.md", "README.zh.md", "CONTRIBUTING.md"),
+    *("README.md", "CONTRIBUTING.md"),
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 ]
+TRANSLATIONS = {"README.zh.md": "README.md"}
+"""Pages whose blocks are those of another one, which runs."""
+
 REAL = {"README.md", "page.md"}
 """Pages whose commands all run in processes of their own; the others' calls of hccl-py do not pay
 for its imports each time.
@@ -351,6 +355,9 @@ def run_apart(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     environment["PATH"] = sysconfig.get_path("scripts") + os.pathsep + environment["PATH"]
     environment["PAGE_SITE"] = str(folder / ".site")
     environment |= {"COLUMNS": "100", "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "TERM": "dumb"}
+    # A reader's pytest has few plugins; what is installed beside ours here takes long to import.
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    environment["PYTEST_PLUGINS"] = "hccl_py.testing.pytest_plugin"
     environment["CI"] = "true"  # hypothesis: the same examples always, however slow the machine
     return subprocess.run(
         [sys.executable, __file__, str(page)],
@@ -367,6 +374,32 @@ def run_apart(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_page(page: str, tmp_path: Path) -> None:
     done = run_apart(ROOT / page, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("page", "original"), TRANSLATIONS.items())
+def test_a_translation_has_the_same_blocks(page: str, original: str) -> None:
+    """Python may differ in comments and docstrings, all else in nothing."""
+    ours, theirs = (read_blocks((ROOT / name).read_text("utf-8")) for name in (page, original))
+    for block, other in zip(ours, theirs, strict=True):
+        found, wanted = ((b.language, meaning(b), b.note) for b in (block, other))
+        assert found == wanted, f"{page}:{block.line} is not as in {original}:{other.line}"
+
+
+def meaning(block: Block) -> str:
+    """Return what a block does."""
+    if block.language != "python":
+        return block.text
+    tree = ast.parse(block.text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            del node.body[0]
+    return ast.dump(tree)
+
+
+def test_another_statement_is_another_meaning() -> None:
+    one, other = (Block("python", 1, f"f(4)  # {text}\n") for text in ("four", "vier"))
+    assert meaning(one) == meaning(other)
+    assert meaning(one) != meaning(Block("python", 1, "f(5)  # four\n"))
 
 
 GOOD_PAGE = """

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("plugin_package")  # one worker makes what they share
+
 PACKAGE = Path(__file__).parent / "authors_package"
 
 SAID = {
@@ -75,6 +77,7 @@ def run(site: Path, *command: str, cwd: Path | None = None) -> subprocess.Comple
     outside = ("HCCL", "PYTEST")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(outside)}
     environment["PYTHONPATH"] = str(site)
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they take longer than the tests
     words = [str(Path(sys.executable).parent / command[0]), *command[1:]]
     return subprocess.run(
         words, cwd=cwd, capture_output=True, text=True, env=environment, check=False

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("wheel")  # one worker makes what they share
+
 ROOT = Path(__file__).resolve().parents[1]
 
 

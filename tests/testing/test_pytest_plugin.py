@@ -11,6 +11,8 @@ from hccl_py.testing import PROPERTIES, Suite
 from hccl_py.testing.pytest_plugin import executors_of, suite_of
 from tests.testing import authors
 
+pytestmark = pytest.mark.xdist_group("pytest_plugin")  # one worker makes what they share
+
 NARROW = """
 Turns.suits = lambda self, op, topology: require(
     (topology.is_single_server and topology.size in (2, 3), "2 or 3 ranks"),
