@@ -25,7 +25,7 @@ from hccl_py.errors import FileError, did_you_mean
 from hccl_py.formats.checks import MAX_BUFFERS, MAX_NUMBER, Where, numbered, whole
 from hccl_py.formats.memory import BufferTable, a_buffer
 from hccl_py.formats.models import FileModel, TransportModel
-from hccl_py.topology.topology import PLANES
+from hccl_py.topology.planes import PLANES
 from hccl_py.values import IntArray
 
 __all__ = ["Ends", "LinkColumns", "ends_from"]

@@ -17,7 +17,7 @@ from hccl_py.jobs.steps import JobGroup
 from hccl_py.planning import Plan
 from hccl_py.program.program import Declared
 from hccl_py.program.transports import LocalNotifies, Transports
-from hccl_py.topology.topology import PLANES
+from hccl_py.topology.planes import PLANES
 from hccl_py.values import IntArray
 
 __all__ = ["JobNumbers", "PlanNumbers"]

@@ -17,7 +17,8 @@ from hccl_py.errors import NotSupportedError, OrchestrationError, did_you_mean
 from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.program.transports import OWN_NOTIFIES, LocalNotifies, Transports
 from hccl_py.resources import PlaneRequest, ResourceRequest
-from hccl_py.topology.topology import PLANES, Topology
+from hccl_py.topology.planes import PLANES
+from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, count_up
 
 __all__ = ["Fabric", "RankRequest", "build_fabric"]

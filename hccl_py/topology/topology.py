@@ -1,15 +1,4 @@
-"""Ranks on servers and superpods, and the planes that hierarchical algorithms work on.
-
-A plane is a small communicator: every rank has an index in it.
-
-    flat            everybody
-    level0          the ranks of one server
-    level1          the ranks with the same index in every server of one superpod
-    level2          the ranks with the same index in every superpod
-    level12         the ranks with the same index in every server of all superpods: both in one
-    ring0 .. ring3  the ranks of one server in the orders of its rings, each with links of its own
-    back            everybody once more, with links of its own: for what goes the other way at the
-                    same time, on another stream
+"""Ranks on servers and superpods, what links they have, and their planes (planes.py).
 
 Usually ranks are numbered server by server. Sub-communicators and rank tables may place them
 anyhow: then a server has its ranks in rank order.
@@ -18,7 +7,6 @@ anyhow: then a server has its ranks in rank order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,56 +15,22 @@ import numpy.typing as npt
 
 from hccl_py.enums import DataType, LinkKind, ReduceOp
 from hccl_py.errors import ParameterError
+from hccl_py.topology.placement import (
+    MAX_DEVICE_ID,
+    Placement,
+    check_placement,
+    check_servers,
+    dense,
+    grouped,
+)
+from hccl_py.topology.planes import RINGS, PlaneColumns, plane_of, ring_orders
 from hccl_py.topology.presets import ROUTED, Product
-from hccl_py.values import IntArray, count_up
+from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
     from hccl_py.topology.networks.network import Network
 
-__all__ = ["PLANES", "Topology"]
-
-RINGS = ("ring0", "ring1", "ring2", "ring3")
-
-PLANES = ("flat", "level0", "level1", "level2", "level12", *RINGS, "back")
-
-_8P_RINGS = (
-    (0, 1, 2, 6, 5, 4, 7, 3),
-    (0, 3, 7, 4, 5, 6, 2, 1),
-    (0, 2, 3, 1, 5, 7, 6, 4),
-    (0, 4, 6, 7, 5, 1, 3, 2),
-)
-"""The four rings through the two meshes of four of an Atlas 800 (model 9000)."""
-
-Plane = tuple[IntArray, IntArray, IntArray]
-
-
-@dataclass(frozen=True, eq=False)
-class Placement:
-    """Every rank's server and superpod, both numbered from 0, and the id of its device."""
-
-    server: IntArray
-    device_id: IntArray
-    superpod: IntArray
-
-    @staticmethod
-    def filled(servers: tuple[int, ...], superpods: tuple[int, ...]) -> Placement:
-        """Return ranks that fill servers of so many devices, and superpods of so many servers."""
-        return Placement(
-            np.repeat(np.arange(len(servers)), servers),
-            np.concatenate([np.arange(devices) for devices in servers]),
-            np.repeat(np.repeat(np.arange(len(superpods)), superpods), servers),
-        )
-
-    @property
-    def servers(self) -> tuple[int, ...]:
-        """The devices of each server."""
-        return tuple(np.bincount(self.server).tolist())
-
-    @property
-    def superpods(self) -> tuple[int, ...]:
-        """The servers of each superpod."""
-        pods = self.superpod[np.unique(self.server, return_index=True)[1]]
-        return tuple(np.bincount(pods).tolist())
+__all__ = ["Topology"]
 
 
 class Topology:
@@ -87,6 +41,9 @@ class Topology:
     `intra_roce` whether RoCE replaces PCIe inside a server. `placement` is given where ranks do not
     fill servers one after the other, `network` where ranks are not joined by the product's own
     links. Raises ParameterError where the product has no such servers or superpods.
+
+    `size` is the number of ranks; `server`, `superpod`, `device_id` and `device` have a number for
+    each of them, shape [size].
     """
 
     def __init__(
@@ -101,7 +58,7 @@ class Topology:
         network: Network | None = None,
     ) -> None:
         superpods = (len(servers),) if superpods is None else superpods
-        _check_servers(product, servers, superpods)
+        check_servers(product, servers, superpods)
         placement = Placement.filled(servers, superpods) if placement is None else placement
         self.product = product
         self.servers, self.superpods = servers, superpods
@@ -126,7 +83,8 @@ class Topology:
         joins the ranks where that is not the product's.
 
         Any numbers will do as long as different servers have different ones; a server lies in one
-        superpod, and no two ranks on one device.
+        superpod, and no two ranks on one device. Raises ParameterError where that is not so, and
+        for lists of different lengths.
         """
         servers, devices = np.asarray(server, np.int64), np.asarray(device, np.int64)
         superpods = np.zeros_like(servers) if superpod is None else np.asarray(superpod, np.int64)
@@ -136,8 +94,8 @@ class Topology:
                 "do not place ranks.",
                 "Give one of each for every rank.",
             )
-        placement = Placement(_dense(servers), devices, _dense(superpods))
-        _check_placement(placement)
+        placement = Placement(dense(servers), devices, dense(superpods))
+        check_placement(placement)
         return cls(
             product, placement.servers, placement.superpods, placement=placement, network=network
         )
@@ -149,7 +107,9 @@ class Topology:
         return cls.placed(ROUTED, np.zeros_like(ranks), ranks, network=network)
 
     def subset(self, ranks: Sequence[int]) -> Topology:
-        """Return the topology of some of the ranks, in the order given."""
+        """Return the topology of some of the ranks, in the order given: its rank k is `ranks[k]`.
+        ParameterError for one that is given twice.
+        """
         at = np.asarray(ranks, np.int64)
         network = None if self.network is None else self.network.subset(at)
         part = Topology.placed(
@@ -176,7 +136,7 @@ class Topology:
     @cached_property
     def device(self) -> IntArray:
         """Every rank's index among the ranks of its server, in rank order."""
-        return _grouped(self.server)[1]
+        return grouped(self.server)[1]
 
     @cached_property
     def is_even(self) -> bool:
@@ -225,7 +185,7 @@ class Topology:
     @cached_property
     def rings(self) -> tuple[str, ...]:
         """The planes of the rings inside a server."""
-        return RINGS[: len(_ring_orders(self.level0, self.servers[0]))]
+        return RINGS[: len(ring_orders(self.level0, self.servers[0]))]
 
     def reduces_inline(self, dtype: DataType, op: ReduceOp | None) -> bool:
         """Whether all links that the ranks have can reduce on their way."""
@@ -255,7 +215,7 @@ class Topology:
         if self.intra_roce and self.product.shape == "pcie":
             return np.arange(self.size)
         if self.intra_roce and self.product.shape == "8p":  # HCCS joins the devices of a four
-            return _dense(self.server * MAX_DEVICE_ID + self.device_id // 4)
+            return dense(self.server * MAX_DEVICE_ID + self.device_id // 4)
         return self.server
 
     @property
@@ -263,15 +223,17 @@ class Topology:
         """Whether a switch joins the servers of a superpod, so that SDMA reaches across them."""
         return self.product.superpod_servers > 0 and self.inter_hccs
 
-    def plane(self, name: str) -> Plane:
-        """Return for every rank: the number of its plane, its index in it, and the plane's size."""
+    def plane(self, name: str) -> PlaneColumns:
+        """Return for every rank, shape [size]: the number of its plane, its index in it, and the
+        plane's size. `name` is one of `PLANES`; ParameterError for a ring that its servers lack.
+        """
         if name not in self._planes:
-            self._planes[name] = self._plane(name)
+            self._planes[name] = plane_of(self, name)
         return self._planes[name]
 
     def members(self, name: str) -> IntArray:
         """Return a table [plane, index] of ranks; -1 where a plane has fewer members than the
-        largest.
+        largest. Raises what `plane` does.
         """
         if name not in self._members:
             number, index, size = self.plane(name)
@@ -289,42 +251,14 @@ class Topology:
         owner = {"flat": self.server, "level12": self.superpod}.get(name)
         if owner is None:
             return (len(ranks),)
-        return tuple(np.bincount(_dense(owner[ranks])).tolist())
+        return tuple(np.bincount(dense(owner[ranks])).tolist())
 
     def link_kinds(self, ranks: IntArray, peers: IntArray) -> npt.NDArray[np.int8]:
-        """Return how each rank reaches its peer: SDMA inside a group, else RDMA."""
+        """Return how each of `ranks` reaches its peer, a LinkKind for each: SDMA inside a group,
+        else RDMA.
+        """
         rdma = self.sdma_groups[ranks] != self.sdma_groups[peers]
         return np.where(rdma, LinkKind.RDMA, LinkKind.SDMA).astype(np.int8)
-
-    def _plane(self, name: str) -> Plane:
-        n = self.size
-        if name in ("flat", "back"):
-            return np.zeros(n, np.int64), np.arange(n), np.full(n, n)
-        if name == "level0":
-            return _grouped(self.server)
-        if name == "level1":
-            return _grouped(self.superpod * n + self.device)
-        if name == "level12":
-            return _grouped(self.device)
-        if name == "level2":
-            return _grouped(_grouped(self.superpod)[1])
-        return self._ring_plane(name)
-
-    def _ring_plane(self, name: str) -> Plane:
-        number, index, size = self.plane("level0")
-        at = np.empty(self.size, np.int64)
-        for devices in set(self.servers):
-            orders = _ring_orders(self.level0, devices)
-            if RINGS.index(name) >= len(orders):
-                raise ParameterError(
-                    f"Servers of {self.product.title} with {devices} devices have "
-                    f"{len(orders)} ring{'s' if len(orders) > 1 else ''}, so there is no {name}.",
-                    f"Use {', '.join(RINGS[: len(orders)])}.",
-                )
-            position = np.argsort(orders[RINGS.index(name)])
-            mine = size == devices
-            at[mine] = position[index[mine]]
-        return number, at, size
 
     @property
     def _has_whole_packages(self) -> bool:
@@ -333,7 +267,7 @@ class Topology:
         return bool((np.unique(package, return_counts=True)[1] == 2).all())
 
     @cached_property
-    def _planes(self) -> dict[str, Plane]:
+    def _planes(self) -> dict[str, PlaneColumns]:
         return {}
 
     @cached_property
@@ -362,82 +296,3 @@ class Topology:
         servers = f"{len(self.servers)} server{'s' if len(self.servers) > 1 else ''}"
         devices = f"{self.servers[0]} device{'s' if self.servers[0] > 1 else ''}"
         return f"{self.product.title}, {pods}{servers} x {devices}"
-
-
-MAX_DEVICE_ID = 1 << 20
-
-
-def _grouped(key: IntArray) -> Plane:
-    """Return for every element: the number of its group of equal keys, its place in it by position,
-    and the group's size.
-    """
-    _, number, count = np.unique(key, return_inverse=True, return_counts=True)
-    number = number.reshape(-1)
-    order = np.argsort(number, kind="stable")
-    index = np.empty(len(key), np.int64)
-    index[order] = count_up(count)
-    return number, index, count[number]
-
-
-def _dense(keys: IntArray) -> IntArray:
-    """Number keys by first appearance."""
-    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
-    dense: IntArray = np.argsort(np.argsort(first))[number.reshape(-1)]
-    return dense
-
-
-def _ring_orders(level0: str, devices: int) -> tuple[tuple[int, ...], ...]:
-    forward = tuple(range(devices))
-    if level0 == "8p_ring":
-        return _8P_RINGS
-    if level0 == "double_ring":
-        return forward, (0, *forward[:0:-1])
-    return (forward,)
-
-
-def _check_servers(product: Product, servers: tuple[int, ...], superpods: tuple[int, ...]) -> None:
-    for number, devices in enumerate(servers):
-        if devices < 1:
-            raise ParameterError(
-                f"Server {number} has {devices} devices.", "Every server has at least one."
-            )
-        if devices > product.devices_per_server:
-            raise ParameterError(
-                f"Server {number} has {devices} devices, "
-                f"but {product.name} has {product.devices_per_server}.",
-                "Use more servers or another topology.",
-            )
-    if not servers:
-        raise ParameterError("A topology needs at least one server.", "Give --servers 1 or more.")
-    if sum(superpods) != len(servers) or min(superpods) < 1:
-        raise ParameterError(
-            f"Superpods of {', '.join(map(str, superpods))} servers do not hold "
-            f"{len(servers)} servers.",
-            "The servers of all superpods add up to all servers.",
-        )
-    if len(superpods) > 1 and not product.superpod_servers:
-        raise ParameterError(
-            f"{product.title} has no superpods.", "Leave superpods out: atlas-900-a3 has them."
-        )
-    if product.superpod_servers and max(superpods) > product.superpod_servers:
-        raise ParameterError(
-            f"A superpod has {max(superpods)} servers, but {product.name} joins at most "
-            f"{product.superpod_servers}.",
-            "Use more superpods.",
-        )
-
-
-def _check_placement(placement: Placement) -> None:
-    pods = _grouped(placement.server * len(placement.server) + placement.superpod)[2]
-    if (pods != _grouped(placement.server)[2]).any():
-        rank = int(np.argmax(pods != _grouped(placement.server)[2]))
-        raise ParameterError(
-            f"The server of rank {rank} lies in two superpods.", "A server lies in one."
-        )
-    here = placement.server * MAX_DEVICE_ID + placement.device_id
-    _, first, count = np.unique(here, return_index=True, return_counts=True)
-    if (count > 1).any():
-        raise ParameterError(
-            f"Rank {int(first[count > 1][0])} shares its device with another rank.",
-            "Give every rank a device of its own.",
-        )

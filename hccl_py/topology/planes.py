@@ -1,0 +1,89 @@
+"""The planes that hierarchical algorithms work on.
+
+A plane is a small communicator: every rank has an index in it.
+
+    flat            everybody
+    level0          the ranks of one server
+    level1          the ranks with the same index in every server of one superpod
+    level2          the ranks with the same index in every superpod
+    level12         the ranks with the same index in every server of all superpods: both in one
+    ring0 .. ring3  the ranks of one server in the orders of its rings, each with links of its own
+    back            everybody once more, with links of its own: for what goes the other way at the
+                    same time, on another stream
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hccl_py.errors import ParameterError
+from hccl_py.topology.placement import grouped
+from hccl_py.values import IntArray
+
+if TYPE_CHECKING:
+    from hccl_py.topology.topology import Topology
+
+__all__ = ["PLANES", "RINGS", "PlaneColumns", "plane_of", "ring_orders"]
+
+RINGS = ("ring0", "ring1", "ring2", "ring3")
+
+PLANES = ("flat", "level0", "level1", "level2", "level12", *RINGS, "back")
+
+_8P_RINGS = (
+    (0, 1, 2, 6, 5, 4, 7, 3),
+    (0, 3, 7, 4, 5, 6, 2, 1),
+    (0, 2, 3, 1, 5, 7, 6, 4),
+    (0, 4, 6, 7, 5, 1, 3, 2),
+)
+"""The four rings through the two meshes of four of an Atlas 800 (model 9000)."""
+
+PlaneColumns = tuple[IntArray, IntArray, IntArray]
+"""By rank: the number of its plane, its index in it, and the plane's size."""
+
+
+def plane_of(topology: Topology, name: str) -> PlaneColumns:
+    """Return for every rank: the number of its plane, its index in it, and the plane's size.
+
+    Raises ParameterError for a ring that servers of the product do not have.
+    """
+    n = topology.size
+    if name in ("flat", "back"):
+        return np.zeros(n, np.int64), np.arange(n), np.full(n, n)
+    if name == "level0":
+        return grouped(topology.server)
+    if name == "level1":
+        return grouped(topology.superpod * n + topology.device)
+    if name == "level12":
+        return grouped(topology.device)
+    if name == "level2":
+        return grouped(grouped(topology.superpod)[1])
+    return _ring_plane(topology, name)
+
+
+def _ring_plane(topology: Topology, name: str) -> PlaneColumns:
+    number, index, size = topology.plane("level0")
+    at = np.empty(topology.size, np.int64)
+    for devices in set(topology.servers):
+        orders = ring_orders(topology.level0, devices)
+        if RINGS.index(name) >= len(orders):
+            raise ParameterError(
+                f"Servers of {topology.product.title} with {devices} devices have "
+                f"{len(orders)} ring{'s' if len(orders) > 1 else ''}, so there is no {name}.",
+                f"Use {', '.join(RINGS[: len(orders)])}.",
+            )
+        position = np.argsort(orders[RINGS.index(name)])
+        mine = size == devices
+        at[mine] = position[index[mine]]
+    return number, at, size
+
+
+def ring_orders(level0: str, devices: int) -> tuple[tuple[int, ...], ...]:
+    """Return the orders of the rings inside a server of so many devices."""
+    forward = tuple(range(devices))
+    if level0 == "8p_ring":
+        return _8P_RINGS
+    if level0 == "double_ring":
+        return forward, (0, *forward[:0:-1])
+    return (forward,)
