@@ -35,7 +35,7 @@ from hccl_platform.distributed.header import (
 from hccl_platform.distributed.rendezvous import Descriptors
 from hccl_py.errors import ExecTimeoutError, MismatchError, PeerLostError
 
-__all__ = ["Bells", "make_bell"]
+__all__ = ["MARK_BITS", "MOST_MARK", "Bells", "make_bell"]
 
 YIELDS = 30
 """How often a blocked rank lets others run before it sleeps."""
@@ -45,6 +45,10 @@ LOOK_MS = 100
 
 SUSPECT_S = 1.0
 """Who is blocked for so long asks whether the program can end at all."""
+
+MARK_BITS = 24
+MOST_MARK = (1 << MARK_BITS) - 1
+"""The part of a call's digest that its notifies carry."""
 
 _LOOK_EVERY = 16
 """After so many rings it looks at its peers too."""
@@ -70,9 +74,9 @@ class Bells:
         self.number = 0
         """The number of the call that this rank is in, or was in last."""
         self.call = Call(b"", 0)
+        self.mark = 0
         self._bells = [d.bell for d in descriptors]
         self._limit_s = limit_s
-        self._own = headers[rank].words
         self._processes = {d.process: r for r, d in enumerate(descriptors) if r != rank}
         self._ended: set[int] = set()
         self._poll = select.poll()
@@ -81,6 +85,10 @@ class Bells:
         self._check: Callable[[], None] | None = None
         self._sleeps, self._since = 0, 0.0
 
+    @property
+    def _own(self) -> memoryview[int]:
+        return self.headers[self.rank].words
+
     def begin(self, call: Call, check: Callable[[], None] | None = None) -> None:
         """Begin the next call; it fails at once where another rank has failed. `check` raises where
         the call can never end; it is asked once, where this rank has been blocked for a while.
@@ -88,6 +96,7 @@ class Bells:
         self._check_failed()
         self.number += 1
         self.call, self._check = call, check
+        self.mark = call.digest & MOST_MARK
         self._since = 0.0
         self.headers[self.rank].begin(self.number, call)
 
@@ -133,6 +142,22 @@ class Bells:
             self.pause(pauses, explain)
         self.wake_up()
 
+    def check_calls(self) -> None:
+        """Compare this rank's call with that of each rank that has begun it; MismatchError where
+        they differ.
+        """
+        for rank, header in enumerate(self.headers):
+            digest = header.digest_of(self.number)
+            if digest is not None and digest != self.call.digest:
+                mine = self.headers[self.rank].text_of(self.number)
+                pairs = sorted([(self.rank, mine), (rank, header.text_of(self.number))])
+                said = "; ".join(f"rank {r} {text}" for r, text in pairs)
+                raise MismatchError(
+                    f"Ranks differ in call {self.number}: {said}.",
+                    "All ranks of a communicator make the same calls with the same arguments, in "
+                    "the same order.",
+                )
+
     def fail(self, error: BaseException) -> None:
         """Let all ranks know that this one has failed, unless one has before."""
         self._own[ASLEEP] = 0
@@ -169,7 +194,7 @@ class Bells:
             self._look(explain)
 
     def _look(self, explain: Callable[[], str]) -> None:
-        self._check_calls()
+        self.check_calls()
         self._check_ended()
         blocked_s = time.monotonic() - self._since
         if blocked_s > SUSPECT_S and self._check is not None:
@@ -186,27 +211,13 @@ class Bells:
         if failed_by:
             raise self.headers[failed_by - 1].reason(failed_by - 1)
 
-    def _check_calls(self) -> None:
-        """Compare what the ranks call: with each rank that has begun this call."""
-        for rank, header in enumerate(self.headers):
-            digest = header.digest_of(self.number)
-            if digest is not None and digest != self.call.digest:
-                mine = self.headers[self.rank].text_of(self.number)
-                pairs = sorted([(self.rank, mine), (rank, header.text_of(self.number))])
-                said = "; ".join(f"rank {r} {text}" for r, text in pairs)
-                raise MismatchError(
-                    f"Ranks differ in call {self.number}: {said}.",
-                    "All ranks of a communicator make the same calls with the same arguments, in "
-                    "the same order.",
-                )
-
     def _check_ended(self) -> None:
         """Find peers that have ended, or closed, before they have done this call."""
-        for rank in sorted(self._ended):
-            self._check_done(rank, "'s process has ended")
         for rank, header in enumerate(self.headers):
             if header.words[CLOSED]:
                 self._check_done(rank, " has closed its communicator")
+            elif rank in self._ended:
+                self._check_done(rank, "'s process has ended")
 
     def _check_done(self, rank: int, what: str) -> None:
         words = self.headers[rank].words

@@ -12,9 +12,13 @@ HCCL_BUFFSIZE is, and no limit of /dev/shm applies. A file is there as long as a
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
+import weakref
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +36,9 @@ NOTIFIES = 512
 
 LETTER_BYTES = 1 << 30
 _FILE_BYTES = 1 << 40
-_PAGE = 1 << 12
+_READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
+_FAILED = ctypes.c_void_p(-1).value
+_NOTHING = np.zeros(0, np.uint8)
 _CCL = (Buffer.CCL_IN.spelling, Buffer.CCL_OUT.spelling)
 
 
@@ -49,11 +55,38 @@ def make_file(name: str) -> int:
     return descriptor
 
 
+def map_file(descriptor: int, start: int, size: int) -> Bytes:
+    """Return part of a file as an array; it is unmapped with the last array that shows it.
+
+    Python's mmap keeps a copy of the descriptor for each mapping: too many with hundreds of ranks.
+    """
+    address = _libc().mmap(None, size, _READ_WRITE, mmap.MAP_SHARED, descriptor, start)
+    if address == _FAILED:
+        raise HcclError(
+            f"{size} bytes of shared memory cannot be mapped: {os.strerror(ctypes.get_errno())}.",
+            "Make HCCL_BUFFSIZE smaller, or raise `ulimit -v`.",
+        )
+    mapped: Any = (ctypes.c_uint8 * size).from_address(address)
+    weakref.finalize(mapped, _libc().munmap, address, size).atexit = False
+    found: Bytes = np.frombuffer(mapped, np.uint8)
+    return found
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    number, size, offset = ctypes.c_int, ctypes.c_size_t, ctypes.c_int64
+    libc.mmap.argtypes = (ctypes.c_void_p, size, number, number, number, offset)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.munmap.argtypes = (ctypes.c_void_p, size)
+    return libc
+
+
 class Regions:
     """Where the buffers of a group lie in every rank's file, and how large they are there."""
 
     def __init__(self, ranks: int, ccl_bytes: int) -> None:
-        self.letters = HEADER_BYTES + ranks * _PAGE
+        self.letters = _whole_pages(HEADER_BYTES + ranks * NOTIFIES * 8)
         self._end = self.letters + 2 * LETTER_BYTES
         self._ccl_bytes = ccl_bytes
         self._held: dict[tuple[str, str], tuple[int, int]] = {}
@@ -85,7 +118,7 @@ class Regions:
                 return
             size = max(size, held[1] * 3 // 2)  # what moves leaves its old place behind
         self._held[key] = (self._end, size)
-        self._end += -(-size // _PAGE) * _PAGE
+        self._end += _whole_pages(size)
         self.version += 1
         if self._end > _FILE_BYTES:
             raise NotSupportedError(
@@ -94,18 +127,22 @@ class Regions:
             )
 
 
+def _whole_pages(size: int) -> int:
+    return -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+
+
 class SharedMemory:
     """The files of all ranks, mapped where they are needed."""
 
     def __init__(self, files: Sequence[int], regions: Regions) -> None:
         self.files = files
         self.regions = regions
-        self._headers = [mmap.mmap(file, regions.letters) for file in files]
-        self._mapped: dict[tuple[int, int], mmap.mmap] = {}
+        self._headers = [map_file(file, 0, regions.letters) for file in files]
+        self._mapped: dict[tuple[int, int], Bytes] = {}
 
     def words(self, rank: int) -> memoryview[int]:
         """Return a rank's header and notifies as 64-bit numbers."""
-        return memoryview(self._headers[rank]).cast("q")
+        return self._headers[rank].data.cast("q")
 
     def region(self, rank: int, tag: str, name: str) -> tuple[Bytes, int]:
         """Return a buffer of a rank and where it begins in the rank's file."""
@@ -114,17 +151,10 @@ class SharedMemory:
 
     def bytes_at(self, rank: int, start: int, size: int) -> Bytes:
         """Return part of a rank's file; `start` is a multiple of the page size."""
-        held = self._mapped.get((rank, start))
-        if size and (held is None or len(held) < size):
-            try:
-                held = mmap.mmap(self.files[rank], size, offset=start)
-            except OSError as error:
-                raise HcclError(
-                    f"{size} bytes of rank {rank}'s memory cannot be mapped: {error.strerror}.",
-                    "Make HCCL_BUFFSIZE smaller, or raise `ulimit -v`.",
-                ) from error
-            self._mapped[rank, start] = held
-        return np.frombuffer(held, np.uint8, size) if size and held else np.zeros(0, np.uint8)
+        held = self._mapped.get((rank, start), _NOTHING)
+        if len(held) < size:
+            held = self._mapped[rank, start] = map_file(self.files[rank], start, size)
+        return held[:size]
 
     def close(self) -> None:
         """Let go of what is mapped; what arrays still show stays until they go."""

@@ -7,6 +7,9 @@ notify missing. Notifies are counts that only grow, so that nobody has to reset 
     my streams      copy ─ post ─ wait ...        a copy or reduction: numpy on mapped memory
                     wait ─ reduce ─ post ...      a post: count + 1 in the waiter's file, and ring
 
+A count has a mark beside it, part of the digest of the call in which it was posted: ranks that call
+different things find out at the first notify between them.
+
 RDMA writes are over when they return, and notifies come after them: the strictest order that
 hardware may show. What hardware does atomically, when several ranks reduce into one place, a lock
 on these bytes of the owner's file does here; the kernel takes it from a process that dies.
@@ -18,7 +21,7 @@ from collections.abc import Callable, Sequence
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, lockf
 from typing import Any, NamedTuple, TypeAlias
 
-from hccl_platform.distributed.bells import Bells
+from hccl_platform.distributed.bells import MARK_BITS, MOST_MARK, Bells
 from hccl_platform.distributed.fences import fence, order_accesses
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.lowering.reducing import Reduce
@@ -133,20 +136,23 @@ def _advance(
     bells: Bells,
 ) -> tuple[int, int]:
     """Run a queue until it ends or blocks; return how far it came, and what blocks it, if so."""
-    posted, waited = counts.posted, counts.waited
+    posted, waited, mark = counts.posted, counts.waited, bells.mark
     for place in range(at, len(queue)):
         kind, first, second, third = queue[place]
         if kind == COPY:
             first[...] = second
         elif kind == WAIT_REMOTE:
-            if words[second] <= waited[first]:
+            count = words[second] >> MARK_BITS
+            if count <= waited[first]:
                 return place, kind
             waited[first] += 1
+            if count == waited[first] and words[second] & MOST_MARK != mark:
+                bells.check_calls()
             order_accesses()
         elif kind == POST_REMOTE:
             posted[first] = count = posted[first] + 1
             order_accesses()
-            second[0][second[1]] = count
+            second[0][second[1]] = count << MARK_BITS | mark
             fence()
             bells.ring_if_asleep(third)
         elif kind == REDUCE:

@@ -1,0 +1,118 @@
+"""Processes that a test may kill, stop or let fail, which no launcher looks after."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hccl_platform.distributed.world import World
+from hccl_py.errors import ExecTimeoutError, HcclError
+
+__all__ = ["Children", "Ended", "FileStore", "children"]
+
+LATEST_S = 60.0
+
+
+class FileStore:
+    """A store in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def set(self, key: str, value: bytes) -> None:
+        path = self._path(key)
+        part = path.with_suffix(f".{os.getpid()}")
+        part.write_bytes(value)
+        part.rename(path)
+
+    def get(self, key: str, timeout_s: float) -> bytes:
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end:
+            if self._path(key).exists():
+                return self._path(key).read_bytes()
+            select.select([], [], [], 0.001)
+        raise ExecTimeoutError(key)
+
+    def _path(self, key: str) -> Path:
+        return self._folder / key.replace("/", "_")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended: what its body returned, or the error and when it was raised."""
+
+    value: Any = None
+    error: str = ""
+    message: str = ""
+    hint: str = ""
+    code: str = ""
+    at: float = 0.0
+
+
+class Children:
+    """The processes, by rank."""
+
+    def __init__(self, ranks: int, body: Callable[[World], Any], folder: Path) -> None:
+        self.results = [os.memfd_create(f"result of {rank}") for rank in range(ranks)]
+        self.processes = [
+            self._fork(World(r, ranks, FileStore(folder)), body) for r in range(ranks)
+        ]
+        self.pidfds = [os.pidfd_open(process) for process in self.processes]
+        self.left = set(range(ranks))
+
+    def wait(self, ranks: Iterator[int] | None = None) -> dict[int, Ended]:
+        """Wait for some processes to end, by default all that nobody has waited for."""
+        found = {}
+        for rank in sorted(self.left if ranks is None else ranks):
+            ready, _, _ = select.select([self.pidfds[rank]], [], [], LATEST_S)
+            assert ready, f"rank {rank} has not ended"
+            os.waitpid(self.processes[rank], 0)
+            self.left.discard(rank)
+            os.lseek(self.results[rank], 0, os.SEEK_SET)
+            data = os.read(self.results[rank], 1 << 20)
+            found[rank] = pickle.loads(data) if data else Ended(error="killed")
+        return found
+
+    def signal(self, rank: int, number: signal.Signals) -> float:
+        """Send a signal; return when."""
+        os.kill(self.processes[rank], number)
+        return time.monotonic()
+
+    def close(self) -> None:
+        for rank in self.left:
+            os.kill(self.processes[rank], signal.SIGKILL)
+            os.waitpid(self.processes[rank], 0)
+        for descriptor in (*self.results, *self.pidfds):
+            os.close(descriptor)
+
+    def _fork(self, world: World, body: Callable[[World], Any]) -> int:
+        process = os.fork()
+        if process:
+            return process
+        try:
+            ended = Ended(body(world))
+        except HcclError as error:
+            texts = error.message, error.hint, error.code
+            ended = Ended(None, type(error).__name__, *texts, time.monotonic())
+        except BaseException as error:
+            ended = Ended(None, type(error).__name__, str(error), at=time.monotonic())
+        os.write(self.results[world.rank], pickle.dumps(ended))
+        os._exit(0)
+
+
+@contextmanager
+def children(ranks: int, body: Callable[[World], Any], folder: Path) -> Iterator[Children]:
+    """Start processes that call a function; none is left at the end."""
+    started = Children(ranks, body, folder)
+    try:
+        yield started
+    finally:
+        started.close()

@@ -1,0 +1,284 @@
+"""What goes wrong in one process ends all of them, in time, with the reason; nothing is left."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from hccl_platform.distributed.session import SharedSession
+from hccl_platform.distributed.world import World
+from hccl_py.enums import TaskKind
+from hccl_py.errors import HcclError, MismatchError, ParameterError
+from tests.platform.distributed.children import Ended, children
+from tests.platform.distributed.sessions import Run, open_session
+from tests.recording import op_of, recorded, without
+
+RANKS = 4
+SOON_S = 2.0
+
+MESH = Run.of(recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce", 1000), RANKS))
+SHORT = Run.of(recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce", 999), RANKS))
+RING = Run.of(recorded("AllReduceComm", op_of("all_reduce", 1000), RANKS))
+
+
+def until_it_fails(session: SharedSession, rank: int, runs: tuple[Run, ...] = (MESH, RING)) -> None:
+    while True:
+        for run in runs:
+            assert not run.wrong(session, rank)
+
+
+def calls_for_ever(started: int) -> Callable[[World], None]:
+    """Say when it has begun, then call until something fails."""
+
+    def body(world: World) -> None:
+        session = open_session(world)
+        session.gather(b"")
+        os.write(started, b"!")
+        until_it_fails(session, world.rank)
+
+    return body
+
+
+def wait_for(descriptor: int, bytes_: int) -> None:
+    while bytes_:
+        bytes_ -= len(os.read(descriptor, bytes_))
+
+
+@pytest.fixture
+def pipe() -> tuple[int, int]:
+    return os.pipe()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_killed_process_ends_the_others(seed: int, pipe: tuple[int, int], tmp_path: Path) -> None:
+    random = Random(seed)
+    victim, delay = random.randrange(RANKS), random.random() * 0.05
+    with children(RANKS, calls_for_ever(pipe[1]), tmp_path) as started:
+        wait_for(pipe[0], RANKS)
+        select.select([], [], [], delay)
+        killed = started.signal(victim, signal.SIGKILL)
+        ended = started.wait()
+    assert ended.pop(victim).error == "killed"
+    for found in ended.values():
+        assert found.error == "PeerLostError"
+        assert f"Rank {victim}'s process has ended" in found.message
+        assert found.at - killed < SOON_S
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_interrupt_in_one_process_ends_the_others(
+    seed: int, pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    random = Random(seed)
+    victim, delay = random.randrange(RANKS), random.random() * 0.05
+    with children(RANKS, calls_for_ever(pipe[1]), tmp_path) as started:
+        wait_for(pipe[0], RANKS)
+        select.select([], [], [], delay)
+        sent = started.signal(victim, signal.SIGINT)
+        ended = started.wait()
+    assert ended.pop(victim).error == "KeyboardInterrupt"
+    for found in ended.values():
+        assert found.error == "PeerLostError"
+        reasons = ("has failed: KeyboardInterrupt", "'s process has ended")
+        assert any(f"Rank {victim}{reason}" in found.message for reason in reasons)
+        assert found.at - sent < SOON_S
+
+
+def test_a_stopped_process_is_waited_for_no_longer_than_allowed(
+    pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    def body(world: World) -> None:
+        session = open_session(world, limit_s=0.5)
+        session.gather(b"")
+        os.write(pipe[1], b"!")
+        until_it_fails(session, world.rank)
+
+    with children(RANKS, body, tmp_path) as started:
+        wait_for(pipe[0], RANKS)
+        stopped = started.signal(1, signal.SIGSTOP)
+        ended = started.wait(iter([0, 2, 3]))
+        started.signal(1, signal.SIGCONT)
+        ended |= started.wait()
+    for rank, found in ended.items():
+        assert (found.error, found.code) == ("ExecTimeoutError", "EI0002")
+        assert "from rank" in found.message
+        assert rank == 1 or found.at - stopped < 0.5 + SOON_S
+
+
+def together(body: Callable[[World, SharedSession], object], tmp_path: Path) -> dict[int, Ended]:
+    def work(world: World) -> object:
+        return body(world, open_session(world))
+
+    with children(RANKS, work, tmp_path) as started:
+        return started.wait()
+
+
+def test_ranks_that_differ_are_named_with_what_they_call(tmp_path: Path) -> None:
+    def body(world: World, session: SharedSession) -> None:
+        assert not MESH.wrong(session, world.rank)
+        assert not SHORT.wrong(session, world.rank)
+        (SHORT if world.rank == 2 else MESH).wrong(session, world.rank)
+        MESH.wrong(session, world.rank)
+
+    for found in together(body, tmp_path).values():
+        assert (found.error, found.code) == ("MismatchError", "EI0005")
+        assert "calls all_reduce of 1000 fp32, sum" in found.message
+        assert "rank 2 calls all_reduce of 999 fp32, sum" in found.message
+
+
+def test_ranks_that_call_in_another_order_are_named(tmp_path: Path) -> None:
+    def body(world: World, session: SharedSession) -> None:
+        for run in (MESH, RING) if world.rank == 1 else (RING, MESH):
+            run.wrong(session, world.rank)
+
+    for found in together(body, tmp_path).values():
+        assert found.error == "MismatchError"
+        assert "by AllReduceComm" in found.message
+        assert "rank 1 calls all_reduce of 1000 fp32, sum, op_base, by AllReduceM" in found.message
+
+
+def test_a_gather_where_others_run_is_a_difference(tmp_path: Path) -> None:
+    def body(world: World, session: SharedSession) -> None:
+        if world.rank == 3:
+            session.gather(b"")
+        else:
+            RING.wrong(session, world.rank)
+
+    for found in together(body, tmp_path).values():
+        assert found.error == "MismatchError"
+        assert "rank 3 gathers values of the hosts" in found.message
+
+
+def test_who_does_not_call_is_waited_for_no_longer_than_allowed(
+    pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    def body(world: World) -> None:
+        session = open_session(world, limit_s=0.2)
+        if world.rank == 3:
+            wait_for(pipe[0], RANKS - 1)
+            RING.wrong(session, world.rank)
+        try:
+            RING.wrong(session, world.rank)
+        finally:
+            os.write(pipe[1], b"!")
+
+    with children(RANKS, body, tmp_path) as started:
+        ended = started.wait()
+    for found in ended.values():
+        assert found.error == "ExecTimeoutError"
+        assert "main task" in found.message
+        assert "for 0.2 s, longer than HCCL_EXEC_TIMEOUT allows" in found.message
+        assert found.hint.startswith("Rank 3 has not begun this call")
+
+
+def test_who_closes_early_is_missed(tmp_path: Path) -> None:
+    def body(world: World, session: SharedSession) -> None:
+        RING.wrong(session, world.rank)
+        if world.rank:
+            RING.wrong(session, world.rank)
+        session.close()
+
+    ended = together(body, tmp_path)
+    assert ended.pop(0).error == ""
+    for found in ended.values():
+        assert found.error == "PeerLostError"
+        assert found.message.startswith("Rank 0 has closed its communicator before call 2")
+
+
+def test_a_program_that_cannot_end_is_refused_when_it_blocks(tmp_path: Path) -> None:
+    stuck = Run.of(without(RING.program, lambda i: i.kind is TaskKind.NOTIFY_POST))
+
+    def body(world: World, session: SharedSession) -> None:
+        stuck.wrong(session, world.rank)
+
+    for found in together(body, tmp_path).values():
+        assert found.error == "DeadlockError"
+        assert "streams can never go on" in found.message
+
+
+def test_a_session_that_has_failed_says_so(tmp_path: Path) -> None:
+    def body(world: World, session: SharedSession) -> str:
+        with pytest.raises(MismatchError):
+            (SHORT if world.rank else MESH).wrong(session, world.rank)
+        with pytest.raises(HcclError) as again:
+            MESH.wrong(session, world.rank)
+        session.close()
+        with pytest.raises(ParameterError, match="The session is closed"):
+            MESH.wrong(session, world.rank)
+        return again.value.message
+
+    for found in together(body, tmp_path).values():
+        assert found.value.startswith("The session has failed: Ranks differ in call 1: ")
+
+
+def test_a_forked_process_may_not_use_the_session(tmp_path: Path) -> None:
+    def body(world: World, session: SharedSession) -> int:
+        process = os.fork()
+        if not process:
+            try:
+                RING.wrong(session, world.rank)
+            except ParameterError as error:
+                session.close()
+                os._exit(7 if "belongs to process" in error.message else 1)
+            os._exit(1)
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        assert not RING.wrong(session, world.rank)  # the fork has closed nothing of ours
+        return status
+
+    assert {found.value for found in together(body, tmp_path).values()} == {7}
+
+
+def test_ranks_that_open_differently_are_named(tmp_path: Path) -> None:
+    def body(world: World) -> None:
+        size = 2 << 20 if world.rank == 2 else 1 << 20
+        SharedSession(world.rank, world.size, world.store, "group", size)
+
+    with children(RANKS, body, tmp_path) as started:
+        for found in started.wait().values():
+            assert found.error == "MismatchError"
+            assert "rank 0 with CCL buffers of 1 MB, rank 2 with CCL buffers of 2" in found.message
+
+
+def test_arrays_of_the_wrong_size_end_nothing(tmp_path: Path) -> None:
+    def body(world: World, session: SharedSession) -> None:
+        into, out = RING.inputs[world.rank], RING.outputs[world.rank]
+        with pytest.raises(ParameterError, match=r"input has 3996 bytes, the program needs 4000"):
+            session.run("tag", RING.program, [into[1:]], [out])
+        with pytest.raises(ParameterError, match="There are 2 outputs for rank"):
+            session.run("tag", RING.program, [into], [out, out])
+        out.flags.writeable = False
+        with pytest.raises(ParameterError, match=r"writes rank \d's OUT"):
+            session.run("tag", RING.program, [into], [out])
+        out.flags.writeable = True
+        assert not RING.wrong(session, world.rank)
+
+    assert {found.error for found in together(body, tmp_path).values()} == {""}
+
+
+def test_nothing_is_left(tmp_path: Path) -> None:
+    def body(world: World) -> tuple[int, int, list[str]]:
+        before = len(os.listdir("/proc/self/fd"))
+        session = open_session(world)
+        MESH.wrong(session, world.rank)
+        session.gather(b"x")
+        session.close()
+        session.close()
+        after = len(os.listdir("/proc/self/fd"))
+        with open("/proc/self/maps") as file:
+            return before, after, [line for line in file if "memfd:hccl_py" in line]
+
+    with children(RANKS, body, tmp_path) as started:
+        ended = started.wait()
+    with open("/proc/net/unix") as file:
+        sockets = [line for line in file if f"@hccl_py-{started.processes[0]}-" in line]
+    assert not sockets
+    for found in ended.values():
+        before, after, maps = found.value
+        assert before == after
+        assert not maps

@@ -1,0 +1,206 @@
+"""Sessions and the platform: gathering, memory that grows, groups, refusals, and locks."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hccl_platform.distributed.one_sided as one_sided
+from hccl_platform.distributed import DistributedPlatform
+from hccl_platform.distributed.memory import NOTIFIES, Notifies, Regions
+from hccl_platform.distributed.one_sided import Lock
+from hccl_platform.distributed.session import SharedSession
+from hccl_platform.distributed.stores import SocketStore
+from hccl_platform.distributed.world import World
+from hccl_platform.lowering.part import Cell
+from hccl_platform.lowering.reducing import Reducer
+from hccl_py import Communicator
+from hccl_py.config import Config
+from hccl_py.enums import DataType, Mode, ReduceOp
+from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.platforms import Group, Schedule
+from hccl_py.topology import topology_of
+from tests.platform.distributed.processes import in_processes
+from tests.platform.distributed.sessions import Run, in_sessions, wrong_results
+from tests.recording import op_of, recorded
+
+MEETING = {
+    "AllReduceMeshOpbaseLoopExecutor": "all_reduce",
+    "AllReduceMeshOpbasePipelineExecutor": "all_reduce",
+    "ReduceScatterMeshDmaEliminationExecutor": "reduce_scatter",
+    "ReduceScatterMeshOpbasePipelineExecutor": "reduce_scatter",
+    "ReduceScatterVMeshOpbaseExecutor": "reduce_scatter_v",
+}
+"""Executors whose ranks reduce into one place at once, and their ops."""
+
+
+def test_values_are_gathered_between_runs() -> None:
+    ring = Run.of(recorded("AllReduceComm", op_of("all_reduce"), 4))
+
+    def body(world: World, session: SharedSession) -> bool:
+        found = []
+        for size in (0, 1, 5000, 3, 1 << 20):
+            found += session.gather(bytes([world.rank]) * (size + world.rank))
+            assert not ring.wrong(session, world.rank)
+        sizes = (0, 1, 5000, 3, 1 << 20)
+        return found == [bytes([r]) * (size + r) for size in sizes for r in range(4)]
+
+    assert in_sessions(4, body) == [True] * 4
+
+
+def test_memory_grows_with_what_programs_need() -> None:
+    counts = (10, 100_000, 1000, 400_000, 10)
+    ops = [op_of("all_reduce", count, mode=Mode.GRAPH) for count in counts]
+    graph = [Run.of(recorded("AllReduceComm", op, 4)) for op in ops]
+    scratch = [
+        Run.of(recorded("RunAlltoAllVStaged", op_of("all_to_all_v", count), 4))
+        for count in (10, 5000, 100)
+    ]
+    assert len({int(run.program.declared.scratch_bytes.max()) for run in scratch}) == 3
+    assert wrong_results(4, graph + scratch + graph) == []
+
+
+def test_a_ring_of_16_ranks_gives_numpys_result() -> None:
+    run = Run.of(recorded("AllReduceComm", op_of("all_reduce", 10_000), 16))
+    assert wrong_results(16, [run], repeats=2) == []
+
+
+def test_compiled_reductions_give_the_same() -> None:
+    runs = [
+        Run.of(recorded("AllReduceComm", op_of("all_reduce", 100_000, dtype), 2))
+        for dtype in ("fp16", "bf16")
+    ]
+
+    def body(world: World, session: SharedSession) -> list[str]:
+        for run in runs:
+            session.expect("tag", run.program, 1_000_000)
+        return [run.wrong(session, world.rank) for run in runs]
+
+    assert in_sessions(2, body) == [["", ""]] * 2
+
+
+def test_groups_have_memory_of_their_own() -> None:
+    def body(world: World) -> tuple[int, list[float]]:
+        with Communicator(4, platform=DistributedPlatform(world)) as comm:
+            pair = comm.create_group([1, 3])
+            assert (pair is None) == (world.rank in (0, 2))
+            data = [np.full(5, world.rank, np.float32)]
+            found = [comm.all_reduce(data).outputs[0][0]]
+            if pair is not None:
+                found.append(pair.all_reduce(data).outputs[0][0])
+            found.append(comm.all_reduce(data).outputs[0][0])
+            return comm.local_ranks[0], [float(x) for x in found]
+
+    sums = [[6.0, 6.0], [6.0, 4.0, 6.0]]
+    assert in_processes(4, body) == [(rank, sums[rank % 2]) for rank in range(4)]
+
+
+def test_a_second_communicator_is_another_one() -> None:
+    def body(world: World) -> list[float]:
+        found = []
+        for _ in range(2):
+            with Communicator(2, platform=DistributedPlatform(world)) as comm:
+                data = [np.full(5, world.rank + 1, np.float32)]
+                found.append(float(comm.all_reduce(data).outputs[0][0]))
+        return found
+
+    assert in_processes(2, body) == [[3.0, 3.0]] * 2
+
+
+class NoStore(SocketStore):
+    def __init__(self) -> None:
+        super().__init__("nowhere")
+
+
+def test_what_the_platform_refuses() -> None:
+    platform, topology = DistributedPlatform(World(0, 2, NoStore())), topology_of(4)
+    with pytest.raises(NotSupportedError, match="it takes no schedule"):
+        platform.open(topology, Config(), Schedule(1), Group.world(4))
+    with pytest.raises(ParameterError, match="has 4 ranks, and the job 2 processes"):
+        platform.open(topology, Config(), None, Group.world(4))
+    assert platform.open(topology, Config(), None, Group("others", (1,))) is None
+
+
+def test_regions_lie_at_the_same_place_whoever_asks() -> None:
+    small = recorded("AllReduceComm", op_of("all_reduce", 10, mode=Mode.GRAPH), 4)
+    large = recorded("AllReduceComm", op_of("all_reduce", 5000, mode=Mode.GRAPH), 4)
+    regions = Regions(4, 1 << 20)
+    regions.provide("tag", small)
+    first, version = regions.find("tag", "CCL_IN"), regions.version
+    regions.provide("tag", small)
+    assert regions.version == version
+    regions.provide("tag", large)
+    assert regions.find("tag", "CCL_IN") == first
+    start, size = regions.find("tag", "IN")
+    assert size >= 20_000
+    assert start % 4096 == 0
+    assert regions.version > version
+
+
+def test_notifies_of_a_pair_are_numbered_as_programs_use_them() -> None:
+    notifies = Notifies()
+    program = recorded("AllReduceComm", op_of("all_reduce"), 3)
+    notifies.learn(program, 1)
+    plane = program.transports.planes[0]
+    assert [notifies.number(Cell(1, 0, plane, k)) for k in (0, 2, 1)] == [0, 2, 1]
+    assert [notifies.number(Cell(2, 1, plane, k)) for k in (0, 1)] == [0, 1]
+    many = replace(program.transports, slots=NOTIFIES + 1)
+    notifies.learn(replace(program, transports=many), 1)
+    with pytest.raises(NotSupportedError, match=r"Rank 1 has more than 512 notifies from rank 0"):
+        notifies.number(Cell(1, 0, plane, NOTIFIES))
+
+
+def test_a_lock_is_for_bytes_of_a_file(tmp_path: Path) -> None:
+    file = os.memfd_create("locks")
+    mine = Lock(file, 0, 100)
+    assert mine.take()
+
+    def tries() -> list[bool]:
+        return [Lock(file, start, 10).take() for start in (0, 90, 100)]
+
+    ends = os.pipe()
+    process = os.fork()
+    if not process:
+        os.write(ends[1], bytes(tries()))
+        os._exit(0)
+    assert os.read(ends[0], 3) == bytes([0, 0, 1])
+    os.waitpid(process, 0)
+    mine.release()
+    for descriptor in (file, *ends):
+        os.close(descriptor)
+
+
+def test_16_bit_sums_are_numpys_before_and_after_numba_is_loaded() -> None:
+    rng = np.random.default_rng(1)
+    for dtype in (DataType.FP16, DataType.BF16):
+        reducer = Reducer(load_us=10.0)
+        add = reducer.reduction(dtype, ReduceOp.SUM)
+        into, what = (rng.standard_normal(5000).astype(dtype.numpy) for _ in range(2))
+        wanted = into
+        for _ in range(4):
+            wanted = wanted + what
+            add(into.view(np.uint8), what.view(np.uint8))
+            assert into.tobytes() == wanted.tobytes()
+
+
+def meeting_runs() -> list[Run]:
+    server = topology_of(16, preset="atlas-900-a3")
+    ops = {name: op_of(op, 20_000, "int32") for name, op in MEETING.items()}
+    return [Run.of(recorded(name, op, server), name) for name, op in ops.items()]
+
+
+def test_ranks_that_reduce_into_one_place_lose_nothing() -> None:
+    assert wrong_results(16, meeting_runs()[:1], repeats=5) == []
+
+
+@pytest.mark.long
+def test_it_is_the_locks_that_keep_what_ranks_add(monkeypatch: pytest.MonkeyPatch) -> None:
+    os.nice(10)
+    runs = meeting_runs()
+    assert wrong_results(16, runs, repeats=100) == []
+    monkeypatch.setattr(one_sided, "lockf", lambda *lock: None)
+    assert any(wrong_results(16, runs, repeats=20) for _ in range(10))
