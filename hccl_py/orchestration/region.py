@@ -300,9 +300,9 @@ class _AdjacentRuns:
     """For every first index: the runs of adjacent places that a series covers (low and high place
     of each); nothing is kept where all of them are one place long.
 
-    Indices fall into walks: what a stride visits until it is back where it began. The series that
-    cover a chunk begin up to k - 1 strides before it on its walk, and those in which a run begins
-    there do not cover the chunk at the place before. So all of them are found in windows on walks,
+    Indices fall into cycles: what a stride visits until it is back where it began. The series that
+    cover a chunk begin up to k - 1 strides before it on its cycle, and those in which a run begins
+    there do not cover the chunk at the place before. So all of them are found in windows on cycles,
     without a look at all pairs of a first index and a place.
     """
 
@@ -311,12 +311,12 @@ class _AdjacentRuns:
     ) -> None:
         self._length = n // math.gcd(stride, n)
         self.covered = min(k, self._length)
-        walks = np.arange(n // self._length)[:, None] + stride * np.arange(self._length)
-        self._walks = walks % n
-        # Of the chunk at every place: its walk, and where on it.
+        cycles = np.arange(n // self._length)[:, None] + stride * np.arange(self._length)
+        self._cycles = cycles % n
+        # Of the chunk at every place: its cycle, and where on it.
         chunk = np.arange(n) if order is None else np.argsort(_order_table(order))
-        at = np.argsort(self._walks, axis=None)[chunk]
-        self._walk, self._step = np.divmod(at, self._length)
+        at = np.argsort(self._cycles, axis=None)[chunk]
+        self._cycle, self._step = np.divmod(at, self._length)
         starts = self._windows(np.arange(n) - 1, merge)
         self.are_longer = int(starts[1].sum()) < n * self.covered
         if self.are_longer:
@@ -331,7 +331,7 @@ class _AdjacentRuns:
         n = len(beside)
         inside = merge & (beside >= 0) & (beside < n)
         beside = np.where(inside, beside, 0)
-        meets = inside & (self._walk[beside] == self._walk)
+        meets = inside & (self._cycle[beside] == self._cycle)
         ahead = (self._step[beside] - self._step) % self._length
         low = np.where(meets, np.maximum(self.covered - ahead, 0), 0)
         high = np.where(meets, np.minimum(self.covered, self._length - ahead), self.covered)
@@ -341,7 +341,7 @@ class _AdjacentRuns:
         """Return the (first, place) of all windows, sorted by both."""
         place = np.repeat(np.arange(len(low)), counts)
         before = low[place] + count_up(counts)
-        first = self._walks[self._walk[place], (self._step[place] - before) % self._length]
+        first = self._cycles[self._cycle[place], (self._step[place] - before) % self._length]
         by_first = np.argsort(first, kind="stable")
         return first[by_first], place[by_first]
 

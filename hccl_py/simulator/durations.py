@@ -1,4 +1,4 @@
-"""How long tasks take alone, as tables that all walks look up: so they add the same numbers.
+"""How long tasks take alone, as tables of which all simulations add the same numbers.
 
 A lane is a rank of an instruction, or a task. Its class says over which sort of link it works, if
 over any, and how slow its rank is.

@@ -1,6 +1,6 @@
 """What α and β every transport has: by the sort of link, or by the route through a network.
 
-Transports with the same costs are one class; walks look up durations by class.
+Transports with the same costs are one class; simulations look up durations by class.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The uncontended walk over the task view: start and end of every task."""
+"""The uncontended simulation of the task view: start and end of every task."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def simulate_tasks(
     linked = program.linked
     linked.check(program)
     costs = TaskCosts.of(program, Durations(program, topology, cost, slow))
-    run = _walk.sized(len(program.tasks))
+    run = _time_tasks.sized(len(program.tasks))
     start, end, effect, behind = run(
         linked.order,
         linked.post_of,
@@ -82,7 +82,7 @@ class TaskCosts:
 
 
 @kernel
-def _walk(
+def _time_tasks(
     order: npt.NDArray[np.int32],
     post_of: npt.NDArray[np.int32],
     queue: npt.NDArray[np.int32],

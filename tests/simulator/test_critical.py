@@ -13,7 +13,7 @@ from hccl_py.simulator import CostModel, Timeline, simulate_contended, simulate_
 from hccl_py.simulator.analysis.critical import _spread_slack, _trace_back
 from hccl_py.simulator.chain import longest_chain
 from hccl_py.simulator.durations import Durations
-from hccl_py.simulator.tasks import TaskCosts, _walk
+from hccl_py.simulator.tasks import TaskCosts, _time_tasks
 from hccl_py.topology import topology_of
 from tests.recording import op_of, recorded
 from tests.simulator.costs import COST
@@ -35,7 +35,7 @@ def total_with(timeline: Timeline, costs: TaskCosts, row: int, delay: float) -> 
         after[row] += delay
     else:
         on_stream[row] += delay
-    _, end, effect, _ = _walk.plain(
+    _, end, effect, _ = _time_tasks.plain(
         program.linked.order,
         program.linked.post_of,
         costs.queue,

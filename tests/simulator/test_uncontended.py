@@ -14,7 +14,7 @@ from hccl_py.executor import ops_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, LinkCost, simulate_batches, simulate_tasks
 from hccl_py.simulator.batches.kernels import in_lockstep, rank_by_rank
-from hccl_py.simulator.tasks import _walk
+from hccl_py.simulator.tasks import _time_tasks
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
@@ -72,7 +72,7 @@ def test_compiled_walks_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> N
         assert np.array_equal(a.connection_us, b.connection_us)
         assert a.lockstep == b.lockstep
     assert np.array_equal(by_task.effect_us, simulate_tasks(program, None, COST).effect_us)
-    kernels: tuple[Any, ...] = (in_lockstep, rank_by_rank, _walk)
+    kernels: tuple[Any, ...] = (in_lockstep, rank_by_rank, _time_tasks)
     assert all(kernel.compiled.signatures for kernel in kernels)
 
 

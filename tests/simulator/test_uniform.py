@@ -1,4 +1,4 @@
-"""The walk in which one number stands for all lanes: the same bits, and it stops in time."""
+"""The loop in which one number stands for all lanes: the same bits, and it stops in time."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ class Counted:
 
 
 def both(program: Program, topology: Topology, slow: Stragglers) -> tuple[int, bool]:
-    """Return the tasks that the uniform walk did, and whether the times are those without it."""
+    """Return the tasks that the uniform loop did, and whether the times are those without it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uniform, "_USES", 0)
         counted = Counted()
@@ -89,8 +89,8 @@ def test_cells_that_only_some_columns_share_are_not_grouped() -> None:
     lanes = np.array([3, 3, 2, 2])
     formulas = np.array([[0, 1, 0, 0, -1], [0, 1, 1, 3, -1], [3, 1, 0, 0, -1], [5, 1, 0, 0, -1]])
     ints = np.array([0, 1, 2, 5, 6, 6, 7])
-    of_cell = np.full(9, -1)
-    found, broken = uniform.labelled(columns, lanes, formulas, ints, of_cell)
+    by_cell = np.full(9, -1)
+    found, broken = uniform.labelled(columns, lanes, formulas, ints, by_cell)
     assert found.tolist() == [0, 0, 2, -1]
     assert broken.tolist() == [False, False, True, False]
 

@@ -1,11 +1,11 @@
-"""The uncontended walk over batches: final clocks of very large programs, without expanding them.
+"""The uncontended simulation by batches: final clocks of very large programs, never expanded.
 
-walk.py      the entry: three loops, one after the other, on the same clocks, cells and counters
+entry.py     the entry: three loops, one after the other, on the same clocks, cells and counters
 code.py      a program as numbers, which the loops read; columns.py has its formulas
-uniform.py   what the first loop needs: cells that always hold one time
+uniform.py   what the first loop needs: groups of notifies that are set at one time
 kernels.py   the loops: in unison, in lock-step, rank by rank
 """
 
-from hccl_py.simulator.batches.walk import Clocks, simulate_batches
+from hccl_py.simulator.batches.entry import Clocks, simulate_batches
 
 __all__ = ["Clocks", "simulate_batches"]

@@ -1,4 +1,4 @@
-"""A program in the form that compiled walks over batches read: numbers for every instruction."""
+"""A program in the form that the loops over batches read: numbers for every instruction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Code:
     pool: PooledColumns
 
     def arrays(self) -> tuple[Any, ...]:
-        """Return what walks take, in their order."""
+        """Return what the loops take, in their order."""
         pool = self.pool
         shared = (self.first, self.lane_first, self.kind, self.columns)
         return (*shared, pool.formulas, pool.ints, pool.floats)

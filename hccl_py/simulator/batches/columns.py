@@ -1,4 +1,4 @@
-"""Columns of batch instructions in the form that compiled walks read: formulas over pooled arrays.
+"""Columns of batch instructions in the form that compiled loops read: formulas over pooled arrays.
 
 An integer column is `table[(base + add) % mod]`, evaluated lane by lane; nothing of the size of
 ranks × instructions is ever stored. A duration column looks up a pooled table of microseconds with

@@ -1,4 +1,4 @@
-"""The loops of the walk over batches, on numbers only.
+"""The loops of the simulation by batches, on numbers only.
 
 Row c of `formulas` is a column, as PooledColumns says; this file has the one place that computes
 it.
@@ -44,14 +44,14 @@ def label(
     lanes: IntArray,
     formulas: IntArray,
     ints: IntArray,
-    of_cell: IntArray,
+    by_cell: IntArray,
     found: IntArray,
     broken: npt.NDArray[np.bool_],
     size: IntArray,
     seen: IntArray,
 ) -> None:
     """Find the group of each column's cells, -1 for those that are no set of their own, and which
-    groups are touched by others (`broken`). `size` is 0 for every column; `of_cell`, `found` and
+    groups are touched by others (`broken`). `size` is 0 for every column; `by_cell`, `found` and
     `seen` are -1.
     """
     for k in range(len(columns)):
@@ -64,14 +64,14 @@ def label(
                 continue
             seen[v] = k
             if lane == 0:
-                group = of_cell[v] if of_cell[v] >= 0 else k
-            if of_cell[v] < 0 and group == k:
-                of_cell[v] = k
+                group = by_cell[v] if by_cell[v] >= 0 else k
+            if by_cell[v] < 0 and group == k:
+                by_cell[v] = k
                 size[k] += 1
-            elif of_cell[v] != group:
+            elif by_cell[v] != group:
                 whole = False
-                if of_cell[v] >= 0:
-                    broken[of_cell[v]] = True
+                if by_cell[v] >= 0:
+                    broken[by_cell[v]] = True
         if group >= 0 and (not whole or size[group] != lanes[k]):
             broken[group] = True
         elif whole:

@@ -1,13 +1,17 @@
-"""The walk over batches whose ranks all keep the same time: one number stands for all lanes.
+"""Simulates batches whose ranks all keep the same time, with one number for all lanes.
 
-Where chunks are even, all ranks of a batch do the same at the same time, step after step. Then a
-queue needs one clock, and all cells that a column names hold one time, so a step costs the same for
-ten ranks and for ten thousand. Two columns may name the same cells in another order: what one
-posts for the right neighbours the other waits for from the left ones. Cells are grouped by the
-columns that name them; where two columns share only some cells, those groups are not used.
+Where chunks are even, all ranks of a batch do the same at the same time, step after step. Then one
+clock per queue is enough, and so is one time for all notifies that an instruction's ranks post: a
+step costs the same for ten ranks and for ten thousand.
 
-A queue stops where durations differ between its lanes, or a group cannot be used. The state is then
-handed on, lane by lane, to the walk in lock-step. Both add and compare the same numbers.
+Posts and waits name their notifies in different orders: what a column of posts sets at each rank's
+right neighbour, another column waits for from the left one. Both name the same set of notifies, a
+group, and a group holds one time. Where two columns share only a part of their notifies, that set
+has no single time, and its group is not used.
+
+A queue stops where durations differ between its lanes, or where its group is not used. From there
+on the loop in lock-step has a clock for every lane (kernels.py); it starts from the times that are
+reached here. Both loops add and compare the same numbers, so the results are the same bits.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from hccl_py.simulator.batches.columns import PooledColumns
 from hccl_py.simulator.batches.kernels import in_unison, label
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["labelled", "walk_uniform"]
+__all__ = ["advance_uniform", "labelled"]
 
 
 _USES = 8
@@ -31,30 +35,32 @@ _USES = 8
 
 
 @dataclass(frozen=True, eq=False)
-class _Groups:
-    """`of_column` numbers the group of cells that a column names, -1 where it cannot be used;
-    `of_cell` that of every cell.
+class _NotifyGroups:
+    """`by_column` has the group of cells that each column names, -1 where it cannot be used;
+    `by_cell` the group of every cell, -1 where it is in none; `count` groups are numbered.
     """
 
-    of_column: IntArray
-    of_cell: IntArray
+    by_column: IntArray
+    by_cell: IntArray
     count: int
 
 
-def walk_uniform(
+def advance_uniform(
     code: Code, counter: IntArray, clock: Floats, cell: Floats, connection: Floats
 ) -> int:
     """Advance queues as long as all their lanes keep the same time; counters, clocks, cells and
-    connections are those of the walk in lock-step, at their start.
+    connections are those of the loop in lock-step, which goes on from them.
 
     Return the tasks done, or -1 - cell of an overrun.
     """
     kinds, columns, pool = code.kind, code.columns, code.pool
     lanes = np.diff(code.lane_first)
-    of_instruction = np.repeat(lanes, np.diff(code.first))
+    lanes_by_instruction = np.repeat(lanes, np.diff(code.first))
     notifies = np.isin(kinds, (POST, WAIT))
-    cells = _grouped(columns[:, 0], of_instruction, notifies, pool, len(cell))
-    connections = _grouped(columns[:, 1], of_instruction, columns[:, 1] >= 0, pool, len(connection))
+    cells = _grouped(columns[:, 0], lanes_by_instruction, notifies, pool, len(cell))
+    connections = _grouped(
+        columns[:, 1], lanes_by_instruction, columns[:, 1] >= 0, pool, len(connection)
+    )
     if cells is None or connections is None:
         return 0
     level = np.zeros(len(lanes))
@@ -63,8 +69,8 @@ def walk_uniform(
         code.first,
         lanes,
         kinds,
-        np.where(notifies, cells.of_column[columns[:, 0]], -1),
-        np.where(columns[:, 1] >= 0, connections.of_column[columns[:, 1]], -2),
+        np.where(notifies, cells.by_column[columns[:, 0]], -1),
+        np.where(columns[:, 1] >= 0, connections.by_column[columns[:, 1]], -2),
         _same(columns[:, 2], columns[:, 3], pool),
         _same(columns[:, 4], columns[:, 5], pool),
         counter,
@@ -74,9 +80,9 @@ def walk_uniform(
     )
     clock[:] = np.repeat(level, lanes)
     for groups, values, into in ((cells, held, cell), (connections, busy, connection)):
-        known = groups.of_cell >= 0
-        into[known] = values[groups.of_cell[known]]
-    return done if done >= 0 else -1 - int(np.argmax(cells.of_cell == -done - 1))
+        known = groups.by_cell >= 0
+        into[known] = values[groups.by_cell[known]]
+    return done if done >= 0 else -1 - int(np.argmax(cells.by_cell == -done - 1))
 
 
 def _grouped(
@@ -85,33 +91,33 @@ def _grouped(
     used: npt.NDArray[np.bool_],
     pool: PooledColumns,
     cells: int,
-) -> _Groups | None:
+) -> _NotifyGroups | None:
     """Group cells by the columns of the instructions that use them; None where there are so many
-    different columns that it costs as much as the walk.
+    different columns that grouping costs as much as simulating.
     """
     distinct, at = np.unique(columns[used], return_index=True)
     if len(distinct) * _USES > used.sum():
         return None
     widths = np.unique(np.stack([columns[used], lanes[used]]), axis=1)
-    of_cell = np.full(cells, -1, np.int64)
-    found, broken = labelled(distinct, lanes[used][at], pool.formulas, pool.ints, of_cell)
-    of_column = np.full(len(pool.formulas), -1, np.int64)
-    of_column[distinct] = np.where((found < 0) | broken[found], -1, found)
+    by_cell = np.full(cells, -1, np.int64)
+    found, broken = labelled(distinct, lanes[used][at], pool.formulas, pool.ints, by_cell)
+    by_column = np.full(len(pool.formulas), -1, np.int64)
+    by_column[distinct] = np.where((found < 0) | broken[found], -1, found)
     several = widths[0][1:][np.diff(widths[0]) == 0]  # used by batches of different sizes
-    of_column[several] = -1
-    return _Groups(of_column, of_cell, len(distinct))
+    by_column[several] = -1
+    return _NotifyGroups(by_column, by_cell, len(distinct))
 
 
 def labelled(
-    columns: IntArray, lanes: IntArray, formulas: IntArray, ints: IntArray, of_cell: IntArray
+    columns: IntArray, lanes: IntArray, formulas: IntArray, ints: IntArray, by_cell: IntArray
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Return the group of each column's cells, -1 for those that are no set of their own, and which
-    groups are touched by others; `of_cell`, -1 everywhere, gets the group of every cell.
+    groups are touched by others; `by_cell`, -1 everywhere, gets the group of every cell.
     """
-    found, seen = np.full(len(columns), -1), np.full(len(of_cell), -1)
+    found, seen = np.full(len(columns), -1), np.full(len(by_cell), -1)
     broken, size = np.zeros(len(columns), bool), np.zeros(len(columns), np.int64)
     label.sized(int(lanes.sum()))(
-        columns, lanes, formulas, ints, of_cell, found, broken, size, seen
+        columns, lanes, formulas, ints, by_cell, found, broken, size, seen
     )
     return found, broken
 

@@ -1,4 +1,4 @@
-"""The contended walk: tasks whose data is on the same links at the same time share them.
+"""The contended simulation: tasks whose data is on the same links at the same time share them.
 
 paths    which links every task's data takes, numbered densely
 engine   the events, and max-min fair rates of the flows on links, compiled

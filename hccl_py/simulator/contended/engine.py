@@ -1,4 +1,4 @@
-"""The event loop of the contended walk.
+"""The event loop of the contended simulation.
 
 Whatever acts is an entity: first the queues (a stream of a rank each), then the RDMA connections.
 An entity has one event to come, in a heap by time and then by number, and at most one flow: a data
@@ -6,9 +6,9 @@ task on its way. Events at the same time are all taken; then the rates of the fl
 changed hands are found anew, and only flows whose rate differs get another end.
 
 A flow's work is kept as the time that it still needs at full speed, the one that it has alone.
-So what nobody disturbs ends exactly where the uncontended walk says. Flows that were slowed down
-and end at the same time but for rounding end together, at the earliest of their times: otherwise
-the differences grow from event to event, until what is symmetric takes one event each.
+So what nobody disturbs ends exactly where the uncontended simulation says. Flows that were slowed
+down and end at the same time but for rounding end together, at the earliest of their times:
+otherwise the differences grow from event to event, until what is symmetric takes one event each.
 
 Rates are max-min fair. All flows start from nothing and grow alike; a flow stops growing at its
 full speed, or where a link on its route is full. A link binds where the flows on it would take more

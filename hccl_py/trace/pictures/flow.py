@@ -231,18 +231,18 @@ def _levels(program: Program, tasks: dict[int, _Task]) -> list[tuple[int, _Task]
     """Return all tasks that move data with their bands, in an order in which they may run."""
     floors: dict[tuple[int, str], int] = {}
     for _ in range(MAX_ROUNDS):
-        levels = _walked(program, tasks, floors)
+        levels = _bands_of(program, tasks, floors)
         raised = _shared(program, tasks, levels)
         if raised == floors:
             break
         floors = raised
     else:
-        levels = _walked(program, tasks, {})
+        levels = _bands_of(program, tasks, {})
     order = [row for row in program.linked.order.tolist() if row in tasks]
     return sorted(((levels[row], tasks[row]) for row in order), key=lambda pair: pair[0])
 
 
-def _walked(
+def _bands_of(
     program: Program, tasks: dict[int, _Task], floors: Mapping[tuple[int, str], int]
 ) -> dict[int, int]:
     """Return the band of every task that moves data; those with a floor come no earlier."""

@@ -1,11 +1,11 @@
-"""The uncontended walk over batches: final clocks of very large programs, without expanding them.
+"""The uncontended simulation by batches: final clocks of very large programs, never expanded.
 
 Every (batch, stream) is a queue of vector instructions with one clock per lane. As long as all
 lanes keep the same time one number stands for them (uniform.py). From there on a queue runs in
 lock-step until a wait of it finds an empty cell in some lane; go round the queues while any moves.
 A batch that depends on itself (a pipelined chain) stops there: the same clocks, cells and counters
-then go on rank by rank. All add and compare the same numbers as the walk over the task view does,
-so all give the same times to the last bit.
+then go on rank by rank. All add and compare the numbers that the simulation by tasks does, so all
+give the same times to the last bit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hccl_py.program.describe import notify_name
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches.code import compiled
 from hccl_py.simulator.batches.kernels import in_lockstep, rank_by_rank
-from hccl_py.simulator.batches.uniform import walk_uniform
+from hccl_py.simulator.batches.uniform import advance_uniform
 from hccl_py.simulator.durations import Durations
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
@@ -72,7 +72,7 @@ def simulate_batches(
     counter = code.first[:-1].copy()
     done = 0
     if lockstep:
-        done = _checked(walk_uniform(code, counter, *state.arrays()), program)
+        done = _checked(advance_uniform(code, counter, *state.arrays()), program)
     if lockstep and done < steps:
         room = np.empty((3, int(np.diff(code.lane_first).max())), np.int64)
         run: Callable[..., int] = in_lockstep.sized(steps)
