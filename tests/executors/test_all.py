@@ -19,7 +19,7 @@ from hccl_py.verifier.sweeps.cases import Case
 from tests.executors.calls import some_calls
 from tests.executors.kept import KEPT, kept_lines
 
-SHORT = 6
+SHORT = 4
 """Calls that a short run takes."""
 
 WITH_DATA = 4_000
