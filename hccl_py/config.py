@@ -33,6 +33,7 @@ _VARIABLES = {
     "intra_pcie_enable": "HCCL_INTRA_PCIE_ENABLE",
     "intra_roce_enable": "HCCL_INTRA_ROCE_ENABLE",
     "inter_hccs_disable": "HCCL_INTER_HCCS_DISABLE",
+    "wire": "HCCL_PY_WIRE",
 }
 
 _EXPECTED = {
@@ -46,6 +47,7 @@ _EXPECTED = {
     "intra_pcie_enable": "0 or 1",
     "intra_roce_enable": "0 or 1",
     "inter_hccs_disable": "TRUE or FALSE",
+    "wire": "gloo or mpi",
     "strict": "true or false",
 }
 
@@ -88,8 +90,9 @@ class Config(BaseModel):
 
     `buffsize_mb` is the size of CCL_In and of CCL_Out each, in MB of 2^20 bytes. What is None is
     the product's default. `intra_pcie_enable`, `intra_roce_enable` and `inter_hccs_disable` choose
-    links (`linked`), `exec_timeout` bounds waits (`wait_seconds`). `strict` makes selection raise
-    where HCCL would refuse a call or take an executor that is not offered here.
+    links (`linked`), `exec_timeout` bounds waits (`wait_seconds`). `wire` is what carries
+    the messages of real processes, which without it share memory inside a host. `strict` makes
+    selection raise where HCCL would refuse a call or take an executor that is not offered here.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -117,6 +120,7 @@ class Config(BaseModel):
     intra_pcie_enable: Annotated[bool | None, BeforeValidator(_switch)] = None
     intra_roce_enable: Annotated[bool | None, BeforeValidator(_switch)] = None
     inter_hccs_disable: Annotated[bool, BeforeValidator(_truth)] = False
+    wire: Literal["gloo", "mpi"] | None = None
     strict: bool = False
 
     @property

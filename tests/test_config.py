@@ -1,7 +1,8 @@
 """Settings from the environment, and what is refused."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hccl_platform.distributed.platform import DistributedPlatform
+from hccl_platform.distributed.session import SharedSession
+from hccl_platform.distributed.world import World
 from hccl_platform.emulated import EmulatedSession
 from hccl_platform.emulated.scheduler import WaitLimit
 from hccl_py.call_spec import CallSpec, ClusterSpec
@@ -21,7 +25,7 @@ from hccl_py.errors import ConfigError, ExecTimeoutError, HcclResult, NotSupport
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.planning import Plan, Planner
-from hccl_py.platforms import Schedule
+from hccl_py.platforms import Group, Schedule
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.topology import PRESETS, Product, Topology
 from hccl_py.tuning.points import Point, evaluate
@@ -253,6 +257,34 @@ def waits_too_long(seconds: int) -> bool:
     return True
 
 
+@dataclass
+class OneProcess:
+    """The store of a job of one process."""
+
+    values: dict[str, bytes] = field(default_factory=dict)
+
+    def set(self, key: str, value: bytes) -> None:
+        self.values[key] = value
+
+    def get(self, key: str, timeout_s: float) -> bytes:
+        return self.values[key]
+
+
+def asks_for_mpi(**settings: Any) -> bool:
+    """Whether a process that shares memory with all others wants MPI nevertheless."""
+    platform = DistributedPlatform(World(0, 1, OneProcess()))
+    config = Config.load({}, **settings)
+    open_session = partial(platform.open, Topology(A2, (1,)), config, None, Group.world(1))
+    if config.wire == "mpi":
+        with pytest.raises(NotSupportedError, match="processes that MPI has started"):
+            open_session()
+        return True
+    session = open_session()
+    assert isinstance(session, SharedSession)
+    session.close()
+    return False
+
+
 EFFECTS: dict[str, Callable[[], bool]] = {
     "buffsize_mb": lambda: (
         planned(SERVERS, count=1 << 19, buffsize_mb=1).program.rounds
@@ -281,6 +313,7 @@ EFFECTS: dict[str, Callable[[], bool]] = {
     ),
     "intra_roce_enable": lambda: rdma(CARDS, intra_roce_enable=True) and not rdma(CARDS),
     "inter_hccs_disable": lambda: rdma(PODS, inter_hccs_disable=True) and not rdma(PODS),
+    "wire": lambda: asks_for_mpi(wire="mpi") and not asks_for_mpi(),
     "strict": lambda: refuses_strictly(),
 }
 

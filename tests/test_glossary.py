@@ -15,8 +15,9 @@ from tests.test_layout import ROOT
 
 PACKAGES = ("hccl_py", "executors/hccl_executors", "platform/hccl_platform")
 TABLE = "## Names that the code does not use"
-KEPT = {"LATE_WIRE", "EARLY_WIRE"}
-"""What is on the wire, in the ordinary sense: adversaries of the emulated platform."""
+KEPT = {"LATE_WIRE", "EARLY_WIRE", "wire"}
+"""What is on the wire, in the ordinary sense: adversaries of the emulated platform, and the setting
+that says what carries messages between hosts."""
 
 SHARED = {
     "BatchSendRecv": "the operator, and the executor that HCCL calls so too",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,19 +15,20 @@ from hccl_py.values import IntArray
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
 
-__all__ = ["levels"]
+__all__ = ["levels", "transfers"]
 
 
-def levels(program: Program) -> IntArray:
+def levels(program: Program, places: Sequence[int] | None = None) -> IntArray:
     """Return for every task how many transfers between ranks the longest chain has that ends in
     it, itself included, by stream order and from posts to waits.
 
-    What is on one level depends on nothing else there. DeadlockError or OrchestrationError where
-    the program is not clean (`Linked.check`).
+    `places` has a number for every rank, such as its host's: then only transfers between different
+    places count. Transfers on one level do not depend on each other. DeadlockError or
+    OrchestrationError where the program is not clean (`Linked.check`).
     """
     tasks, linked = program.tasks, program.linked
     linked.check(program)
-    is_transfer = np.isin(tasks.kind, (*READS, *WRITES)) & (tasks.size > 0)
+    is_transfer = transfers(program, range(program.ranks) if places is None else places)
     queue = tasks.rank.astype(np.int64) * program.streams + tasks.stream
     return _levels.sized(len(tasks))(
         reading(linked.order),
@@ -35,6 +37,14 @@ def levels(program: Program) -> IntArray:
         reading(is_transfer),
         program.ranks * program.streams,
     )
+
+
+def transfers(program: Program, places: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """Return for every task whether it moves bytes between ranks of different places."""
+    tasks, place = program.tasks, np.asarray(places)
+    found = np.isin(tasks.kind, (*READS, *WRITES)) & (tasks.size > 0)
+    found[found] = place[tasks.rank[found]] != place[tasks.peer[found]]
+    return found
 
 
 @kernel

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from hccl_platform.distributed.fences import fence
@@ -35,7 +35,7 @@ from hccl_platform.distributed.header import (
 from hccl_platform.distributed.rendezvous import Descriptors
 from hccl_py.errors import ExecTimeoutError, MismatchError, PeerLostError
 
-__all__ = ["MARK_BITS", "MOST_MARK", "Bells", "make_bell"]
+__all__ = ["MARK_BITS", "MOST_MARK", "Bells", "make_bell", "mismatch"]
 
 YIELDS = 30
 """How often a blocked rank lets others run before it sleeps."""
@@ -149,14 +149,8 @@ class Bells:
         for rank, header in enumerate(self.headers):
             digest = header.digest_of(self.number)
             if digest is not None and digest != self.call.digest:
-                mine = self.headers[self.rank].text_of(self.number)
-                pairs = sorted([(self.rank, mine), (rank, header.text_of(self.number))])
-                said = "; ".join(f"rank {r} {text}" for r, text in pairs)
-                raise MismatchError(
-                    f"Ranks differ in call {self.number}: {said}.",
-                    "All ranks of a communicator make the same calls with the same arguments, in "
-                    "the same order.",
-                )
+                theirs = Call(header.text_of(self.number).encode(), digest)
+                raise mismatch({self.rank: (self.number, self.call), rank: (self.number, theirs)})
 
     def fail(self, error: BaseException) -> None:
         """Let all ranks know that this one has failed, unless one has before."""
@@ -234,3 +228,18 @@ class Bells:
             ranks = ", ".join(map(str, late))
             return f"Rank {ranks} has not begun this call: it is busy, stopped, or in another."
         return "All ranks have begun this call: one of them is stopped, or starved."
+
+
+def mismatch(calls: Mapping[int, tuple[int, Call]]) -> MismatchError:
+    """Return the error of ranks that make different calls, each with its number."""
+    number = max(number for number, _ in calls.values())
+    said = "; ".join(
+        f"rank {rank} {call.text.decode(errors='replace')}"
+        + (f" in call {theirs}" if theirs != number else "")
+        for rank, (theirs, call) in sorted(calls.items())
+    )
+    return MismatchError(
+        f"Ranks differ in call {number}: {said}.",
+        "All ranks of a communicator make the same calls with the same arguments, in the same "
+        "order.",
+    )

@@ -30,7 +30,7 @@ from hccl_platform.distributed.one_sided import (
 )
 from hccl_platform.lowering.moves import COPY as NO_OP
 from hccl_platform.lowering.moves import Bytes, address_of
-from hccl_platform.lowering.part import MOVE, USER_BUFFERS, Part, Task, part_of
+from hccl_platform.lowering.part import MOVE, USER_BUFFERS, Part, Task
 from hccl_platform.lowering.reducing import Reducer
 from hccl_py.enums import POST, DataType, ReduceOp
 from hccl_py.errors import NotSupportedError
@@ -66,21 +66,24 @@ def words_of(program: Program) -> Call:
 
 
 class BoundPart:
-    """One rank's part of a program under a tag, and the memory that it works on."""
+    """One rank's part of a program under a tag, and the memory that it works on. `landing` stands
+    for the slot behind those of the program, where a script has one.
+    """
 
     def __init__(
         self,
         tag: str,
         program: Program,
-        rank: int,
+        part: Part,
         memory: SharedMemory,
         notifies: Notifies,
         reducer: Reducer,
         headers: Sequence[memoryview[int]],
     ) -> None:
-        self.part = part_of(program, rank)
+        rank = part.rank
+        self.part, self.rank = part, rank
         self.call = words_of(program)
-        self.rank = rank
+        self.landing = np.zeros(0, np.uint8)
         self.local = len(program.local_notifies.slots)
         self.sizes = [program.buffer_sizes[rank, program.buffers.index(n)] for n in USER_BUFFERS]
         self.reduced = _reduced_bytes(self.part)
@@ -112,7 +115,7 @@ class BoundPart:
         """Return the queues of a run on the caller's arrays; `release` lets them go."""
         if self._version != self._memory.regions.version:
             self._bind_shared()
-        callers = {self._slot(_IN): into.view(np.uint8), self._slot(_OUT): out.view(np.uint8)}
+        callers = self.callers(into, out)
         if self._in_place and self._shadowed and address_of(into) != address_of(out):
             raise NotSupportedError(
                 f"Rank {self.rank}'s input and output begin at different addresses.",
@@ -123,6 +126,10 @@ class BoundPart:
         for queue, place, number in self._callers:
             self._items[queue][place] = self._move(number, callers)
         return self._items
+
+    def callers(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> dict[int, Bytes]:
+        """Return the caller's arrays by slot."""
+        return {self._slot(_IN): into.view(np.uint8), self._slot(_OUT): out.view(np.uint8)}
 
     def release(self, out: npt.NDArray[Any] | None) -> None:
         """Let the caller's arrays go; first give what peers wrote to `out`, after a good run."""
@@ -197,6 +204,8 @@ class BoundPart:
     def _bytes(self, slot: int, callers: dict[int, Bytes]) -> Bytes:
         if slot in callers and slot not in self._shadowed:
             return callers[slot]
+        if slot == len(self._slot_sizes):
+            return self.landing
         return self._region(slot)[0]
 
     def _region(self, slot: int) -> tuple[Bytes, int, int]:

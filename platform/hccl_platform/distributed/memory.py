@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from hccl_platform.lowering.moves import Bytes
-from hccl_platform.lowering.part import USER_BUFFERS, Cell
+from hccl_platform.lowering.part import ORDER, USER_BUFFERS, Cell
 from hccl_py.enums import Buffer
 from hccl_py.errors import HcclError, NotSupportedError
 from hccl_py.program.program import Program
@@ -185,7 +185,10 @@ class Notifies:
 
     def number(self, cell: Cell) -> int:
         """Return the place of a notify on the page of its poster."""
-        number = self._numbers[cell.waiter, cell.poster][cell.plane, cell.notify]
+        known = self._numbers.setdefault((cell.waiter, cell.poster), {})
+        if cell.plane == ORDER:  # both ranks come here behind what they learnt of the program
+            known.setdefault((cell.plane, cell.notify), len(known))
+        number = known[cell.plane, cell.notify]
         if number >= NOTIFIES:
             raise NotSupportedError(
                 f"Rank {cell.waiter} has more than {NOTIFIES} notifies from rank {cell.poster}.",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hccl_platform.distributed.between_hosts import MessageSession
 from hccl_platform.distributed.launch import launch
+from hccl_platform.distributed.messages import open_messages
 from hccl_platform.distributed.session import SharedSession
 from hccl_platform.distributed.world import World, is_started, world_of_environment
 from hccl_py.config import Config
@@ -49,17 +51,18 @@ class DistributedPlatform:
             )
         if world.rank not in group.world_ranks:
             return None
-        if len(set(world.hosts_of(group.world_ranks))) > 1:
-            raise NotSupportedError(
-                f"The ranks of {group.name} are on several hosts, which share no memory.",
-                "Start all processes on one host.",
+        hosts = world.hosts_of(group.world_ranks)
+        rank, key = group.world_ranks.index(world.rank), world.key_of(group.name)
+        limit_s = config.wait_seconds(topology.product)
+        settings = f"{topology!r}, HCCL_BUFFSIZE {config.buffsize_mb}"
+        if len(set(hosts)) == 1 and config.wire is None:
+            return SharedSession(
+                rank, len(hosts), world.store, key, config.ccl_bytes, limit_s, settings
             )
-        return SharedSession(
-            group.world_ranks.index(world.rank),
-            len(group.world_ranks),
-            world.store,
-            world.key_of(group.name),
-            config.ccl_bytes,
-            config.wait_seconds(topology.product),
-            f"{topology!r}, HCCL_BUFFSIZE {config.buffsize_mb}",
+        if config.wire is not None:  # messages even where memory could be shared
+            hosts = tuple(map(str, group.world_ranks))
+        numbers = [hosts.index(host) for host in hosts]
+        messages = open_messages(config.wire, world, group, key, limit_s)
+        return MessageSession(
+            rank, numbers, world.store, key, config.ccl_bytes, messages, limit_s, settings
         )

@@ -24,9 +24,9 @@ from hccl_platform.distributed.memory import (
     SharedMemory,
     make_file,
 )
-from hccl_platform.distributed.one_sided import Counts, run_queues
+from hccl_platform.distributed.one_sided import Counts, Queue, run_queues
 from hccl_platform.distributed.rendezvous import Descriptors, exchange
-from hccl_platform.lowering.part import USER_BUFFERS
+from hccl_platform.lowering.part import USER_BUFFERS, part_of
 from hccl_platform.lowering.reducing import Reducer
 from hccl_py.errors import HcclError, ParameterError
 from hccl_py.platforms import DONE, Store, Work
@@ -55,6 +55,7 @@ class SharedSession:
         ccl_bytes: int,
         limit_s: float | None = None,
         settings: str = "",
+        mates: Sequence[int] = (),
     ) -> None:
         self._rank, self._process = rank, os.getpid()
         self._error: BaseException | None = None
@@ -63,7 +64,7 @@ class SharedSession:
         own = Descriptors(make_file(f"rank {rank}"), make_bell(), os.pidfd_open(os.getpid()))
         self._descriptors = [own]
         settings = settings or f"CCL buffers of {ccl_bytes >> 20} MB"
-        self._descriptors = exchange(rank, size, store, key, own, settings)
+        self._descriptors = _met(rank, size, mates or range(size), store, key, own, settings)
         regions = Regions(size, ccl_bytes)
         self._memory = SharedMemory([d.memory for d in self._descriptors], regions)
         self._words = [self._memory.words(r) for r in range(size)]
@@ -114,11 +115,8 @@ class SharedSession:
                 queues = part.bind(into, out)
                 is_good = False
                 try:
-                    words = self._words[self._rank]
                     with np.errstate(all="ignore"):
-                        run_queues(
-                            queues, self._counts, part.local, words, self._bells, part.explain
-                        )
+                        self._execute(part, queues)
                     is_good = True
                 finally:
                     part.release(out if is_good else None)
@@ -143,13 +141,18 @@ class SharedSession:
             self._bells.close()
         self._parts.clear()
         self._responses.clear()
-        for descriptors in self._descriptors:
+        for descriptors in set(self._descriptors):
             for descriptor in descriptors:
                 os.close(descriptor)
         self._descriptors.clear()
         self._words.clear()
         self._bells.headers.clear()
         self._memory.close()
+
+    def _execute(self, part: BoundPart, queues: Sequence[Queue]) -> None:
+        """Run what is bound."""
+        words = self._words[self._rank]
+        run_queues(queues, self._counts, part.local, words, self._bells, part.explain)
 
     def _gather(self, data: bytes) -> list[bytes]:
         """Put a letter where the one before the last was, which all have read by now."""
@@ -182,10 +185,13 @@ class SharedSession:
     def _part(self, tag: str, program: Program) -> BoundPart:
         parts = self._parts.setdefault(program, {})
         if tag not in parts:
-            parts[tag] = BoundPart(
-                tag, program, self._rank, self._memory, self._notifies, self._reducer, self._words
-            )
+            parts[tag] = self._bound(tag, program)
         return parts[tag]
+
+    def _bound(self, tag: str, program: Program) -> BoundPart:
+        part = part_of(program, self._rank)
+        shared = (self._memory, self._notifies, self._reducer, self._words)
+        return BoundPart(tag, program, part, *shared)
 
     @contextmanager
     def _calling(self, call: Call, check: Callable[[], None] | None = None) -> Iterator[None]:
@@ -196,8 +202,12 @@ class SharedSession:
             self._bells.end()
         except BaseException as error:
             self._error = error
-            self._bells.fail(error)
+            self._fail(error)
             raise
+
+    def _fail(self, error: BaseException) -> None:
+        """Let all ranks know."""
+        self._bells.fail(error)
 
     def _checked(
         self,
@@ -244,3 +254,23 @@ class SharedSession:
                 f"The session has failed: {text[0] if text else type(self._error).__name__}",
                 "Close it, and start the job anew.",
             )
+
+
+def _met(
+    rank: int,
+    size: int,
+    mates: Sequence[int],
+    store: Store,
+    key: str,
+    own: Descriptors,
+    settings: str,
+) -> list[Descriptors]:
+    """Return the descriptors of all ranks. For those of other hosts, which share no memory with
+    this one and are in step with it by messages, its own stand in.
+    """
+    place = mates.index(rank)
+    found = exchange(place, len(mates), store, f"{key}/{mates[0]}", own, settings)
+    descriptors = [own] * size
+    for mate, theirs in zip(mates, found, strict=True):
+        descriptors[mate] = theirs
+    return descriptors

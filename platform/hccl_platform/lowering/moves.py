@@ -8,7 +8,7 @@ tuple, for running it with numpy.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -76,6 +76,10 @@ class Moves:
 
     def __len__(self) -> int:
         return len(self.row)
+
+    def taken(self, which: npt.NDArray[np.bool_]) -> Moves:
+        """Return some of the moves."""
+        return Moves(*(getattr(self, field.name)[which] for field in fields(self)))
 
     @property
     def reduce_dtypes(self) -> list[DataType]:

@@ -17,12 +17,26 @@ from hccl_py.program.program import Program
 from hccl_py.program.slots import atomic_slots, remote_slots
 from hccl_py.program.tasks import expand
 
-__all__ = ["MOVE", "USER_BUFFERS", "Cell", "Part", "Task", "part_of"]
+__all__ = [
+    "MOVE",
+    "ORDER",
+    "USER_BUFFERS",
+    "Cell",
+    "Part",
+    "Task",
+    "atomic_moves",
+    "cell_of",
+    "part_of",
+]
 
 MOVE = int(TaskKind.COPY)
 """The kind of a Task that moves data, whichever way."""
 
 USER_BUFFERS = (Buffer.USER_IN.spelling, Buffer.USER_OUT.spelling)
+
+
+ORDER = "order between hosts"
+"""The plane of notifies that no program has (lowering/orders.py)."""
 
 
 class Task(NamedTuple):
@@ -97,13 +111,14 @@ def part_of(program: Program, rank: int) -> Part:
         rank=rank,
         streams=tuple(tuple(streams.get(s, ())) for s in range(max(streams, default=-1) + 1)),
         moves=moves,
-        cells={cell: _cell(program, rank, cell) for cell in sorted(used)},
-        atomic=_atomic(program, moves),
+        cells={cell: cell_of(program, rank, cell) for cell in sorted(used)},
+        atomic=atomic_moves(program, moves),
         remote_user_slots=remote_slots(program, USER_BUFFERS),
     )
 
 
-def _cell(program: Program, rank: int, number: int) -> Cell:
+def cell_of(program: Program, rank: int, number: int) -> Cell:
+    """Return what a number of a post or wait of a rank means."""
     transports = program.transports
     if number >= transports.cells:
         return Cell(rank, rank, "", number - transports.cells)
@@ -112,7 +127,8 @@ def _cell(program: Program, rank: int, number: int) -> Cell:
     return Cell(int(transports.rank[end]), int(transports.peer[end]), plane, index)
 
 
-def _atomic(program: Program, moves: Moves) -> frozenset[int]:
+def atomic_moves(program: Program, moves: Moves) -> frozenset[int]:
+    """Return the numbers of the moves into slots that several ranks reduce into at once."""
     slots = atomic_slots(program)
     if not slots:
         return frozenset()

@@ -85,7 +85,7 @@ def test_an_interrupt_in_one_process_ends_the_others(
     assert ended.pop(victim).error == "KeyboardInterrupt"
     for found in ended.values():
         assert found.error == "PeerLostError"
-        reasons = ("has failed: KeyboardInterrupt", "'s process has ended")
+        reasons = (" has failed: KeyboardInterrupt", "'s process has ended")
         assert any(f"Rank {victim}{reason}" in found.message for reason in reasons)
         assert found.at - sent < SOON_S
 

@@ -112,7 +112,7 @@ def test_nothing_stays_open() -> None:
     before = sorted(os.listdir("/proc/self/fd"))
     in_processes(2, lambda world: world.hosts)
     assert sorted(os.listdir("/proc/self/fd")) == before
-    assert "hccl_py-" not in Path("/proc/net/unix").read_text()
+    assert f"hccl_py-{os.getpid()}-" not in Path("/proc/net/unix").read_text()
 
 
 @pytest.mark.parametrize("ranks", [0, 1025])

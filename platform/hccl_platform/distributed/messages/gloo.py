@@ -1,0 +1,108 @@
+"""Messages over gloo: a process group of torch.distributed, whose addresses go through the job's
+store.
+
+Gloo connects every two ranks when the session opens. A connection that ends tells its other end at
+once; a rank that fails closes all of its own, and leaves the reason in the store.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from hccl_platform.distributed.failures import Failures
+from hccl_platform.distributed.world import CONNECT_S, World, missing_library
+from hccl_platform.lowering.moves import Bytes
+from hccl_py.errors import ExecTimeoutError
+from hccl_py.platforms import Group, Store
+
+__all__ = ["GlooMessages"]
+
+_FOREVER_S = 10.0**8
+_TAG = 0
+
+
+class GlooMessages:
+    """Messages of one session; gloo keeps those of a pair in order."""
+
+    def __init__(self, world: World, group: Group, key: str, limit_s: float | None) -> None:
+        try:
+            import torch.distributed as dist
+            from torch import from_numpy
+        except ImportError as error:
+            why = "Ranks of several hosts send messages over gloo"
+            raise missing_library("torch", "torch", why) from error
+        self._rank = group.world_ranks.index(world.rank)
+        self._limit_s = _FOREVER_S if limit_s is None else limit_s
+        self._failures = Failures(world.store, key, self._rank)
+        self._tensor = from_numpy
+        self._group: Any = dist.ProcessGroupGloo(
+            _store_for_torch(dist, world.store, f"{key}/gloo"),
+            self._rank,
+            len(group.world_ranks),
+            timedelta(seconds=CONNECT_S),
+        )
+
+    def isend(self, rank: int, data: Bytes) -> Any:
+        if not data.flags.writeable:
+            data = data.copy()  # torch knows no tensors that are read-only
+        try:
+            return self._group.send([self._tensor(data)], rank, _TAG)
+        except RuntimeError as error:
+            raise self._lost(rank, error) from None
+
+    def irecv(self, rank: int, into: Bytes) -> Any:
+        try:
+            return self._group.recv([self._tensor(into)], rank, _TAG)
+        except RuntimeError as error:
+            raise self._lost(rank, error) from None
+
+    def wait(self, works: Sequence[tuple[int, Any]]) -> None:
+        end = time.monotonic() + self._limit_s
+        for rank, work in works:
+            try:
+                work.wait(timedelta(seconds=max(end - time.monotonic(), 0.001)))
+            except RuntimeError as error:
+                if "Timed out" in str(error):
+                    raise late(self._rank, rank, self._limit_s) from None
+                raise self._lost(rank, error) from None
+
+    def fail(self, error: BaseException) -> None:
+        self._failures.publish(error)
+        self.close()
+
+    def close(self) -> None:
+        self._group = None
+
+    def _lost(self, rank: int, error: RuntimeError) -> Exception:
+        return self._failures.reason(rank, str(error).splitlines()[0])
+
+
+def late(own: int, rank: int, limit_s: float) -> ExecTimeoutError:
+    """Return the error of a message that does not come."""
+    return ExecTimeoutError(
+        f"Rank {own} has waited for a message to or from rank {rank} for {limit_s:g} s, longer "
+        "than HCCL_EXEC_TIMEOUT allows.",
+        f"Rank {rank} is busy, stopped, or in another call.",
+    )
+
+
+def _store_for_torch(dist: Any, store: Store, prefix: str) -> Any:
+    """Return a store of this project as one of torch's."""
+
+    class TorchView(dist.Store):  # type: ignore[misc]
+        def set(self, key: str, value: bytes | str) -> None:
+            store.set(f"{prefix}/{key}", value.encode() if isinstance(value, str) else value)
+
+        def get(self, key: str) -> bytes:
+            return store.get(f"{prefix}/{key}", CONNECT_S)
+
+        def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
+            for key in keys:
+                store.get(
+                    f"{prefix}/{key}", CONNECT_S if timeout is None else timeout.total_seconds()
+                )
+
+    return TorchView()

@@ -1,0 +1,78 @@
+"""Messages over MPI, on a communicator of the session's own.
+
+MPI says nothing of a rank that has failed. So who fails sends the reason to all others, and who
+waits looks for that. A process that dies is the business of mpiexec, which ends the job.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+from zlib import crc32
+
+from hccl_platform.distributed.failures import as_text, from_text
+from hccl_platform.distributed.messages.gloo import late
+from hccl_platform.distributed.world import World
+from hccl_platform.lowering.moves import Bytes
+from hccl_py.platforms import Group
+
+__all__ = ["MpiMessages"]
+
+_DATA, _FAILED = 0, 1
+_YIELDS = 1000
+"""How often who waits lets others run before it sleeps a little."""
+
+_SLEEP_S = 0.0002
+
+
+class MpiMessages:
+    """Messages of one session; MPI keeps those of a pair in order."""
+
+    def __init__(self, world: World, group: Group, key: str, limit_s: float | None) -> None:
+        from mpi4py import MPI
+
+        everybody = world.mpi
+        members = everybody.Get_group().Incl(list(group.world_ranks))
+        self._limit_s = limit_s
+        self._all: Any = MPI.Request.Testall
+        self._byte = MPI.BYTE
+        self._communicator = everybody.Create_group(members, tag=crc32(key.encode()) >> 17)
+        self._rank = self._communicator.Get_rank()
+
+    def isend(self, rank: int, data: Bytes) -> Any:
+        return self._communicator.Isend([data, self._byte], rank, _DATA)
+
+    def irecv(self, rank: int, into: Bytes) -> Any:
+        return self._communicator.Irecv([into, self._byte], rank, _DATA)
+
+    def wait(self, works: Sequence[tuple[int, Any]]) -> None:
+        requests, pauses, since = [work for _, work in works], 0, time.monotonic()
+        while not self._all(requests):
+            pauses += 1
+            if pauses < _YIELDS:
+                os.sched_yield()
+                continue
+            time.sleep(_SLEEP_S)
+            self._check_failed()
+            if self._limit_s is not None and time.monotonic() - since > self._limit_s:
+                open_ranks = [rank for rank, work in works if not work.Test()]
+                raise late(self._rank, next(iter(open_ranks), self._rank), self._limit_s)
+
+    def fail(self, error: BaseException) -> None:
+        text = as_text(error, self._rank)
+        with suppress(Exception):  # who cannot be reached learns it from mpiexec
+            for rank in range(self._communicator.Get_size()):
+                if rank != self._rank:
+                    self._communicator.Isend([text, self._byte], rank, _FAILED)
+
+    def close(self) -> None:
+        """Nothing: MPI frees its communicators all together, when everybody has ended."""
+
+    def _check_failed(self) -> None:
+        if self._communicator.Iprobe(tag=_FAILED):
+            text = bytearray(1 << 13)
+            self._communicator.Recv([text, self._byte], tag=_FAILED)
+            raise from_text(bytes(text).rstrip(b"\0"))

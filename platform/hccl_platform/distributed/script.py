@@ -1,0 +1,136 @@
+"""A script bound to memory and messages: what a rank does whose peers are on several hosts.
+
+The first message of a program from one rank to another has room for the number and the words of the
+call. So ranks that call different things are found before their data is looked at, and it takes no
+message of its own.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_platform.distributed.bells import mismatch
+from hccl_platform.distributed.bound import BoundPart
+from hccl_platform.distributed.header import Call
+from hccl_platform.distributed.memory import Notifies, SharedMemory
+from hccl_platform.distributed.messages import Messages
+from hccl_platform.distributed.one_sided import Blocked, Item
+from hccl_platform.lowering.moves import Bytes
+from hccl_platform.lowering.part import MOVE
+from hccl_platform.lowering.reducing import Reducer
+from hccl_platform.lowering.script import PACKET, Message, Script
+from hccl_py.program.program import Program
+
+__all__ = ["BoundScript"]
+
+_OPENING = struct.Struct("<qqH")
+_OPENING_BYTES = 1 << 10
+
+
+class BoundScript(BoundPart):
+    """One rank's script under a tag; a queue is what it does after an exchange."""
+
+    def __init__(
+        self,
+        tag: str,
+        program: Program,
+        script: Script,
+        memory: SharedMemory,
+        notifies: Notifies,
+        reducer: Reducer,
+        headers: Sequence[memoryview[int]],
+    ) -> None:
+        super().__init__(tag, program, script.part, memory, notifies, reducer, headers)
+        self.script = script
+        self.landing = np.zeros(script.landing_bytes, np.uint8)
+        self._packets: dict[tuple[bool, int, int], Bytes] = {}
+        self._callers_bytes: dict[int, Bytes] = {}
+
+    def bind(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> list[list[Item]]:
+        queues = super().bind(into, out)
+        self._callers_bytes = self.callers(into, out)
+        return queues
+
+    def release(self, out: npt.NDArray[Any] | None) -> None:
+        super().release(out)
+        self._callers_bytes = {}
+
+    def exchange(self, level: int, number: int, messages: Messages) -> None:
+        """Send and receive the messages of a level, in the `number`-th call of the session.
+
+        Raises MismatchError where a peer calls something else, and what `Messages.wait` raises.
+        """
+        sends, receives = self.script.exchanges[level]
+        into = [self._buffer(m, level, k, is_sent=False) for k, m in enumerate(receives)]
+        begun = [messages.irecv(m.peer, b) for m, b in zip(receives, into, strict=True)]
+        works = [(m.peer, work) for m, work in zip(receives, begun, strict=True)]
+        sent = []
+        for place, message in enumerate(sends):
+            buffer = self._buffer(message, level, place, is_sent=True)
+            if message.is_packet:
+                self._pack(message, buffer, number)
+            sent.append((message.peer, messages.isend(message.peer, buffer)))
+        opening = [k for k, m in enumerate(receives) if m.opens]
+        messages.wait([works[k] for k in opening])
+        for k in opening:
+            self._check(receives[k].peer, into[k], number)
+        messages.wait([work for k, work in enumerate(works) if not receives[k].opens] + sent)
+        for message, buffer in zip(receives, into, strict=True):
+            if message.is_packet:
+                self._unpack(message, buffer)
+
+    def explain_level(self, level: int) -> Callable[[Sequence[Blocked]], str]:
+        """Return what says what the tasks after an exchange wait for."""
+
+        def explain(blocked: Sequence[Blocked]) -> str:
+            task = self.part.streams[level][blocked[0].place]
+            what = "another rank to stop adding to the same memory"
+            if task.kind != MOVE:
+                what = f"{self._names[task.number]} from rank {self.part.cells[task.number].poster}"
+            return f"Rank {self.rank} has waited for {what}, after {level} exchanges between hosts,"
+
+        return explain
+
+    def _buffer(self, message: Message, level: int, place: int, *, is_sent: bool) -> Bytes:
+        """Return what a message is sent from or received in: memory itself, or a packet's buffer,
+        which every run uses again.
+        """
+        if not message.is_packet:
+            ((slot, start, stop),) = message.ranges
+            return self._bytes(slot, self._callers_bytes)[start:stop]
+        key = is_sent, level, place
+        if key not in self._packets:
+            size = message.size
+            if message.opens:
+                size = _OPENING_BYTES + (size if is_sent else PACKET)
+            self._packets[key] = np.zeros(size, np.uint8)
+        return self._packets[key]
+
+    def _pack(self, message: Message, buffer: Bytes, number: int) -> None:
+        at = 0
+        if message.opens:
+            text = self.call.text[: _OPENING_BYTES - _OPENING.size]
+            _OPENING.pack_into(buffer.data, 0, number, self.call.digest, len(text))
+            buffer[_OPENING.size : _OPENING.size + len(text)] = np.frombuffer(text, np.uint8)
+            at = _OPENING_BYTES
+        for slot, start, stop in message.ranges:
+            buffer[at : at + stop - start] = self._bytes(slot, self._callers_bytes)[start:stop]
+            at += stop - start
+
+    def _unpack(self, message: Message, buffer: Bytes) -> None:
+        at = _OPENING_BYTES if message.opens else 0
+        for slot, start, stop in message.ranges:
+            self._bytes(slot, self._callers_bytes)[start:stop] = buffer[at : at + stop - start]
+            at += stop - start
+
+    def _check(self, peer: int, buffer: Bytes, number: int) -> None:
+        """Compare a peer's call with this rank's."""
+        theirs, digest, size = _OPENING.unpack_from(buffer.data, 0)
+        if (theirs, digest) != (number, self.call.digest):
+            text = buffer[_OPENING.size : _OPENING.size + size].tobytes()
+            raise mismatch({self.rank: (number, self.call), peer: (theirs, Call(text, digest))})
