@@ -61,10 +61,10 @@ class Ends(Protocol):
 
     states_notifies: ClassVar[bool]
 
-    def keys(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
+    def keys(self, rank: IntArray, references: Sequence[object], where: Where) -> IntArray:
         """Return the key of the end that each rank means by a peer's rank or `link:ID`."""
 
-    def requested(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
+    def requested(self, rank: IntArray, references: Sequence[object], where: Where) -> IntArray:
         """Return the same for ends that ranks request: the file must have the links."""
 
     def peers(self, keys: IntArray) -> IntArray:
@@ -85,13 +85,13 @@ class PairEnds:
     exports: list[int]
     plane: str
 
-    def keys(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
+    def keys(self, rank: IntArray, references: Sequence[object], where: Where) -> IntArray:
         """Return the key of every pair."""
         peers = whole(references, where, "the rank of a peer", 0, self.ranks - 1)
         check_other(rank, peers, where)
         return rank * self.ranks + peers
 
-    def requested(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
+    def requested(self, rank: IntArray, references: Sequence[object], where: Where) -> IntArray:
         """Return the key of every pair: there is a link between any two ranks."""
         return self.keys(rank, references, where)
 
@@ -180,7 +180,7 @@ class LinkEnds:
         self._pairs = pairs[self._by_pair]
         self._absent = PairEnds(ranks, LinkKind.SDMA, [], "flat")
 
-    def keys(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
+    def keys(self, rank: IntArray, references: Sequence[object], where: Where) -> IntArray:
         """Return the end of every reference; a peer's rank will do where one link leads there, or
         none.
         """
@@ -192,7 +192,7 @@ class LinkEnds:
             keys[mine] = find(rank[mine], picked, _Picked(where, rows))
         return keys
 
-    def requested(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
+    def requested(self, rank: IntArray, references: Sequence[object], where: Where) -> IntArray:
         """Return the same; a request says nothing of a link that is not listed."""
         keys = self.keys(rank, references, where)
         for k in np.flatnonzero(keys >= len(self._columns.keys))[:1].tolist():
@@ -214,7 +214,7 @@ class LinkEnds:
             return self._columns
         return _joined(self._columns, self._absent.link_columns(absent))
 
-    def _by_rank(self, rank: IntArray, references: Sequence[Any], where: Where) -> IntArray:
+    def _by_rank(self, rank: IntArray, references: Sequence[object], where: Where) -> IntArray:
         peers = whole(references, where, "a peer's rank (or link:ID)", 0, self._ranks - 1)
         check_other(rank, peers, where)
         pairs = rank * self._ranks + peers

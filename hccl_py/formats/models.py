@@ -1,8 +1,10 @@
-"""The envelope of `hccl-py.program/1` as pydantic models; task lists are checked by columns."""
+"""The envelope of `hccl-py.program/1` as pydantic models. An `object` is checked where it is read:
+task lists by columns, the others by `op`, `links` and `memory`.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from hccl_py.documents.models import Strict
 
@@ -21,18 +23,18 @@ class FileModel(Strict):
 
     format: Literal["hccl-py.program/1"]
     executor: str = ""
-    op: Any
+    op: object
     ranks: int
     rounds: int | None = None
-    calls: list[Any] | None = None
+    calls: list[object] | None = None
     link: LinkName | None = None
     plane: str | None = None
-    notify_names: list[Any] | None = None
-    exported: list[Any] | None = None
-    links: list[Any] | None = None
-    buffers: Any
-    resources: dict[str, Any] | None = None
-    tasks: Any
+    notify_names: list[object] | None = None
+    exported: list[object] | None = None
+    links: list[object] | None = None
+    buffers: object
+    resources: dict[str, object] | None = None
+    tasks: object
 
 
 class OpModel(Strict):
@@ -43,12 +45,12 @@ class OpModel(Strict):
     count: int | None = None
     reduce: str | None = None
     root: int | None = None
-    in_place: Any = False
+    in_place: object = False
     mode: Literal["op_base", "graph"] = "op_base"
-    counts: Any = None
-    displs: Any = None
-    matrix: Any = None
-    pairs: Any = None
+    counts: object = None
+    displs: object = None
+    matrix: object = None
+    pairs: object = None
     level1: str = ""
     level2: str = ""
     deterministic: bool = False
@@ -58,16 +60,16 @@ class ResourceModel(Strict):
     """What one rank requests; a part that is left out is not checked against use."""
 
     streams: int | None = None
-    local_notifies: dict[str, Any] | None = None
-    channel_notifies: dict[str, Any] | None = None
+    local_notifies: dict[str, object] | None = None
+    channel_notifies: dict[str, object] | None = None
 
 
 class TransportModel(Strict):
     """A transport between two ranks."""
 
     id: int
-    ranks: list[Any]
+    ranks: list[object]
     kind: LinkName
-    exports: dict[str, Any]
+    exports: dict[str, object]
     notifies: int = 3
     plane: str = "flat"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from hccl_py.documents.checks import a_list, an_object, at, defect, format_value, only_keys
 from hccl_py.documents.models import checked
@@ -58,7 +58,7 @@ def op_from(value: object, ranks: int, path: str = "op") -> OpParam:
     return op
 
 
-def op_object(op: OpParam) -> dict[str, Any]:
+def op_object(op: OpParam) -> dict[str, object]:
     """Return the JSON object of an op."""
     known = {
         "name": op.name,
@@ -162,7 +162,7 @@ def amounts_from(model: OpModel, ranks: int, count: int, unit: int, path: str) -
     return _table_amounts(places, counts, displs, ranks, unit)
 
 
-def _check_members(op: str, given: dict[str, Any], path: str) -> None:
+def _check_members(op: str, given: dict[str, object], path: str) -> None:
     """Refuse members that the op does not have, and those that it cannot do without."""
     allowed = OPS[op].members
     for name, value in given.items():
@@ -256,7 +256,7 @@ MOST_CALLS = 16
 """Calls that are verified together; each is another copy of the program."""
 
 
-def calls_from(value: Sequence[Any], path: str = "calls") -> tuple[Call, ...]:
+def calls_from(value: Sequence[object], path: str = "calls") -> tuple[Call, ...]:
     """Return the calls of a list of objects; each waits for earlier ones only."""
     if len(value) > MOST_CALLS:
         hint = "What is wrong with many calls is wrong with a few."
@@ -264,7 +264,7 @@ def calls_from(value: Sequence[Any], path: str = "calls") -> tuple[Call, ...]:
     return tuple(_call(item, number, at(path, number)) for number, item in enumerate(value))
 
 
-def calls_document(calls: Sequence[Call]) -> list[dict[str, Any]]:
+def calls_document(calls: Sequence[Call]) -> list[dict[str, object]]:
     """Return the list of objects of calls."""
     return [{"stream": call.stream, "after": list(call.after)} for call in calls]
 

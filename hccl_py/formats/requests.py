@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +72,7 @@ def _mask(ranks: int, having: list[int]) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _local(parts: Iterable[tuple[int, dict[str, Any]]]) -> tuple[IntArray, IntArray, IntArray]:
+def _local(parts: Iterable[tuple[int, dict[str, object]]]) -> tuple[IntArray, IntArray, IntArray]:
     rows = [
         (rank, stream, count)
         for rank, counts in parts
@@ -85,7 +84,7 @@ def _local(parts: Iterable[tuple[int, dict[str, Any]]]) -> tuple[IntArray, IntAr
 
 
 def _channels(
-    parts: Iterable[tuple[int, dict[str, Any]]], ends: Ends
+    parts: Iterable[tuple[int, dict[str, object]]], ends: Ends
 ) -> tuple[IntArray, IntArray, IntArray]:
     rows = [(rank, peer, count) for rank, counts in parts for peer, count in counts.items()]
     where = lambda k: at(_path(rows[k][0], "channel_notifies"), rows[k][1])  # noqa: E731
