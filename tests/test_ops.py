@@ -10,7 +10,9 @@ from hccl_py.ops import ALL_TO_ALL, COUNTS_OF, OPS
 def test_every_op_has_a_row_and_an_operator() -> None:
     assert list(OPS) == list(OPERATORS)
     assert len(OPS) == 15
-    assert all(operator.facts is OPS[name] for name, operator in OPERATORS.items())
+    for name, operator in OPERATORS.items():
+        assert operator.facts is OPS[name]
+        assert (operator.reduces, operator.rooted) == (OPS[name].reduces, OPS[name].rooted)
     assert set(ALL_TO_ALL) <= set(OPS)
 
 

@@ -19,6 +19,7 @@ from hccl_py.cli.options import Output, grouped
 
 if TYPE_CHECKING:
     from hccl_py.cli.targets import Target
+    from hccl_py.enums import InPlace
     from hccl_py.errors import HcclError
     from hccl_py.program.program import Program
     from hccl_py.topology.presets import Product
@@ -50,8 +51,13 @@ def command(
         typer.Option("--repeat", metavar="N", min=1, max=64, help="Copies of the op, 1 to 64."),
     ] = 2,
     in_place: Annotated[
-        bool, typer.Option("--in-place", help="Input and output in the same memory.")
-    ] = False,
+        str | None,
+        typer.Option(
+            "--in-place",
+            metavar="[start|slot]",
+            help="Input and output in the same memory: at the start, in the rank's slot; or all.",
+        ),
+    ] = None,
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Sums in no fixed order are errors.")
     ] = False,
@@ -82,8 +88,8 @@ def command(
     from hccl_py.errors import HcclError
     from hccl_py.verifier import Options
 
-    options = Options(repeat, in_place, deterministic, _product(product))
-    cases = cases_of(narrowing, in_place=in_place)
+    options = Options(repeat, _in_place(in_place), deterministic, _product(product))
+    cases = cases_of(narrowing, in_place=options.in_place)
     found = _targets(targets, max_size, narrowing)
     shown = _Document() if output.json else _Text(verbose)
     failed: list[HcclError] = []
@@ -193,6 +199,20 @@ class _Document:
         """Yield the text of the next report."""
         for begin in range(*ends, _AT_ONCE):
             yield self._reports.read(min(_AT_ONCE, ends[1] - begin)).decode("ascii")
+
+
+def _in_place(word: str | None) -> bool | InPlace:
+    """Return what `--in-place` says; alone it means all ways."""
+    from hccl_py.enums import InPlace
+    from hccl_py.errors import ParameterError
+
+    ways: dict[str | None, bool | InPlace] = {None: False, "all": True}
+    ways |= {way.value: way for way in InPlace}
+    if word not in ways:
+        raise ParameterError(
+            f"--in-place {word!r} is unknown.", "Give start or slot; alone it means all ways."
+        )
+    return ways[word]
 
 
 def _product(name: str | None) -> Product | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from hccl_py.enums import Mode
+    from hccl_py.enums import InPlace, Mode
     from hccl_py.verifier.sweeps.cases import Cases
 
 __all__ = ["Narrowing", "cases_of"]
@@ -72,7 +72,7 @@ class Narrowing:
         return any(value is not None for value in astuple(self))
 
 
-def cases_of(narrowing: Narrowing, *, in_place: bool) -> Cases:
+def cases_of(narrowing: Narrowing, *, in_place: bool | InPlace) -> Cases:
     """Return the cases that the options leave; ParameterError where one makes no sense."""
     from hccl_py.enums import DataType, ReduceOp
     from hccl_py.operators.base import MAX_COUNT
@@ -93,7 +93,7 @@ def cases_of(narrowing: Narrowing, *, in_place: bool) -> Cases:
         reduce_ops=_listed(narrowing.reduce_op, ReduceOp.parse),
         modes=_listed(narrowing.mode, _mode),
         roots=_numbers(narrowing.root, "-r/--root", 0, MAX_RANKS - 1),
-        in_place=True if in_place else None,
+        in_place=in_place or None,
         buffsize=narrowing.buffsize,
     )
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hccl_py.cli.options import Output, grouped
+from hccl_py.cli.options import CallCommand, Output, grouped
 from hccl_py.cli.streams import say
 
 __all__ = ["app"]
@@ -78,4 +78,4 @@ def _show(name: str, folder: str, files: Iterable[str]) -> None:
     say("  pytest")
 
 
-app.command("executor")(executor)
+app.command("executor", cls=CallCommand)(executor)

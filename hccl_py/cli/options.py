@@ -6,7 +6,7 @@ the group's fields over the signature that typer reads.
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
@@ -29,7 +29,8 @@ __all__ = [
     "grouped",
 ]
 
-_DETERMINISTIC = "--deterministic"
+_ALONE = {"--deterministic": ("true", "strict", "false"), "--in-place": ("all", "start", "slot")}
+"""Options that may stand alone, which means the first of the words that may follow."""
 
 
 @dataclass(frozen=True)
@@ -263,21 +264,27 @@ class Output:
 
 
 class CallCommand(TyperCommand):
-    """A command that takes a `Call`: `--deterministic` alone means `--deterministic true`."""
+    """A command whose options may stand alone: `--deterministic` means `--deterministic true`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Spell out what may be left out, then parse as usual."""
-        takes_word = any(
-            _DETERMINISTIC in p.opts and not getattr(p, "is_flag", False) for p in self.params
-        )
-        return super().parse_args(ctx, _with_value(args) if takes_word else args)
+        valued = [o for p in self.params if not getattr(p, "is_flag", False) for o in p.opts]
+        words = {option: _ALONE[option] for option in valued if option in _ALONE}
+        try:
+            return super().parse_args(ctx, _with_values(args, words))
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:  # a usage error that names no command
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
 
 
-def _with_value(args: list[str]) -> list[str]:
+def _with_values(args: list[str], words: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Give options that stand alone the first of the words that may follow them."""
     found = []
     for argument, following in zip(args, [*args, ""][1:], strict=True):
-        alone = argument == _DETERMINISTIC and following.lower() not in ("true", "strict", "false")
-        found.append(f"{argument}=true" if alone else argument)
+        may_follow = words.get(argument, ())
+        alone = may_follow and following.lower() not in may_follow
+        found.append(f"{argument}={may_follow[0]}" if alone else argument)
     return found
 
 

@@ -53,9 +53,8 @@ def refuse_source(name: str, command: str, hint: str) -> None:
     """Raise ParameterError where a command that needs an op is given a program."""
     source = source_of(name)
     if source is not None:
-        raise ParameterError(
-            f"{command} takes an op, and {format_path(name)} is a {source.noun}.", hint
-        )
+        noun = "directory" if os.path.isdir(name) else source.noun
+        raise ParameterError(f"{command} takes an op, and {format_path(name)} is a {noun}.", hint)
 
 
 def check_save(path: str) -> None:

@@ -20,8 +20,8 @@ from hccl_py.operators.send_recv import SendRecv
 
 __all__ = ["OPERATORS", "make_operator"]
 
-OPERATORS: dict[str, type[Operator]] = {
-    cls.facts.name: cls
+OPERATORS: dict[str, Operator] = {
+    cls.facts.name: cls()
     for cls in (
         AllReduce,
         AllGather,
@@ -46,4 +46,4 @@ def make_operator(name: str) -> Operator:
     """Return the operator of this name; ParameterError names the nearest ones."""
     if name not in OPERATORS:
         raise ParameterError(f"Op {name!r} is unknown.", did_you_mean(name, OPERATORS))
-    return OPERATORS[name]()
+    return OPERATORS[name]

@@ -231,7 +231,6 @@ def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
         op,
         shape,
         given,
-        config.ccl_bytes,
         pipelines=inline
         and rdma_inline
         and not deterministic

@@ -11,7 +11,6 @@ HCCL_ALGO.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -27,14 +26,8 @@ KIB, MIB = 1 << 10, 1 << 20
 RING, HD, NHR, NHR_V1, NB = "ring", "H-D_R", "NHR", "NHR_V1", "NB"
 AHC, AHC_BROKE, PIPELINE, PAIRWISE = "AHC", "AHC_BROKE", "pipeline", "pairwise"
 
-STEP_SECONDS = 60e-6
-"""HCCL's latency of one step between servers."""
-
-BANDWIDTH = 20.0 * 2**30
-"""Bytes per second between servers of 910B: RDMA of 25 GB/s at 80 %."""
-
-HOST_BANDWIDTH = 54.4 * 2**30
-"""The same where two modules share one host: PCIe 5 at 85 %."""
+MOST_IN_RING = 3
+"""Servers of which a ring has no more steps than NHR: 1 of 2, 2 of 3."""
 
 PIPELINE_MIN = {
     "all_gather": (32 * KIB, 2 * MIB),
@@ -111,7 +104,7 @@ class Levels:
 
 
 def choose_levels(
-    op: OpParam, shape: TopologyShape, given: Mapping[str, str], ccl_bytes: int, *, pipelines: bool
+    op: OpParam, shape: TopologyShape, given: Mapping[str, str], *, pipelines: bool
 ) -> Levels:
     """Choose for one call. `given` is HCCL_ALGO's setting, `pipelines` whether links can do its
     reduction in any order, which the pipelines of reductions need.
@@ -123,7 +116,7 @@ def choose_levels(
         notes.append("HCCL_ALGO's level0:null makes all ranks one ring")
     if op.name in _POINT_TO_POINT:
         return Levels(level0, RING, "", tuple(notes))
-    level1 = _level1(op, shape, level0, given, ccl_bytes, pipelines, notes)
+    level1 = _level1(op, shape, level0, given, pipelines, notes)
     level2 = _level2(op, shape, given, notes) if shape.superpods > 1 else ""
     refusal = ""
     if level0 == WHOLE_RING and level1 == HD == given.get("level1"):
@@ -136,7 +129,6 @@ def _level1(
     shape: TopologyShape,
     level0: str,
     given: Mapping[str, str],
-    ccl_bytes: int,
     pipelines: bool,
     notes: list[str],
 ) -> str:
@@ -148,7 +140,7 @@ def _level1(
     elif kind == "all_to_all":
         chosen = PAIRWISE
     else:
-        chosen = _default(op, shape, level0, ccl_bytes, pipelines)
+        chosen = _default(op, shape, level0, pipelines)
         if chosen not in allowed:
             chosen = allowed[0]
     if chosen == PIPELINE and _contexts(op.name, shape) > shape.contexts:
@@ -212,9 +204,7 @@ def _wanted(
     return instead
 
 
-def _default(
-    op: OpParam, shape: TopologyShape, level0: str, ccl_bytes: int, pipelines: bool
-) -> str:
+def _default(op: OpParam, shape: TopologyShape, level0: str, pipelines: bool) -> str:
     if _joins_pods(op, shape):
         return AHC
     if level0 == WHOLE_RING:
@@ -223,7 +213,7 @@ def _default(
     if several and op.mode is Mode.OP_BASE and op.name in PIPELINE_MIN:
         if _pays_to_pipeline(op, shape, level0, pipelines):
             return PIPELINE
-        return _cheapest(op, shape, ccl_bytes)
+        return _cheapest(shape.servers)
     found = _by_number(shape.pod_servers)
     return NHR if found == HD and shape.device == "910_93" else found
 
@@ -265,21 +255,11 @@ def _pays_to_pipeline(op: OpParam, shape: TopologyShape, level0: str, pipelines:
     )
 
 
-def _cheapest(op: OpParam, shape: TopologyShape, ccl_bytes: int) -> str:
-    """Compare seconds of one round; ties go to ring, then NHR, then H-D."""
-    servers, size = shape.servers, op.extent * op.unit
-    bandwidth = HOST_BANDWIDTH if shape.ranks == 2 * shape.devices else BANDWIDTH
-    if op.name == "all_reduce":
-        data, twice = min(size, ccl_bytes) / shape.devices, 2
-    else:
-        data, twice = min(size, ccl_bytes // shape.ranks) * shape.ranks, 1
-    log = math.ceil(math.log2(servers))
-    share = (servers - 1) / servers * data / bandwidth
-    power = servers & (servers - 1) == 0
-    seconds = {
-        RING: (servers - 1) * STEP_SECONDS + share,
-        NHR: log * STEP_SECONDS + share,
-        HD: log * STEP_SECONDS
-        + (share if power else (2 * servers - 1) / servers * data / bandwidth),
-    }
-    return min(seconds, key=lambda name: twice * seconds[name])
+def _cheapest(servers: int) -> str:
+    """Return what takes the least seconds by HCCL's formulas, of which ring comes first, then NHR.
+
+    All move the same share of the data. Ring takes servers - 1 steps, NHR and H-D the logarithm,
+    rounded up, and H-D moves more where servers are no power of two: so it never wins, and ring
+    does where NHR has as many steps. Neither sizes nor rates matter.
+    """
+    return RING if servers <= MOST_IN_RING else NHR

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hccl_py.cost import CostModel
 from hccl_py.enums import RDMA_WRITES, TaskKind
+from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK, DATA_ACK, OWN_NOTIFIES
 from hccl_py.simulator.links import LinkClasses, Links
@@ -41,6 +42,11 @@ class Durations:
         cost: CostModel,
         slow: Stragglers = EVEN,
     ) -> None:
+        if isinstance(topology, CostModel):
+            raise ParameterError(
+                "A cost model stands where the topology is expected.",
+                "The order is (program, topology, cost, slow).",
+            )
         self.links = Links(topology, cost, slow)
         found = self.links.classes(program.transports)
         factors, self._of_rank = np.unique(slow.of_ranks(program.ranks), return_inverse=True)

@@ -38,7 +38,10 @@ def simulate(
         hint = did_you_mean(str(network), NETWORKS) or "Take uncontended or contended."
         raise ParameterError(f"network is {network!r}.", hint)
     if not isinstance(topology, Topology):
-        raise ParameterError(f"topology is {topology!r:.60}.", "Give what topology_of returns.")
+        raise ParameterError(
+            f"topology is {topology!r:.60}.",
+            "Give what topology_of returns: the order is (program, topology, cost).",
+        )
     if program.ranks != topology.size:
         raise ParameterError(
             f"The program has {program.ranks} ranks, the topology {topology.size}.",

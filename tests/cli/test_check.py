@@ -529,3 +529,14 @@ def test_an_executor_that_exits_does_not_end_the_check(
     said = capsys.readouterr().err
     assert "SystemExit" in said
     assert "my_gather.py:" in said
+
+
+@pytest.mark.parametrize(("words", "text"), [([], "in place"), (["slot"], "in place (slot)")])
+def test_in_place_alone_and_with_a_word(
+    words: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["AllGatherMeshOpbaseExecutor", "--ranks", "4", "--count", "100", "-d", "int8"]
+    assert main(["check", *call, "--json", "--in-place", *words]) == 0
+    [report] = json.loads(capsys.readouterr().out)["reports"]
+    assert report["findings"]
+    assert all(finding["case"].split(", ")[4] == text for finding in report["findings"])

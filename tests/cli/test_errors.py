@@ -7,6 +7,10 @@ from hccl_py.cli.errors import DEFECT, USAGE, guarded
 
 CASES = {
     "run": ["Missing argument 'OP|FILE'", "`hccl-py run --help`"],
+    "check --repeat": ["'--repeat' requires an argument", "`hccl-py check --help`"],
+    "new executor --op": ["'--op' requires an argument", "`hccl-py new executor --help`"],
+    "compare .": ["compare takes an op, and . is a directory.", "hint"],
+    "check all_gather --in-place=both": ["--in-place 'both' is unknown.", "Give start or slot"],
     "rn": ["No such command 'rn'", "Did you mean 'run'?"],
     "run all_gather --foo": ["No such option: --foo", "hint"],
     "run all_gather extra": ["unexpected extra argument", "hint"],

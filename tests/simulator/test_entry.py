@@ -8,6 +8,8 @@ import hccl_py as hccl
 from hccl_py.cost import CostModel
 from hccl_py.errors import ParameterError
 from hccl_py.simulator import simulate_tasks
+from hccl_py.simulator.batches import simulate_batches
+from hccl_py.simulator.contended import simulate_contended
 from hccl_py.topology import topology_of
 from tests.recording import op_of, recorded
 
@@ -35,3 +37,13 @@ def test_what_does_not_fit(topology: Any, network: Any, message: str) -> None:
         hccl.simulate(PROGRAM, topology, network=network)
     assert error.value.message == message
     assert error.value.hint
+
+
+@pytest.mark.parametrize("simulator", [simulate_tasks, simulate_batches, simulate_contended])
+def test_arguments_in_the_order_of_before(simulator: Any) -> None:
+    cost = CostModel.of("atlas-800t-a2")
+    with pytest.raises(ParameterError, match="A cost model stands where the topology") as error:
+        simulator(PROGRAM, cost, topology_of(4))
+    assert error.value.hint == "The order is (program, topology, cost, slow)."
+    with pytest.raises(ParameterError, match="topology is CostModel"):
+        hccl.simulate(PROGRAM, cost, topology_of(4))  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from hccl_py.enums import DataType, Mode, ReduceOp
+from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
 from hccl_py.op_param import OpParam
 from hccl_py.topology.presets import DEFAULT_PRESET
 from hccl_py.topology.topology import Topology
@@ -43,7 +43,7 @@ class Cases:
     reduce_ops: tuple[ReduceOp, ...] = ()
     modes: tuple[Mode, ...] = ()
     roots: tuple[int, ...] = ()
-    in_place: bool | None = None
+    in_place: bool | InPlace | None = None
     buffsize: int | None = None
     algo: str = ""
 
@@ -76,7 +76,8 @@ class Case:
         if op.root is not None:
             words.append(f"root {op.root}")
         if op.in_place:
-            words.append("in place")
+            at = f" ({op.in_place.value})" if isinstance(op.in_place, InPlace) else ""
+            words.append(f"in place{at}")
         words += [f"{level} {word}" for level, word in self._levels]
         words += self._amounts
         if self._preset != DEFAULT_PRESET:
@@ -103,7 +104,8 @@ class Case:
         if op.root is not None:
             words.append(f"-r {op.root}")
         if op.in_place:
-            words.append("--in-place")
+            at = f" {op.in_place.value}" if isinstance(op.in_place, InPlace) else ""
+            words.append(f"--in-place{at}")
         if self._levels:
             algo = ";".join(["level0:NA", *map(":".join, self._levels)])
             words.append(f'--algo "{algo}"')
@@ -121,7 +123,7 @@ class Case:
             not topology.is_even,
             self._preset != DEFAULT_PRESET,
             op.mode is not Mode.OP_BASE,
-            op.in_place,
+            bool(op.in_place),
             op.root or 0,
             self.text,
         )

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hccl_py.algo import parse_algo
-from hccl_py.enums import DataType, Mode, ReduceOp
+from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
 from hccl_py.errors import HcclError, PluginError
 from hccl_py.executor import (
     Executor,
@@ -370,7 +370,7 @@ def _reduce_ops(operator: Operator, cases: Cases) -> tuple[ReduceOp | None, ...]
     return (cases.reduce_ops or tuple(ReduceOp)) if operator.reduces else (None,)
 
 
-def _in_place(operator: Operator, cases: Cases) -> tuple[bool, ...]:
+def _in_place(operator: Operator, cases: Cases) -> tuple[bool | InPlace, ...]:
     if cases.in_place is not None:
         return (cases.in_place,)
     return (False, True) if operator.in_place else (False,)

@@ -63,7 +63,7 @@ def verify_executor(
     legal.
     """
     if options.in_place and cases.in_place is None:
-        cases = replace(cases, in_place=True)
+        cases = replace(cases, in_place=options.in_place)
     space = space_of(executor, cases)
     sweep = _Sweep(executor, options, seeds, verify)
     for number, case in enumerate(space.cases):
