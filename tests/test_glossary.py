@@ -20,15 +20,12 @@ KEPT = {"LATE_WIRE", "EARLY_WIRE", "wire"}
 that says what carries messages between hosts."""
 
 SHARED = {
-    "BatchSendRecv": "the operator, and the executor that HCCL calls so too",
-    "Call": "one of several calls of an op, and what a rank's process is asked to run",
     "Chooser": "what chooses executors, and what chooses the order of tasks",
     "Job": "programs on one timeline, and what a worker of a sweep is given",
-    "Phase": "a label of an executor's tasks, and what a platform ends before it goes on",
     "Sample": "a timed size, and a measured call",
     "Store": "what processes of a launcher share, and the points that a sweep keeps",
 }
-"""Names of more than one public class, and why."""
+"""Names of more than one public class of a package, and what they are."""
 
 
 def retired() -> set[str]:
@@ -73,13 +70,13 @@ def test_no_name_uses_a_retired_word(package: str) -> None:
     assert not found, "docs/glossary.md says what to write:\n" + "\n".join(found)
 
 
-def test_public_classes_have_names_of_their_own() -> None:
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_classes_have_names_of_their_own(package: str) -> None:
     homes = defaultdict(list)
-    for package in PACKAGES:
-        for path in (ROOT / package).rglob("*.py"):
-            for node in ast.parse(path.read_text("utf-8")).body:
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    homes[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    for path in (ROOT / package).rglob("*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     shared = {name: where for name, where in homes.items() if len(where) > 1 and name not in SHARED}
     assert not shared, shared
 
