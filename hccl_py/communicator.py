@@ -102,7 +102,9 @@ class Communicator:
     - `deterministic`: `false`, `true` for sums with the same bits in every run, or `strict` for
       sums in rank order; HCCL_DETERMINISTIC, by default `false`;
     - `strict`: whether to raise where HCCL would refuse a call or take an executor that is not
-      offered, by default False.
+      offered, by default False;
+    - `wire`: what carries the messages of platforms with real processes, `gloo` or `mpi`, also
+      inside a host; HCCL_PY_WIRE, by default what started the job, and between hosts only.
 
     `platform` is the name of one, or one: an object that knows, for example, which of the job's
     processes this is. A process may own some of the ranks only (`local_ranks`); then all processes
@@ -146,6 +148,7 @@ class Communicator:
         executors: Sequence[Executor | type[Executor]] = (),
         selection: str | os.PathLike[str] | TuningTable = "rules",
         cost: CostModel | None = None,
+        wire: str | None = None,
         domain: Domain | None = None,
     ) -> None:
         if domain is not None:
@@ -157,6 +160,7 @@ class Communicator:
             algo=algo,
             deterministic=deterministic,
             strict=strict,
+            wire=wire,
         )
         if schedule is not None and not isinstance(schedule, Schedule):
             raise ParameterError(

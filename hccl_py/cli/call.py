@@ -18,11 +18,12 @@ from hccl_py.cli.sizes import first_size
 from hccl_py.cli.sources import Source, source_of
 from hccl_py.communicator import Communicator, Plan
 from hccl_py.config import Config
+from hccl_py.discovery import find_platform
 from hccl_py.documents.disk import format_path
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
-from hccl_py.platforms import Schedule
+from hccl_py.platforms import Launcher, Schedule
 from hccl_py.program.program import Program
 from hccl_py.selection import Selection
 from hccl_py.topology import Topology
@@ -291,6 +292,11 @@ def _communicator(
     options: CallOptions, topology: Topology, schedule: Schedule | None
 ) -> Communicator:
     """Return a communicator with the settings of the options; broken plugins are warned about."""
+    if options.wire is not None and not isinstance(find_platform(options.platform), Launcher):
+        raise ParameterError(
+            f"--wire is about messages between processes, and platform {options.platform} has one.",
+            "Add --platform distributed, or leave --wire out.",
+        )
     comm = Communicator(
         topology=topology,
         platform=options.platform,
@@ -301,6 +307,7 @@ def _communicator(
         strict=options.strict_hccl or None,
         schedule=schedule,
         selection=options.select,
+        wire=options.wire,
     )
     say_problems(comm.registry.problems)
     return comm

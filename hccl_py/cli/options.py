@@ -111,6 +111,14 @@ class CallOptions:
     platform: Annotated[
         str, typer.Option("--platform", metavar="NAME", help="Where programs run.")
     ] = "emulated"
+    wire: Annotated[
+        str | None,
+        typer.Option(
+            "--wire",
+            metavar="gloo|mpi",
+            help="HCCL_PY_WIRE: what carries messages between real processes, inside a host too.",
+        ),
+    ] = None
     deterministic: Annotated[
         str | None,
         typer.Option(

@@ -117,13 +117,20 @@ def run_scripts(program: Program, hosts: Sequence[int]) -> tuple[Machine, list[S
     return machine, scripts
 
 
-@pytest.mark.parametrize("places", PLACES)
 @pytest.mark.parametrize("executor", EXECUTORS)
-def test_scripts_of_all_ranks_are_the_program(executor: type[Executor], places: str) -> None:
+def test_scripts_of_all_ranks_are_the_program(executor: type[Executor]) -> None:
     program = a_program(executor)
     if program is None:
         pytest.skip("one rank only")
-    run_scripts(program, PLACES[places](program.ranks))
+    places = list(PLACES.values())[EXECUTORS.index(executor) % len(PLACES)]
+    run_scripts(program, places(program.ranks))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("places", PLACES)
+def test_scripts_are_the_program_wherever_its_ranks_are(places: str) -> None:
+    for program in filter(None, map(a_program, EXECUTORS)):
+        run_scripts(program, PLACES[places](program.ranks))
 
 
 def test_small_pieces_of_a_level_travel_together() -> None:
