@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hccl_py.communicator import Communicator, Result
+    from hccl_py.communicator import Communicator
     from hccl_py.enums import DataType, Mode, ReduceOp
     from hccl_py.errors import HcclError, HcclResult
     from hccl_py.formats import load
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hccl_py.jobs import Job
     from hccl_py.op_param import OpParam
     from hccl_py.orchestration.entry import record
+    from hccl_py.pending import Pending, Result
     from hccl_py.planning import Plan
     from hccl_py.platforms import Adversary, Schedule
     from hccl_py.program.program import Program
@@ -41,10 +42,11 @@ _HOMES = {
     "Mode": "hccl_py.enums",
     "OpParam": "hccl_py.op_param",
     "ParallelGroups": "hccl_py.groups",
+    "Pending": "hccl_py.pending",
     "Plan": "hccl_py.planning",
     "Program": "hccl_py.program.program",
     "ReduceOp": "hccl_py.enums",
-    "Result": "hccl_py.communicator",
+    "Result": "hccl_py.pending",
     "Schedule": "hccl_py.platforms",
     "Selection": "hccl_py.selection",
     "Topology": "hccl_py.topology",
@@ -66,6 +68,7 @@ __all__ = [
     "Mode",
     "OpParam",
     "ParallelGroups",
+    "Pending",
     "Plan",
     "Program",
     "ReduceOp",

@@ -2,13 +2,17 @@
 
 Platforms get one flat contiguous array of native byte order per rank and side. Inputs that are not
 contiguous, or that overlap their output in a way that HCCL's in-place rules do not cover, are
-copied first; outputs that are not contiguous are written at the end.
+copied when the call begins; outputs that are not contiguous are written at its end.
+
+Whether a call works in place is part of the program that it records. Where all ranks' arrays are
+here, their addresses say it. Where others have theirs in other processes, the op and whether there
+is an `out` say it, which is the same everywhere, and what lies otherwise is copied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +23,13 @@ from hccl_py.errors import HcclResult, ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators.base import Operator
 from hccl_py.ops import OPS
+from hccl_py.overlaps import (
+    is_in_place,
+    offset_of,
+    refuse_in_place,
+    refuse_shared,
+    refuse_tangled,
+)
 from hccl_py.topology.topology import Topology
 
 __all__ = [
@@ -39,6 +50,8 @@ Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 Output: TypeAlias = Array | Any
 """An array, or None at a rank that has no output; which one, the caller of the op knows."""
+Copies: TypeAlias = list[tuple[Array, Array]]
+"""Where to, and where from."""
 
 
 class MissingArrayError(ParameterError):
@@ -63,12 +76,20 @@ class Data:
 
 @dataclass(frozen=True)
 class Arrays:
-    """Flat inputs and outputs for a platform, and the arrays that the user gets."""
+    """Flat inputs and outputs for a platform, and the arrays that the user gets. `loads` are the
+    copies, to and from, that the run begins with.
+    """
 
     op: OpParam
     inputs: list[Array]
     outputs: list[Array]
     results: list[Array | None]
+    loads: Copies = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Copy what the platform cannot take as it is."""
+        for flat, array in self.loads:
+            flat.reshape(array.shape)[...] = array
 
     def finish(self) -> list[Output]:
         """Write outputs back to results that were not contiguous; return the results."""
@@ -157,30 +178,31 @@ def place(
     op, dtype = data.op, data.op.dtype.numpy
     results = _results(data, out, local_ranks)
     bytes_in, bytes_out = operator.user_bytes(op, topology.size)
+    loads: Copies = []
     inputs = [
-        _flat(array, bytes_in[rank] // op.unit, dtype)
+        _flat_input(array, bytes_in[rank] // op.unit, dtype, loads)
         for rank, array in zip(local_ranks, data.inputs, strict=True)
     ]
     outputs = [
-        _flat(
-            array if array is not None and array.flags.c_contiguous else None,
-            bytes_out[rank] // op.unit,
-            dtype,
-        )
+        _flat_output(array, bytes_out[rank] // op.unit, dtype)
         for rank, array in zip(local_ranks, results, strict=True)
     ]
+    offsets: list[int | None] = [None] * len(inputs)
     if out is not None:
-        _refuse_shared(op.name, inputs, outputs, local_ranks)
-        _refuse_tangled(op.name, results, local_ranks)
-        offsets = [_offset(i, o) for i, o in zip(inputs, outputs, strict=True)]
-        _refuse_in_place(operator, offsets, local_ranks)
-        op = replace(op, in_place=_is_in_place(op, offsets, local_ranks))
-        if not op.in_place:
-            pairs = zip(inputs, offsets, strict=True)
-            inputs = [array if offset is None else array.copy() for array, offset in pairs]
+        refuse_shared(op.name, inputs, outputs, local_ranks)
+        refuse_tangled(op.name, results, local_ranks)
+        offsets = [offset_of(i, o) for i, o in zip(inputs, outputs, strict=True)]
+        refuse_in_place(operator, offsets, local_ranks)
+        op = replace(op, in_place=is_in_place(op, offsets, local_ranks))
         if op.displs:
-            _fill_gaps(outputs, results)
-    return Arrays(op, inputs, outputs, results)
+            loads += _gaps(outputs, results)
+    if len(local_ranks) < topology.size:
+        op = replace(op, in_place=_is_in_place_by_form(op, out))
+        if op.in_place:
+            _move_in(inputs, outputs, data.inputs, offsets, loads)
+    if out is not None and not op.in_place:
+        _move_out(inputs, offsets, loads)
+    return Arrays(op, inputs, outputs, results, loads)
 
 
 def flat_arrays(
@@ -204,18 +226,64 @@ def flat_arrays(
     return Arrays(op, given, taking, list(taking))
 
 
-def _flat(array: Array | None, size: int, dtype: np.dtype[Any]) -> Array:
+def _flat_input(array: Array | None, size: int, dtype: np.dtype[Any], loads: Copies) -> Array:
     """Return an array as one row; memory of its own where there is none, or none is needed."""
     if array is None or array.size != size:
         return np.empty(size, dtype)
-    return np.ascontiguousarray(array).reshape(-1)
+    if array.flags.c_contiguous:
+        return array.reshape(-1)
+    flat = np.empty(size, array.dtype)
+    loads.append((flat, array))
+    return flat
 
 
-def _fill_gaps(outputs: list[Array], results: list[Array | None]) -> None:
-    """Copy what results hold that are written at the end: gaps between parts stay as they are."""
-    for flat, result in zip(outputs, results, strict=True):
-        if result is not None and not result.flags.c_contiguous:
-            flat[:] = result.reshape(-1)
+def _flat_output(array: Array | None, size: int, dtype: np.dtype[Any]) -> Array:
+    """Return an array as one row; memory of its own where it has gaps, too."""
+    if array is None or array.size != size or not array.flags.c_contiguous:
+        return np.empty(size, dtype)
+    return array.reshape(-1)
+
+
+def _gaps(outputs: list[Array], results: list[Array | None]) -> Copies:
+    """Return what results hold that are written at the end: gaps between parts stay as they are."""
+    return [
+        (flat, result)
+        for flat, result in zip(outputs, results, strict=True)
+        if result is not None and not result.flags.c_contiguous
+    ]
+
+
+def _is_in_place_by_form(op: OpParam, out: object) -> bool:
+    """Whether a call works in place, told in the same way by every process: an op whose inputs and
+    outputs are equally long does where there is an `out`, and one with a root always, as its ranks
+    may well give different arrays.
+    """
+    facts = OPS[op.name]
+    return facts.in_place and not facts.has_slots and (facts.rooted or out is not None)
+
+
+def _move_in(
+    inputs: list[Array],
+    outputs: list[Array],
+    given: Sequence[Array | None],
+    offsets: Sequence[int | None],
+    loads: Copies,
+) -> None:
+    """Let inputs that do not begin where their outputs do be copied there."""
+    columns = zip(inputs, outputs, given, offsets, strict=True)
+    for at, (flat, memory, array, offset) in enumerate(columns):
+        if offset != 0:
+            inputs[at] = memory[: flat.size]
+            if array is not None and array.size == flat.size:
+                loads.append((inputs[at], flat))
+
+
+def _move_out(inputs: list[Array], offsets: Sequence[int | None], loads: Copies) -> None:
+    """Let inputs that overlap their outputs be copied to memory of their own."""
+    for at, (flat, offset) in enumerate(zip(inputs, offsets, strict=True)):
+        if offset is not None:
+            inputs[at] = np.empty_like(flat)
+            loads.append((inputs[at], flat))
 
 
 def _results(
@@ -259,90 +327,3 @@ def _check_output(op: OpParam, rank: int, array: Any, shape: Shape | None) -> No
         raise ParameterError(
             f"Rank {rank}'s output is read-only.", "Give an array that can be written."
         )
-
-
-# ---- memory that inputs and outputs share ----
-
-
-def _refuse_shared(op: str, inputs: list[Array], outputs: list[Array], local_ranks: range) -> None:
-    """Refuse outputs that overlap another rank's input or output: their order would be anybody's
-    guess.
-    """
-    spans = []
-    for rank, i, o in zip(local_ranks, inputs, outputs, strict=True):
-        spans += [
-            (*_bounds(a), rank, what) for a, what in ((i, "input"), (o, "output")) if a.nbytes
-        ]
-    spans.sort()
-    # Of the spans so far, per kind: where the furthest ends, and the furthest of any other rank.
-    furthest: dict[str, list[tuple[int, int]]] = {"input": [], "output": []}
-    for start, stop, rank, what in spans:
-        for other in ("input", "output"):
-            for end, owner in furthest[other]:
-                if "output" in (what, other) and start < end and owner != rank:
-                    raise ParameterError(
-                        f"Rank {rank}'s {what} shares memory with rank {owner}'s {other} in {op}.",
-                        "Give every rank an output of its own; only its own input may share it.",
-                    )
-        ends = {owner: end for end, owner in furthest[what]}
-        ends[rank] = max(stop, ends.get(rank, 0))
-        furthest[what] = sorted([(end, owner) for owner, end in ends.items()], reverse=True)[:2]
-
-
-def _refuse_tangled(op: str, results: list[Array | None], local_ranks: range) -> None:
-    """Refuse outputs that have elements in common where one of both has gaps: contiguous ones were
-    compared before.
-    """
-    found = [(rank, a) for rank, a in zip(local_ranks, results, strict=True) if a is not None]
-    if all(array.flags.c_contiguous for _, array in found):
-        return
-    begun: list[tuple[int, int, Array]] = []
-    for rank, array in sorted(found, key=lambda pair: _bounds(pair[1])[0]):
-        start, stop = _bounds(array)
-        begun = [other for other in begun if other[0] > start]
-        for _, owner, other in begun:
-            if np.shares_memory(array, other):
-                raise ParameterError(
-                    f"Rank {rank}'s output shares memory with rank {owner}'s output in {op}.",
-                    "Give every rank an output of its own.",
-                )
-        begun.append((stop, rank, array))
-
-
-def _refuse_in_place(operator: Operator, offsets: list[int | None], local_ranks: range) -> None:
-    if operator.in_place:
-        return
-    for rank, offset in zip(local_ranks, offsets, strict=True):
-        if offset is not None:
-            raise ParameterError(
-                f"{operator.name} cannot work in place: rank {rank}'s output shares memory with "
-                "its input.",
-                "Give it an output of its own.",
-            )
-
-
-def _is_in_place(op: OpParam, offsets: list[int | None], local_ranks: range) -> bool:
-    """Whether all ranks' inputs lie in their outputs as HCCL allows it: at the same address, or one
-    of both in the rank's own slot of the other.
-    """
-    slot = op.size * OPS[op.name].own_slot
-    pairs = list(zip(local_ranks, offsets, strict=True))
-    same = all(offset == 0 for _, offset in pairs)
-    return same or all(offset == rank * slot for rank, offset in pairs)
-
-
-def _bounds(array: Array) -> tuple[int, int]:
-    start = array.__array_interface__["data"][0]
-    if array.flags.c_contiguous:
-        return start, start + array.nbytes
-    steps = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
-    before, behind = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
-    return start + before, start + behind + array.itemsize
-
-
-def _offset(flat_in: Array, flat_out: Array) -> int | None:
-    """Return where the input begins in the output, in bytes; None where they do not overlap."""
-    (start, stop), (low, high) = _bounds(flat_in), _bounds(flat_out)
-    if start >= high or low >= stop or not flat_in.nbytes:
-        return None
-    return start - low

@@ -6,18 +6,22 @@ execution.
 
 from __future__ import annotations
 
+import itertools
 import os
+import sys
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
+import numpy as np
 
-from hccl_py import collectives
-from hccl_py.arrays import Array, Arrays, Data, Output, place
-from hccl_py.collectives import Inputs, Ranks, averaged, check_average, index_of, reduction
+from hccl_py.arrays import Arrays, place
+from hccl_py.collective_ops import CollectiveOps, Layout, Outputs
+from hccl_py.collectives import Ranks, averaged, check_average, index_of
 from hccl_py.config import Config
 from hccl_py.discovery import (
     Registered,
@@ -26,18 +30,19 @@ from hccl_py.discovery import (
     find_platform,
     installed_executors,
 )
-from hccl_py.enums import Mode, ReduceOp
+from hccl_py.enums import Mode
 from hccl_py.errors import ParameterError
 from hccl_py.executor import Executor
 from hccl_py.groups import check_name, members_of, members_of_colors
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
+from hccl_py.pending import CallQueue, Pending, Result
 from hccl_py.planning import BatchingWarning, Chooser, Plan, Planner, idle
 from hccl_py.planning import ExecutorChoice as Choice
 from hccl_py.platforms import Group, Launcher, Platform, Schedule, Session
-from hccl_py.program.program import Program
 from hccl_py.selection import Selection
 from hccl_py.selection.tags import GROUP_NAME
+from hccl_py.tensors import Tensors, tensors_in
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import DEFAULT_PRESET
 
@@ -45,23 +50,7 @@ if TYPE_CHECKING:
     from hccl_py.cost import CostModel
     from hccl_py.tuning.table import TuningTable
 
-__all__ = ["BatchingWarning", "Communicator", "Plan", "Result"]
-
-Outputs = Sequence[Array | None] | None
-Reduce = str | ReduceOp
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a call did; `outputs` has one array per local rank, None where a rank has no output.
-
-    Where a count of 0 left nothing to do, the selection names no executor and the program has no
-    task.
-    """
-
-    outputs: list[Output]
-    selection: Selection
-    program: Program
+__all__ = ["BatchingWarning", "Communicator", "Pending", "Plan", "Result"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +72,7 @@ class Domain:
     parent: Communicator | None = None
 
 
-class Communicator:
+class Communicator(CollectiveOps):
     """A communication domain of N ranks.
 
     `Communicator(ranks=4)` is one Atlas 800T A2 server with four of its NPUs, emulated on CPU. Give
@@ -116,11 +105,15 @@ class Communicator:
 
     `domain` says all of this at once, as groups have it from their parent; the others are left out.
 
-    The ops of a communicator share its buffers: calls from several threads run one after another.
-    Different communicators, also of the same ranks, have nothing in common.
+    The ops of a communicator share its buffers: calls, from several threads too, run one after
+    another, in the order in which they were made. Different communicators, also of the same ranks,
+    have nothing in common.
 
     Every collective takes `inputs`, one array per local rank, and gives one output per local rank:
-    new arrays, or those in `out`. `executor` names the executor that runs it, or is one.
+    new arrays, or those in `out`. Where `inputs` and `out` are torch's CPU tensors, so are outputs.
+    `executor` names the executor that runs the op, or is one; `stream` is the stream of the caller
+    in whose order it runs, on platforms that have streams. With `async_op` a collective comes back
+    at once with a `Pending`, whose `wait()` gives the result or raises what the run raises.
 
     Raises ConfigError for a setting with an illegal value, ParameterError for any other argument
     that is not as described or for ranks that the product has no room for, PluginError for an
@@ -203,9 +196,10 @@ class Communicator:
             self.topology, self.config, self.registry, self.name, domain.chooser
         )
         self._session: Session | None = None
-        self._lock = threading.RLock()
-        self._groups = 0
-        self._is_closed = False
+        self._calls = CallQueue()
+        self._opening, self._planning = threading.Lock(), threading.Lock()
+        self._group_numbers = itertools.count(1)
+        self._is_closed = self._has_worker = False
 
     @property
     def size(self) -> int:
@@ -215,8 +209,7 @@ class Communicator:
     @property
     def local_ranks(self) -> range:
         """The ranks whose data this process owns."""
-        with self._lock:
-            return self._open_session().local_ranks
+        return self._open_session().local_ranks
 
     @property
     def clock(self) -> str:
@@ -224,208 +217,6 @@ class Communicator:
         return self._platform.clock
 
     # ---- collectives ----
-
-    def all_reduce(
-        self,
-        inputs: Inputs,
-        op: Reduce = ReduceOp.SUM,
-        *,
-        out: Outputs = None,
-        executor: Choice = None,
-    ) -> Result:
-        """Give every rank the reduction of all inputs: `sum`, `prod`, `max`, `min`, or `avg`.
-
-        All inputs have one shape and data type. `out` may be the same arrays. `avg` is a sum,
-        divided by the number of ranks after it, of floats only; HCCL has none.
-        """
-        reduce, average = reduction(op)
-        data = collectives.same("all_reduce", inputs, self._members, reduce=reduce)
-        return self._run(data, out, executor, average)
-
-    def all_gather(self, inputs: Inputs, *, out: Outputs = None, executor: Choice = None) -> Result:
-        """Give every rank the inputs of all ranks, joined along the first axis in rank order.
-
-        All inputs have one shape and data type. They may lie at the beginning of their outputs, or
-        each in its rank's slot.
-        """
-        return self._run(collectives.same("all_gather", inputs, self._members), out, executor)
-
-    def all_gather_v(
-        self,
-        inputs: Inputs,
-        counts: npt.ArrayLike | None = None,
-        *,
-        displs: npt.ArrayLike | None = None,
-        out: Outputs = None,
-        executor: Choice = None,
-    ) -> Result:
-        """Give every rank all inputs, which may differ along the first axis and be None.
-
-        `counts` has the rows of each rank; without it the inputs tell. `displs` says in which row
-        of the outputs each begins, by default packed in rank order; rows between are 0, or stay as
-        they are in `out`.
-        """
-        data = collectives.blocks("all_gather_v", inputs, self._members, counts, displs, out=out)
-        return self._run(data, out, executor)
-
-    def reduce_scatter(
-        self,
-        inputs: Inputs,
-        op: Reduce = ReduceOp.SUM,
-        *,
-        out: Outputs = None,
-        executor: Choice = None,
-    ) -> Result:
-        """Give every rank its part of the reduction of all inputs, cut along the first axis.
-
-        The ops are those of `all_reduce`. An output may lie at the beginning of its input, or all
-        in their ranks' parts.
-        """
-        reduce, average = reduction(op)
-        data = collectives.same("reduce_scatter", inputs, self._members, reduce=reduce)
-        return self._run(data, out, executor, average)
-
-    def reduce_scatter_v(
-        self,
-        inputs: Inputs,
-        counts: npt.ArrayLike,
-        op: Reduce = ReduceOp.SUM,
-        *,
-        displs: npt.ArrayLike | None = None,
-        out: Outputs = None,
-        executor: Choice = None,
-    ) -> Result:
-        """Give rank r its `counts[r]` rows of the reduction of all inputs: `sum`, `max` or `min`.
-
-        They begin at row `displs[r]` of the inputs, by default packed in rank order.
-        """
-        reduce = op if isinstance(op, ReduceOp) else ReduceOp.parse(op)
-        data = collectives.blocks(
-            "reduce_scatter_v", inputs, self._members, counts, displs, reduce=reduce
-        )
-        return self._run(data, out, executor)
-
-    def broadcast(
-        self, inputs: Inputs, root: int = 0, *, out: Outputs = None, executor: Choice = None
-    ) -> Result:
-        """Give every rank the root's input; the others' may be None.
-
-        HCCL broadcasts in place: give the same arrays as `inputs` and `out`.
-        """
-        data = collectives.from_root("broadcast", inputs, self._members, root, out)
-        return self._run(data, out, executor)
-
-    def reduce(
-        self,
-        inputs: Inputs,
-        root: int = 0,
-        op: Reduce = ReduceOp.SUM,
-        *,
-        out: Outputs = None,
-        executor: Choice = None,
-    ) -> Result:
-        """Give the root the reduction of all inputs; the ops are those of `all_reduce`.
-
-        The others' outputs are None. `out` may have None there too; what an array there holds
-        afterwards is open, as in HCCL.
-        """
-        reduce, average = reduction(op)
-        data = collectives.same("reduce", inputs, self._members, reduce=reduce, root=root)
-        return self._run(data, out, executor, average)
-
-    def scatter(
-        self, inputs: Inputs, root: int = 0, *, out: Outputs = None, executor: Choice = None
-    ) -> Result:
-        """Give every rank its part of the root's input, cut along the first axis.
-
-        The others' inputs may be None; they are not looked at.
-        """
-        data = collectives.from_root("scatter", inputs, self._members, root, out)
-        return self._run(data, out, executor)
-
-    def gather(
-        self, inputs: Inputs, root: int = 0, *, out: Outputs = None, executor: Choice = None
-    ) -> Result:
-        """Give the root all inputs, joined along the first axis in rank order.
-
-        The others' outputs are None, in `out` too.
-        """
-        data = collectives.same("gather", inputs, self._members, root=root)
-        return self._run(data, out, executor)
-
-    def all_to_all(self, inputs: Inputs, *, out: Outputs = None, executor: Choice = None) -> Result:
-        """Give rank r part r of every input, in rank order; inputs are cut along the first axis."""
-        return self._run(collectives.same("all_to_all", inputs, self._members), out, executor)
-
-    def all_to_all_v(
-        self,
-        inputs: Sequence[Any],
-        counts: npt.ArrayLike | None = None,
-        *,
-        send_displs: npt.ArrayLike | None = None,
-        recv_displs: npt.ArrayLike | None = None,
-        out: Outputs = None,
-        executor: Choice = None,
-    ) -> Result:
-        """Send `counts[i][j]` rows from every rank i to every rank j.
-
-        What a rank sends and what it receives is packed in rank order, or begins in the rows that
-        `send_displs[i][j]` and `recv_displs[j][i]` say. Without counts every input is a list of
-        arrays, one for each receiver.
-        """
-        data = collectives.exchange(
-            "all_to_all_v", inputs, self._members, counts, send_displs, recv_displs, out=out
-        )
-        return self._run(data, out, executor)
-
-    def all_to_all_vc(
-        self, inputs: Inputs, matrix: npt.ArrayLike, *, out: Outputs = None, executor: Choice = None
-    ) -> Result:
-        """Send `matrix[i][j]` rows from every rank i to every rank j, packed in rank order."""
-        data = collectives.exchange("all_to_all_vc", inputs, self._members, matrix, out=out)
-        return self._run(data, out, executor)
-
-    def send_recv(
-        self,
-        inputs: Inputs,
-        pairs: Sequence[Sequence[int]] | None = None,
-        *,
-        out: Outputs = None,
-        executor: Choice = None,
-    ) -> Result:
-        """Send the input of `src` to `dst` for all `pairs` (src, dst); by default every rank r
-        sends to (r + 1) mod N.
-
-        HCCL's Send at one rank, Recv at the other. All messages have one shape. Ranks that send
-        nothing have None as input, those that receive nothing as output.
-        """
-        data = collectives.ring(inputs, self._members, pairs, out)
-        return self._run(data, out, executor)
-
-    def batch_send_recv(
-        self,
-        inputs: Sequence[Any],
-        pairs: Sequence[Sequence[int]],
-        *,
-        out: Outputs = None,
-        executor: Choice = None,
-    ) -> Result:
-        """Send any messages at once, also several between two ranks, and to oneself.
-
-        With `pairs` (src, dst, rows), what a rank sends lies packed in its input, in the order of
-        the list; with (src, dst), its input is a list with one array for each message. What a rank
-        receives lies packed in its output, in the order of the list; None where that is nothing.
-        """
-        data = collectives.batch(inputs, self._members, pairs, out)
-        return self._run(data, out, executor)
-
-    def barrier(self, *, executor: Choice = None) -> Result:
-        """Let nobody go on before everybody has come; there are no outputs.
-
-        HCCL's all-reduce of 8 elements on internal memory, with all-reduce's executors and tag.
-        """
-        done = self._run(collectives.barrier(self._members), None, executor)
-        return Result([], done.selection, done.program)
 
     # ---- groups ----
 
@@ -446,10 +237,7 @@ class Communicator:
         order, also those in which it owns no rank.
         """
         members = members_of(ranks, self.size)
-        with self._lock:
-            self._check_open()
-            self._groups += 1
-            number, local = self._groups, self._open_session().local_ranks
+        local, number = self.local_ranks, next(self._group_numbers)
         name = f"{self.name}_{number}" if name is None else check_name(name)
         settings = {"buffsize_mb": buffsize_mb, "deterministic": deterministic}
         given = {key: value for key, value in settings.items() if value is not None}
@@ -485,7 +273,7 @@ class Communicator:
 
     def plan(self, op: OpParam, executor: Choice = None) -> Plan:
         """Select and record without running; plans are cached by tag and parameters."""
-        with self._lock:
+        with self._planning:
             return self._planner.plan(op, executor)
 
     def select(self, op: OpParam, executor: Choice = None) -> tuple[Selection, Registered]:
@@ -494,19 +282,18 @@ class Communicator:
 
     def expect(self, plan: Plan, runs: int) -> None:
         """Announce how often a plan will run, so that its first run may prepare for that."""
-        if plan.op.extent == 0:
-            return
-        with self._lock:
-            self._allocated(plan).expect(plan.selection.tag, plan.program, runs)
+        session, tag, program = self._open_session(), plan.selection.tag, plan.program
+
+        def announce() -> None:
+            session.allocate(tag, program)
+            session.expect(tag, program, runs)
+
+        if plan.op.extent:
+            self._calls.run(announce)
 
     def run_plan(self, plan: Plan, arrays: Arrays) -> None:
         """Run a plan on prepared arrays."""
-        if plan.op.extent == 0:
-            return
-        with self._lock:
-            session = self._allocated(plan)
-            tag = plan.selection.tag
-            session.run(tag, plan.program, arrays.inputs, arrays.outputs).wait()
+        self._calls.run(partial(_execute, self._open_session(), plan, arrays))
 
     def launch(self, work: Callable[[], int]) -> int | None:
         """Run `work`, which returns an exit status, once in a process for every rank; return the
@@ -517,21 +304,22 @@ class Communicator:
         return self._platform.launch(self.size, work)
 
     def exchange(self, data: bytes) -> list[bytes]:
-        """Return what every process gave, in the order of their first ranks; all of them call it.
+        """Return what every process gave, in the order of their first ranks; all of them call it,
+        and it takes its turn among the calls.
 
         Where this process owns all ranks, that is what it gave.
         """
-        with self._lock:
-            return self._open_session().gather(data)
+        return self._calls.run(partial(self._open_session().gather, data))
 
     def close(self) -> None:
-        """Release everything that the communicator holds; it cannot run afterwards."""
-        with self._lock:
+        """Release everything that the communicator holds, after the calls that were made before;
+        it cannot run afterwards.
+        """
+        with self._opening:
             self._is_closed = True
-            self._planner.clear()
-            if self._session is not None:
-                self._session.close()
-                self._session = None
+        self._calls.run(self._release)
+        self._calls.end()
+        self._calls.join()
 
     def __enter__(self) -> Communicator:
         return self
@@ -542,59 +330,107 @@ class Communicator:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Close; where an error ended the block, pending calls fail whose turn has not come."""
+        if kind is not None:
+            self._calls.fail_pending()
         self.close()
 
     def __repr__(self) -> str:
         return f"Communicator({self.topology.description}, {self._platform.name})"
 
-    @property
-    def _members(self) -> Ranks:
-        return Ranks(self.topology, self.local_ranks)
-
-    def _run(self, data: Data, out: Outputs, executor: Choice, average: bool = False) -> Result:
-        """Run a call that is laid out, unless it has no data: HCCL looks at nothing else first."""
-        operator, local = make_operator(data.op.name), self.local_ranks
-        op = replace(data.op, mode=self.config.mode)
-        if idle(op):
-            plan = self._planner.nothing(op)
-            arrays = place(operator, replace(data, op=plan.op), out, self.topology, local)
-            return Result(arrays.finish(), plan.selection, plan.program)
-        operator.check(op, self.topology)
-        if average:
-            check_average(op)
-        arrays = place(operator, replace(data, op=op), out, self.topology, local)
-        plan = self.plan(arrays.op, executor)
-        self.run_plan(plan, arrays)
-        results = arrays.finish()
-        if average:
-            averaged(
-                [a for a, rank in zip(results, local, strict=True) if rank not in data.open],
-                self.size,
-            )
-        return Result(results, plan.selection, plan.program)
-
-    def _allocated(self, plan: Plan) -> Session:
-        """Return the session, holding what the plan's program declares."""
+    def _collective(
+        self,
+        inputs: Any,
+        layout: Layout,
+        average: bool = False,
+        *,
+        out: Outputs = None,
+        executor: Choice = None,
+        stream: object = None,
+        async_op: bool = False,
+    ) -> Result | Pending:
+        """Run a call, unless it has no data: HCCL looks at nothing else first."""
         session = self._open_session()
-        session.allocate(plan.selection.tag, plan.program)
-        return session
+        local = session.local_ranks
+        tensors = tensors_in(inputs, out, local) if "torch" in sys.modules else None
+        if tensors is not None:
+            inputs, out = tensors.inputs, tensors.out
+        if isinstance(out, np.ndarray) and len(local) == 1:
+            out = [out]
+        data = layout(inputs, out, Ranks(self.topology, local, self.exchange))
+        operator, op = make_operator(data.op.name), replace(data.op, mode=self.config.mode)
+        plan = self._planner.nothing(op) if idle(op) else None
+        if plan is None:
+            operator.check(op, self.topology)
+            if average:
+                check_average(op)
+        data = replace(data, op=op if plan is None else plan.op)
+        arrays = place(operator, data, out, self.topology, local)
+        plan = plan or self.plan(arrays.op, executor)
+        sums = [at for at, rank in enumerate(local) if rank not in data.open] if average else ()
+        call = partial(self._run, session, plan, arrays, stream, sums, tensors)
+        return self._start(data.op.name, call) if async_op else self._calls.run(call)
+
+    def _run(
+        self,
+        session: Session,
+        plan: Plan,
+        arrays: Arrays,
+        stream: object,
+        sums: Sequence[int],
+        tensors: Tensors | None,
+    ) -> Result:
+        """Run a planned call; outputs at the places in `sums` become averages."""
+        _execute(session, plan, arrays, stream)
+        outputs = arrays.finish() if plan.op.name != "barrier" else []
+        if sums:
+            averaged([outputs[at] for at in sums], self.size)
+        if tensors is not None:
+            outputs = tensors.outputs(outputs)
+        return Result(outputs, plan.selection, plan.program)
+
+    def _start(self, name: str, call: Callable[[], Result]) -> Pending:
+        if not self._has_worker:  # which ends with the communicator, closed or not
+            weakref.finalize(self, self._calls.end)
+            self._has_worker = True
+        return self._calls.start(name, call)
+
+    def _release(self) -> None:
+        with self._planning:
+            self._planner.clear()
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
 
     def _open_session(self) -> Session:
-        self._check_open()
-        if self._session is None:
-            self._session = self._platform.open(
-                self.topology, self.config, self._schedule, self._domain.group
-            )
-        if self._session is None:
+        session = self._session
+        if session is not None and not self._is_closed:
+            return session
+        with self._opening:
+            if self._is_closed:
+                raise ParameterError("The communicator is closed.", "Make a new one.")
+            if self._session is None:
+                self._session = self._opened()
+            return self._session
+
+    def _opened(self) -> Session:
+        group = self._domain.group
+        session = self._platform.open(self.topology, self.config, self._schedule, group)
+        if session is None:
             raise ParameterError(
                 f"This process owns no rank of {self.name}: {self.topology.description}.",
                 "Make a communicator of as many ranks as the job has.",
             )
-        return self._session
+        return session
 
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise ParameterError("The communicator is closed.", "Make a new one.")
+
+def _execute(session: Session, plan: Plan, arrays: Arrays, stream: object = None) -> None:
+    """Run a plan on a session that holds what the plan's program declares."""
+    arrays.begin()
+    if plan.op.extent:
+        tag, program = plan.selection.tag, plan.program
+        session.allocate(tag, program)
+        session.run(tag, program, arrays.inputs, arrays.outputs, stream).wait()
 
 
 def _platform(platform: str | Platform) -> Platform:

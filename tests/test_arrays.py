@@ -19,7 +19,9 @@ def prepared(name: str, inputs: Any, out: Any = None, ranks: int | None = None) 
     local = range(len(inputs)) if ranks is None else range(ranks)
     topology = topology_of(len(local), preset="mesh")
     data = same(name, inputs, Ranks(topology, local), reduce=ReduceOp.SUM)
-    return place(make_operator(name), data, out, topology, local)
+    arrays = place(make_operator(name), data, out, topology, local)
+    arrays.begin()
+    return arrays
 
 
 @pytest.mark.parametrize(

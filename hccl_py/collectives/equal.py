@@ -56,7 +56,7 @@ def from_root(name: str, inputs: Inputs, ranks: Ranks, root: int, out: object) -
     dtype = common_type(name, known, out)
     full = [(r, a) for r, a in known if a is not None and (r == root or a.size)]
     if not full:
-        shape = _shape_of(name, out, ranks)
+        shape = _shape_without_input(name, [a for _, a in known if a is not None], ranks, out)
         op = OpParam(name, prod(shape), dtype, root=root)
     else:
         given_shape = common_shape(name, full)
@@ -67,7 +67,9 @@ def from_root(name: str, inputs: Inputs, ranks: Ranks, root: int, out: object) -
 
 def _without_root(name: str, arrays: Sequence[Array | None], ranks: Ranks, root: int) -> Data:
     """Refuse a root that is no rank, unless there is nothing to send: HCCL looks at that first."""
-    has_data = any(array is not None and array.size for array in arrays)
+    known = [array for array in arrays if array is not None]
+    elsewhere = len(ranks.local) < ranks.size and not known
+    has_data = elsewhere or any(array.size for array in known)
     op = OpParam(name, int(has_data), DataType.INT8, root=root)
     if has_data:
         make_operator(name).check(op, ranks.topology)
@@ -93,8 +95,14 @@ def _count(name: str, shape: Shape, ranks: Ranks) -> int:
     return prod(shape) // ranks.size
 
 
-def _shape_of(name: str, out: object, ranks: Ranks) -> Shape:
-    """Return the shape of the outputs where no rank here has an input."""
-    arrays = one_per_rank(name, out, "outputs", ranks.local)
-    shapes = [array.shape for array in arrays if isinstance(array, np.ndarray)]
-    return shapes[0] if shapes else ()
+def _shape_without_input(name: str, empty: list[Array], ranks: Ranks, out: object) -> Shape:
+    """Return the shape of the outputs where no rank here has an input with data."""
+    outputs = [] if out is None else one_per_rank(name, out, "outputs", ranks.local)
+    arrays = [array for array in outputs if isinstance(array, np.ndarray)] or empty
+    if not arrays:
+        raise MissingArrayError(
+            f"Rank {ranks.local[0]} has neither input nor output in {name}, so the shape of what "
+            "it gets is unknown.",
+            "Give an array for the output in `out`.",
+        )
+    return arrays[0].shape

@@ -15,10 +15,10 @@ from hccl_py.collectives.ranks import (
     check_rows,
     common_shape,
     counts_in,
+    from_everyone,
     given,
     in_elements,
     index_of,
-    need_all_local,
     row_arrays,
     row_shape,
 )
@@ -86,11 +86,10 @@ def _from_lists(
     op: str, inputs: Sequence[Any], ranks: Ranks, pairs: Table, out: object
 ) -> tuple[list[Array | None], Table]:
     """Join what each rank sends; return the pairs with the rows of their messages."""
-    need_all_local(op, ranks)
     senders = [pair[0] for pair in pairs]
     parts = [senders.count(rank) for rank in range(ranks.size)]
     arrays, rows = joined(op, inputs, ranks, parts, out)
-    rest = [iter(mine) for mine in rows]
+    rest = [iter(mine) for mine in from_everyone(rows, ranks)]
     return arrays, tuple((*pair, next(rest[pair[0]])) for pair in pairs)
 
 

@@ -16,8 +16,8 @@ from hccl_py.collectives.ranks import (
     check_rows,
     common_shape,
     counts_in,
+    from_everyone,
     in_elements,
-    need_all_local,
     numbers,
     row_arrays,
     row_shape,
@@ -51,8 +51,7 @@ def blocks(
         full = all_given(name, inputs, ranks)
         common_shape(name, zip(ranks.local, full, strict=True))
     if gathers and counts is None:
-        need_all_local(name, ranks)
-        counts = [0 if array is None else len(array) for array in arrays]
+        counts = from_everyone([0 if a is None else len(a) for a in arrays], ranks)
     known = counts_in(arrays, ranks) or counts_in(out, ranks)
     row = row_shape(name, known)
     op = OpParam(
@@ -90,22 +89,22 @@ def exchange(
     elif what == "matrix":
         raise ParameterError(f"{name} needs a matrix.", "Give the rows from every rank to each.")
     else:
-        need_all_local(name, ranks)
-        arrays, counts = joined(name, inputs, ranks, [ranks.size] * ranks.size, out)
+        arrays, rows = joined(name, inputs, ranks, [ranks.size] * ranks.size, out)
+        counts = from_everyone(rows, ranks)
     known = counts_in(arrays, ranks) or counts_in(out, ranks)
     row = row_shape(name, known)
-    rows = table(name, what, counts)
+    amounts = table(name, what, counts)
     op = OpParam(
         name,
         0,
         common_type(name, known),
-        counts=rows if name == "all_to_all_v" else (),
-        matrix=rows if name == "all_to_all_vc" else (),
+        counts=amounts if name == "all_to_all_v" else (),
+        matrix=amounts if name == "all_to_all_vc" else (),
     )
     make_operator(name).check(op, ranks.topology)
     if send_displs is not None or recv_displs is not None:
         displs = _displacements(op, ranks, send_displs, recv_displs)
-        op = OpParam(name, 0, op.dtype, counts=rows, displs=displs)
+        op = OpParam(name, 0, op.dtype, counts=amounts, displs=displs)
         make_operator(name).check(op, ranks.topology)
     parts = exchange_of(op, ranks.size)
     check_rows(name, arrays, extents(parts.send_displs, parts.sends).tolist(), ranks)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +24,10 @@ __all__ = [
     "check_rows",
     "common_shape",
     "counts_in",
+    "from_everyone",
     "given",
     "in_elements",
     "index_of",
-    "need_all_local",
     "numbers",
     "row_arrays",
     "row_shape",
@@ -34,13 +35,21 @@ __all__ = [
 ]
 
 Inputs: TypeAlias = Sequence[npt.ArrayLike | None]
+T = TypeVar("T")
+
+
+def _alone(data: bytes) -> list[bytes]:
+    return [data]
 
 
 class Ranks(NamedTuple):
-    """All ranks of a communicator, and those whose arrays are here."""
+    """All ranks of a communicator, and those whose arrays are here. `gather` gives what every
+    process gives it, in the order of their ranks.
+    """
 
     topology: Topology
     local: range
+    gather: Callable[[bytes], list[bytes]] = _alone
 
     @property
     def size(self) -> int:
@@ -129,13 +138,12 @@ def check_rows(
             )
 
 
-def need_all_local(op: str, ranks: Ranks) -> None:
-    """Refuse to look amounts up at ranks whose inputs are elsewhere."""
-    if len(ranks.local) < ranks.size:
-        raise ParameterError(
-            f"{op} needs counts: {ranks.size - len(ranks.local)} ranks are in other processes.",
-            "Give the counts of all ranks.",
-        )
+def from_everyone(amounts: list[T], ranks: Ranks) -> list[T]:
+    """Return the amounts of all ranks from those of the local ones: numbers, or lists of them."""
+    if len(ranks.local) == ranks.size:
+        return amounts
+    parts = ranks.gather(json.dumps(amounts).encode())
+    return [amount for part in parts for amount in json.loads(part)]
 
 
 def index_of(number: object, what: str) -> int:

@@ -124,6 +124,16 @@ def test_ranks_of_this_process_need_not_have_the_root() -> None:
         assert [o.size for o in arrays.outputs] == [6, 6]
         with pytest.raises(MissingArrayError, match="its data type is unknown"):
             from_root(name, [None, None], local, 0, None)
+        empty = from_root(name, [np.zeros((0, 3), np.int16)] * 2, local, 0, out)
+        assert (empty.op.count, list(empty.shapes)) == (6, [(2, 3)] * 2)
+
+
+def test_empty_inputs_say_the_shape_where_the_root_is_elsewhere() -> None:
+    local = Ranks(topology_of(4), range(2, 4))
+    data = from_root("broadcast", [np.zeros((0, 3), np.int16)] * 2, local, 0, None)
+    assert (data.op.count, data.op.dtype.value, list(data.shapes)) == (0, "int16", [(0, 3)] * 2)
+    with pytest.raises(ParameterError, match="Root 7 of broadcast"):
+        from_root("broadcast", [None, None], local, 7, None)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """send_recv and batch_send_recv against what the list says."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hccl_py as hccl
+from hccl_py.arrays import MissingArrayError
 from hccl_py.collectives import Ranks, batch, ring
-from hccl_py.errors import HcclError, ParameterError
+from hccl_py.errors import HcclError
 from hccl_py.topology import topology_of
 
 
@@ -73,8 +75,22 @@ def test_receivers_need_not_be_here_with_the_sender() -> None:
     ranks = Ranks(topology_of(2), range(1, 2))
     data = ring([None], ranks, [(0, 1)], [np.zeros((2, 2), np.int8)])
     assert (data.op.count, list(data.shapes)) == (4, [(2, 2)])
-    with pytest.raises(ParameterError, match="1 ranks are in other processes"):
+    with pytest.raises(MissingArrayError, match="its data type is unknown"):
         batch([None], ranks, [(0, 1)], None)
+
+
+def test_rows_of_ranks_that_are_elsewhere_are_gathered() -> None:
+    asked = []
+
+    def gather(mine: bytes) -> list[bytes]:
+        asked.append(json.loads(mine))
+        return [b"[[3, 4]]", mine, b"[[]]"]
+
+    ranks = Ranks(topology_of(3), range(1, 2), gather)
+    data = batch([[some(2, 0)]], ranks, [(0, 1), (1, 2), (0, 2)], None)
+    assert asked == [[[2]]]
+    assert data.op.pairs == ((0, 1, 3), (1, 2, 2), (0, 2, 4))
+    assert list(data.shapes) == [(3,)]
 
 
 TWO = np.ones(2, np.float32)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import hccl_py as hccl
 from hccl_py.collectives import Ranks, blocks, exchange
-from hccl_py.errors import HcclError, HcclResult, ParameterError
+from hccl_py.errors import HcclError, HcclResult
 from hccl_py.topology import topology_of
 
 
@@ -148,14 +148,19 @@ def test_empty_parts_may_lie_anywhere() -> None:
         assert [o.tolist() for o in sent] == [[*full[0], *full[1]], []]
 
 
-def test_counts_of_ranks_that_are_elsewhere_must_be_given() -> None:
-    ranks = Ranks(topology_of(4), range(1, 2))
-    with pytest.raises(ParameterError, match="3 ranks are in other processes"):
-        blocks("all_gather_v", [rows(2, 0)], ranks, None, None)
-    with pytest.raises(ParameterError, match="3 ranks are in other processes"):
-        exchange("all_to_all_v", [[rows(2, 0)] * 4], ranks, None)
-    data = blocks("all_gather_v", [rows(2, 0)], ranks, [1, 2, 3, 4], None)
-    assert list(data.shapes) == [(10,)]
+def test_counts_of_ranks_that_are_elsewhere_are_gathered() -> None:
+    def ranks(before: str, behind: str) -> Ranks:
+        parts = before.encode(), behind.encode()
+        return Ranks(topology_of(3), range(1, 2), lambda mine: [parts[0], mine, parts[1]])
+
+    data = blocks("all_gather_v", [rows(2, 0)], ranks("[5]", "[0]"), None, None)
+    assert (data.op.counts, list(data.shapes)) == ((5, 2, 0), [(7,)])
+    around = ranks("[[1, 2, 3]]", "[[7, 8, 9]]")
+    data = exchange("all_to_all_v", [[rows(4, 0), rows(5, 0), rows(6, 0)]], around, None)
+    assert data.op.counts == ((1, 2, 3), (4, 5, 6), (7, 8, 9))
+    assert list(data.shapes) == [(2 + 5 + 8,)]
+    given = blocks("all_gather_v", [rows(2, 0)], ranks("?", "?"), [1, 2, 3], None)
+    assert list(given.shapes) == [(6,)]
 
 
 TWO = np.ones(2, np.float32)

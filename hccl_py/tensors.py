@@ -1,0 +1,158 @@
+"""torch's CPU tensors in the place of arrays: the same memory, seen by numpy.
+
+    dense                 tensor.numpy(), contiguous or not
+    bfloat16              by way of int16, as ml_dtypes' bfloat16
+    bool                  as uint8, where HCCL has the op for it
+    that needs gradients  detached
+
+torch is never imported here: tensors can only come from a program that has.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import DataType
+from hccl_py.errors import NotSupportedError, ParameterError
+
+__all__ = ["Tensors", "tensors_in"]
+
+Tensor: TypeAlias = Any
+Array: TypeAlias = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """The arrays of a call's tensors, and how its outputs become tensors again: those in `given`
+    where there is an `out`, else new ones of the data type of the first.
+    """
+
+    inputs: Any
+    out: Any
+    given: Sequence[Tensor | None] | None
+    dtype: Any
+
+    def outputs(self, arrays: list[Any]) -> list[Any]:
+        """Return tensors with the memory of a call's outputs."""
+        if self.given is not None:
+            return list(self.given)
+        return [None if array is None else _tensor(array, self.dtype) for array in arrays]
+
+
+def tensors_in(inputs: Any, out: Any, local_ranks: range) -> Tensors | None:
+    """Return the tensors among a call's arguments as arrays, or None where there are none;
+    NotSupportedError for a tensor that numpy cannot see, ParameterError for arrays among them. For
+    programs that have imported torch.
+    """
+    kind = getattr(sys.modules["torch"], "Tensor", ())  # () while torch is being imported
+    leaves = [leaf for side in (inputs, out) for leaf in _leaves(side) if leaf is not None]
+    found = [leaf for leaf in leaves if isinstance(leaf, kind)]
+    if not found:
+        return None
+    stranger = next((leaf for leaf in leaves if not isinstance(leaf, kind)), None)
+    if stranger is not None:
+        raise ParameterError(
+            f"A call got tensors and a {type(stranger).__name__}.",
+            "Give tensors only, or arrays only: torch.from_numpy(array) is a view.",
+        )
+    if isinstance(out, kind) and len(local_ranks) == 1:
+        out = [out]
+    return Tensors(
+        _converted(inputs, "input", local_ranks, _array),
+        _converted(out, "output", local_ranks, _output_array),
+        out,
+        found[0].dtype,
+    )
+
+
+def _leaves(side: Any) -> Iterator[Any]:
+    """Yield what may be a tensor: an argument, what it lists, and what the lists in it list."""
+    if not isinstance(side, (list, tuple)):
+        yield side
+        return
+    for each in side:
+        if isinstance(each, (list, tuple)):
+            yield from each
+        else:
+            yield each
+
+
+def _converted(
+    side: Any, what: str, local_ranks: range, array: Callable[[Tensor, str], Array]
+) -> Any:
+    """Return an argument with arrays in the place of tensors."""
+    if side is None:
+        return None
+    if not isinstance(side, (list, tuple)):
+        return array(side, f"Rank {local_ranks[0]}'s {what}")
+    converted: list[Any] = []
+    for at, each in enumerate(side):
+        where = f"Rank {local_ranks.start + at}'s {what}"
+        if isinstance(each, (list, tuple)):
+            converted.append([None if leaf is None else array(leaf, where) for leaf in each])
+        else:
+            converted.append(None if each is None else array(each, where))
+    return converted
+
+
+def _array(tensor: Tensor, where: str) -> Array:
+    """Return the memory of a tensor as an array."""
+    torch: Any = sys.modules["torch"]
+    _check_dense(tensor, where)
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    try:
+        if tensor.dtype is torch.bfloat16:
+            bits: Array = tensor.view(torch.int16).numpy()
+            return bits.view(DataType.BF16.numpy)
+        if tensor.dtype is torch.bool:
+            tensor = tensor.view(torch.uint8)
+        array: Array = tensor.numpy()
+    except (RuntimeError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise NotSupportedError(
+            f"{where} is a {tensor.dtype} tensor that numpy cannot see: {reason}",
+            "Give a dense CPU tensor of a data type that HCCL has.",
+        ) from None
+    return array
+
+
+def _output_array(tensor: Tensor, where: str) -> Array:
+    """Return the memory of an output; each of its elements has a place of its own."""
+    array = _array(tensor, where)
+    if any(n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)):
+        raise ParameterError(
+            f"{where} is an expanded tensor: its elements share memory.",
+            "Give tensor.contiguous() and keep it: that is where the output is.",
+        )
+    return array
+
+
+def _check_dense(tensor: Tensor, where: str) -> None:
+    torch: Any = sys.modules["torch"]
+    if tensor.device.type == "meta":
+        what, hint = "on device meta and has no data", "Give a CPU tensor."
+    elif tensor.device.type != "cpu":
+        what, hint = f"on device {tensor.device}", "Give tensor.cpu()."
+    elif tensor.layout is not torch.strided or tensor.is_nested:
+        layout = str(tensor.layout).removeprefix("torch.")
+        what, hint = f"a {layout} tensor", "Give tensor.to_dense(), or its parts one by one."
+    elif tensor.is_quantized:
+        what, hint = "a quantized tensor", "Give tensor.int_repr() or tensor.dequantize()."
+    else:
+        return
+    raise NotSupportedError(f"{where} is {what}.", hint)
+
+
+def _tensor(array: Array, dtype: Any) -> Tensor:
+    torch: Any = sys.modules["torch"]
+    if dtype is torch.bfloat16:
+        return torch.from_numpy(array.view(np.int16)).view(dtype)
+    tensor = torch.from_numpy(array)
+    return tensor.view(dtype) if dtype is torch.bool else tensor
