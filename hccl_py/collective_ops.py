@@ -30,7 +30,7 @@ Layout: TypeAlias = Callable[[Any, Any, Ranks], Data]
 """From inputs, outputs and ranks to what a call says."""
 
 
-class Options(TypedDict, total=False):
+class CallOptions(TypedDict, total=False):
     """What every collective takes: see `hccl_py.Communicator`."""
 
     out: Outputs
@@ -38,19 +38,19 @@ class Options(TypedDict, total=False):
     stream: object
 
 
-class Waiting(Options, total=False):
+class Waiting(CallOptions, total=False):
     """A call that comes back with its result."""
 
     async_op: Literal[False]
 
 
-class Async(Options):
+class Async(CallOptions):
     """A call that comes back at once."""
 
     async_op: Literal[True]
 
 
-class AnyCall(Options, total=False):
+class AnyCall(CallOptions, total=False):
     """Either."""
 
     async_op: bool

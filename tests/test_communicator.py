@@ -143,7 +143,7 @@ def test_closing_releases_threads_and_memory() -> None:
 def test_single_rank_and_one_array() -> None:
     with hccl.Communicator(ranks=1) as comm:
         data = np.arange(5, dtype=np.float32)
-        assert comm.all_reduce(data).outputs[0].tolist() == data.tolist()  # type: ignore[arg-type]
+        assert comm.all_reduce(data).outputs[0].tolist() == data.tolist()
         assert comm.all_gather([data], out=[np.zeros(5, np.float32)]).outputs[0].tolist() == list(
             data
         )

@@ -34,7 +34,7 @@ __all__ = [
     "table",
 ]
 
-Inputs: TypeAlias = Sequence[npt.ArrayLike | None]
+Inputs: TypeAlias = Sequence[npt.ArrayLike | None] | Array
 T = TypeVar("T")
 
 
