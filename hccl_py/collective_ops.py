@@ -30,7 +30,7 @@ Layout: TypeAlias = Callable[[Any, Any, Ranks], Data]
 """From inputs, outputs and ranks to what a call says."""
 
 
-class CallOptions(TypedDict, total=False):
+class EveryCall(TypedDict, total=False):
     """What every collective takes: see `hccl_py.Communicator`."""
 
     out: Outputs
@@ -38,19 +38,19 @@ class CallOptions(TypedDict, total=False):
     stream: object
 
 
-class Waiting(CallOptions, total=False):
+class Waiting(EveryCall, total=False):
     """A call that comes back with its result."""
 
     async_op: Literal[False]
 
 
-class Async(CallOptions):
+class Async(EveryCall):
     """A call that comes back at once."""
 
     async_op: Literal[True]
 
 
-class AnyCall(CallOptions, total=False):
+class AnyCall(EveryCall, total=False):
     """Either."""
 
     async_op: bool
