@@ -76,7 +76,10 @@ class Finding:
         """Yield the findings that this one only counts, made one by one."""
         for others in self._others:
             for finding in others():
-                yield from finding.every()
+                if finding._others:
+                    yield from finding.every()
+                else:
+                    yield finding.alone()
 
     def every(self) -> Iterator[Finding]:
         """Yield this finding and those that it only counts."""
@@ -89,6 +92,8 @@ class Finding:
 
     def changed(self, change: Callable[[Finding], Finding]) -> Finding:
         """Return this finding changed, and those that it counts when they are made."""
+        if not (self.more or self._others):
+            return change(self)
         others = (lambda: map(change, self.others()),) if self._others else ()
         return replace(change(self), more=self.more, _others=others)
 
@@ -98,7 +103,7 @@ class Finding:
 
     def alone(self) -> Finding:
         """Return this finding without those that it counts."""
-        return replace(self, more=0, _others=())
+        return replace(self, more=0, _others=()) if self.more or self._others else self
 
     def released(self) -> Finding:
         """Return this finding without what could make those that it counts, which holds memory."""
