@@ -34,6 +34,7 @@ from hccl_py.tuning.recording import recorded, uncontended_us
 __all__ = ["ANY_EFFORT", "Effort", "Outcome", "Point", "PointRow", "evaluate", "evaluate_counting"]
 
 _FOR_PEOPLE = {"cost": {"name", "sources", "uncertain"}}
+_NEWER = {"wire"}
 
 
 class Point(BaseModel):
@@ -78,10 +79,17 @@ class Point(BaseModel):
     def key(self) -> str:
         """A hash of all that the outcome depends on, the contents of named files included."""
         values = PointRow.of(self).model_dump(mode="json", exclude=_FOR_PEOPLE)
-        roce = values["config"]["intra_roce_enable"]
-        values["config"]["intra_roce_enable"] = bool(roce)  # None and False make the same links
+        values["config"] = _keyed(values["config"])
         values["files"] = self.call.cluster.digests()
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _keyed(config: dict[str, Any]) -> dict[str, Any]:
+    """Return what a key has of settings: those that are newer than keys only where they are set."""
+    usual = Config().model_dump(mode="json")
+    found = {n: v for n, v in config.items() if n not in _NEWER or v != usual[n]}
+    roce = bool(config["intra_roce_enable"])  # None and False make the same links
+    return found | {"intra_roce_enable": roce}
 
 
 class PointRow(BaseModel):
