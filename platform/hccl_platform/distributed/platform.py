@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from hccl_platform.distributed.between_hosts import MessageSession
-from hccl_platform.distributed.launch import launch
-from hccl_platform.distributed.messages import open_messages
-from hccl_platform.distributed.session import SharedSession
-from hccl_platform.distributed.world import World, is_started, world_of_environment
 from hccl_py.config import Config
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.platforms import Group, Schedule
 from hccl_py.topology.topology import Topology
+
+if TYPE_CHECKING:
+    from hccl_platform.distributed.session import SharedSession
+    from hccl_platform.distributed.world import World
 
 __all__ = ["DistributedPlatform"]
 
@@ -20,6 +21,8 @@ __all__ = ["DistributedPlatform"]
 class DistributedPlatform:
     """Runs programs in processes of their own, which somebody has started: every process owns one
     rank. `world` says which; without it whoever started the process is asked.
+
+    What it takes is imported when it is used: commands that name another platform do not wait.
     """
 
     name = "distributed"
@@ -30,8 +33,12 @@ class DistributedPlatform:
 
     def launch(self, ranks: int, work: Callable[[], int]) -> int | None:
         """Start the processes, unless somebody has started this one as one of several."""
+        from hccl_platform.distributed.launch import launch
+        from hccl_platform.distributed.world import is_started
+
         if self._world is not None or is_started():
             return None
+        import_module("hccl_platform.distributed.between_hosts")  # once, before the fork
         return launch(ranks, work)
 
     def open(
@@ -42,6 +49,8 @@ class DistributedPlatform:
                 "The distributed platform runs streams as they come: it takes no schedule.",
                 "Leave the schedule out, or take the emulated platform.",
             )
+        from hccl_platform.distributed.world import world_of_environment
+
         world = self._world or world_of_environment()
         if max(group.world_ranks) >= world.size:
             raise ParameterError(
@@ -51,18 +60,24 @@ class DistributedPlatform:
             )
         if world.rank not in group.world_ranks:
             return None
-        hosts = world.hosts_of(group.world_ranks)
-        rank, key = group.world_ranks.index(world.rank), world.key_of(group.name)
-        limit_s = config.wait_seconds(topology.product)
-        settings = f"{topology!r}, HCCL_BUFFSIZE {config.buffsize_mb}"
-        if len(set(hosts)) == 1 and config.wire is None:
-            return SharedSession(
-                rank, len(hosts), world.store, key, config.ccl_bytes, limit_s, settings
-            )
-        if config.wire is not None:  # messages even where memory could be shared
-            hosts = tuple(map(str, group.world_ranks))
-        numbers = [hosts.index(host) for host in hosts]
-        messages = open_messages(config.wire, world, group, key, limit_s)
-        return MessageSession(
-            rank, numbers, world.store, key, config.ccl_bytes, messages, limit_s, settings
-        )
+        return _session(world, topology, config, group)
+
+
+def _session(world: World, topology: Topology, config: Config, group: Group) -> SharedSession:
+    """Open the session of one rank: its peers' memory where all are on one host, else messages."""
+    from hccl_platform.distributed.between_hosts import MessageSession
+    from hccl_platform.distributed.messages import open_messages
+    from hccl_platform.distributed.session import SharedSession
+
+    hosts = world.hosts_of(group.world_ranks)
+    numbers = [hosts.index(host) for host in hosts]
+    rank, key = group.world_ranks.index(world.rank), world.key_of(group.name)
+    limit_s = config.wait_seconds(topology.product)
+    settings = f"{topology!r}, HCCL_BUFFSIZE {config.buffsize_mb}"
+    rest = world.store, key, config.ccl_bytes
+    if len(set(hosts)) == 1 and config.wire is None:
+        return SharedSession(rank, len(hosts), *rest, limit_s, settings)
+    if len(set(hosts)) == 1:  # messages were asked for
+        numbers = list(range(len(hosts)))
+    messages = open_messages(config.wire, world, group, key, limit_s)
+    return MessageSession(rank, numbers, *rest, messages, limit_s, settings)

@@ -1,0 +1,136 @@
+"""Jobs that somebody else starts: MPI's and torchrun's processes, on one host and on several."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hccl_platform.distributed.world import World
+from hccl_py.communicator import Communicator
+from tests.platform.distributed.job import failures
+from tests.platform.distributed.processes import in_processes
+
+JOB = str(Path(__file__).with_name("job.py"))
+LATEST_S = 300
+SOME = ("all_reduce", "all_gather_v", "broadcast")
+
+
+@cache
+def why_no_mpi() -> str:
+    """Say what MPI lacks here; nothing where jobs can be started."""
+    if shutil.which("mpiexec") is None:
+        return "there is no mpiexec"
+    code = "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
+    done = subprocess.run(
+        ["mpiexec", "-n", "2", sys.executable, "-c", code], capture_output=True, text=True
+    )
+    works = done.returncode == 0 and done.stdout.count("2") == 2
+    return "" if works else f"mpi4py and mpiexec do not work together: {done.stderr[-200:]}"
+
+
+def needs_mpi() -> None:
+    if why_no_mpi():
+        pytest.skip(why_no_mpi())
+
+
+def ended(processes: Sequence[subprocess.Popen[str]]) -> str:
+    """Wait for all; return what they wrote, and fail where one failed."""
+    texts = [process.communicate(timeout=LATEST_S)[0] for process in processes]
+    assert not any(process.returncode for process in processes), "\n".join(texts)
+    return "".join(texts)
+
+
+def start(command: Sequence[str], **variables: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command,
+        env=os.environ | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def mpi(ranks: int, *ops: str, **variables: str) -> str:
+    needs_mpi()
+    command = ["mpiexec", "-n", str(ranks), sys.executable, JOB, str(ranks), *ops]
+    return ended([start(command, **variables)])
+
+
+def all_right(text: str, ranks: int, session: str) -> bool:
+    lines = sorted(line for line in text.splitlines() if line.startswith("rank "))
+    return lines == [f"rank {rank} {session}: right" for rank in range(ranks)]
+
+
+def test_mpi_on_one_host_shares_memory() -> None:
+    text = mpi(3, *SOME)
+    assert all_right(text, 3, "SharedSession"), text
+
+
+def test_every_op_over_mpi() -> None:
+    text = mpi(4, HCCL_PY_WIRE="mpi")
+    assert all_right(text, 4, "MessageSession"), text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_every_op_over_mpi_on_more_ranks(ranks: int) -> None:
+    text = mpi(ranks, HCCL_PY_WIRE="mpi")
+    assert all_right(text, ranks, "MessageSession"), text
+
+
+def over_gloo(ranks: int) -> None:
+    pytest.importorskip("torch", reason="messages over gloo need torch, which is not installed")
+
+    def body(world: World) -> list[str]:
+        with Communicator(ranks=ranks, platform="distributed", wire="gloo") as comm:
+            return failures(comm)
+
+    assert in_processes(ranks, body) == [[]] * ranks
+
+
+def test_every_op_over_gloo() -> None:
+    over_gloo(3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_every_op_over_gloo_on_more_ranks(ranks: int) -> None:
+    over_gloo(ranks)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def torchrun(node: int, port: int, *, address: str = "127.0.0.1", **variables: str) -> list[str]:
+    """Return the command of one of two nodes with two processes each."""
+    return [
+        *(sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "2"),
+        *("--node-rank", str(node), "--master-addr", address, "--master-port", str(port)),
+        *(JOB, "4", *SOME),
+    ]
+
+
+def test_torchrun_with_two_nodes_on_one_host_shares_memory() -> None:
+    pytest.importorskip("torch", reason="torchrun is torch's, which is not installed")
+    port = free_port()
+    text = ended([start(torchrun(node, port)) for node in range(2)])
+    assert all_right(text, 4, "SharedSession"), text
+
+
+def test_torchrun_with_two_hosts_sends_messages() -> None:
+    pytest.importorskip("torch", reason="torchrun is torch's, which is not installed")
+    port = free_port()
+    nodes = [start(torchrun(node, port), HCCL_PY_HOST=f"host {node}") for node in range(2)]
+    text = ended(nodes)
+    assert all_right(text, 4, "MessageSession"), text
