@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from hccl_platform.distributed.bound import BoundPart
 from hccl_platform.distributed.messages import Messages
 from hccl_platform.distributed.one_sided import Queue, run_queues
-from hccl_platform.distributed.script import BoundScript
+from hccl_platform.distributed.script import (
+    OPENING_BYTES,
+    BoundScript,
+    check_opening,
+    write_opening,
+)
 from hccl_platform.distributed.session import SharedSession
-from hccl_platform.lowering.script import script_of
+from hccl_platform.lowering.moves import Bytes
+from hccl_platform.lowering.script import PACKET, script_of
 from hccl_py.platforms import Store
 from hccl_py.program.program import Program
 
@@ -64,16 +70,24 @@ class MessageSession(SharedSession):
         self._messages.fail(error)
 
     def _gather(self, data: bytes) -> list[bytes]:
-        """Send what this rank gives to all others: its size first."""
-        sizes = self._all_to_all(_SIZE.pack(len(data)), [_SIZE.size] * len(self._hosts))
-        return self._all_to_all(data, [_SIZE.unpack(size)[0] for size in sizes])
+        """Send what this rank gives to all others: how much it is first, where a call opens."""
+        number, call = self._bells.number, self._bells.call
+        others = [rank for rank in range(len(self._hosts)) if rank != self._rank]
+        opening = np.zeros(OPENING_BYTES + _SIZE.size, np.uint8)
+        write_opening(opening, number, call)
+        _SIZE.pack_into(opening.data, OPENING_BYTES, len(data))
+        openings = {rank: np.zeros(OPENING_BYTES + PACKET, np.uint8) for rank in others}
+        self._exchange(opening, openings)
+        for rank, theirs in openings.items():
+            check_opening(theirs, rank, self._rank, number, call)
+        sizes = {r: _SIZE.unpack_from(o.data, OPENING_BYTES)[0] for r, o in openings.items()}
+        into = {rank: np.zeros(size, np.uint8) for rank, size in sizes.items()}
+        self._exchange(np.frombuffer(bytearray(data), np.uint8), into)
+        into[self._rank] = np.frombuffer(data, np.uint8)
+        return [into[rank].tobytes() for rank in range(len(self._hosts))]
 
-    def _all_to_all(self, data: bytes, sizes: Sequence[int]) -> list[bytes]:
-        own = np.frombuffer(bytearray(data), np.uint8)
-        others = [rank for rank in range(len(sizes)) if rank != self._rank]
-        into = [np.zeros(size, np.uint8) for size in sizes]
-        works = [(r, self._messages.irecv(r, into[r])) for r in others if sizes[r]]
-        if data:
-            works += [(r, self._messages.isend(r, own)) for r in others]
+    def _exchange(self, data: Bytes, into: Mapping[int, Bytes]) -> None:
+        """Send something to all others, and receive what they send; nothing is no message."""
+        works = [(r, self._messages.irecv(r, theirs)) for r, theirs in into.items() if len(theirs)]
+        works += [(r, self._messages.isend(r, data)) for r in into if len(data)]
         self._messages.wait(works)
-        return [data if r == self._rank else a.tobytes() for r, a in enumerate(into)]

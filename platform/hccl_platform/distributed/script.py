@@ -26,10 +26,11 @@ from hccl_platform.lowering.reducing import Reducer
 from hccl_platform.lowering.script import PACKET, Message, Script
 from hccl_py.program.program import Program
 
-__all__ = ["BoundScript"]
+__all__ = ["OPENING_BYTES", "BoundScript", "check_opening", "write_opening"]
 
 _OPENING = struct.Struct("<qqH")
-_OPENING_BYTES = 1 << 10
+OPENING_BYTES = 1 << 10
+"""Bytes of a packet before its data, where it opens."""
 
 
 class BoundScript(BoundPart):
@@ -78,7 +79,7 @@ class BoundScript(BoundPart):
         opening = [k for k, m in enumerate(receives) if m.opens]
         messages.wait([works[k] for k in opening])
         for k in opening:
-            self._check(receives[k].peer, into[k], number)
+            check_opening(into[k], receives[k].peer, self.rank, number, self.call)
         messages.wait([work for k, work in enumerate(works) if not receives[k].opens] + sent)
         for message, buffer in zip(receives, into, strict=True):
             if message.is_packet:
@@ -107,30 +108,36 @@ class BoundScript(BoundPart):
         if key not in self._packets:
             size = message.size
             if message.opens:
-                size = _OPENING_BYTES + (size if is_sent else PACKET)
+                size = OPENING_BYTES + (size if is_sent else PACKET)
             self._packets[key] = np.zeros(size, np.uint8)
         return self._packets[key]
 
     def _pack(self, message: Message, buffer: Bytes, number: int) -> None:
         at = 0
         if message.opens:
-            text = self.call.text[: _OPENING_BYTES - _OPENING.size]
-            _OPENING.pack_into(buffer.data, 0, number, self.call.digest, len(text))
-            buffer[_OPENING.size : _OPENING.size + len(text)] = np.frombuffer(text, np.uint8)
-            at = _OPENING_BYTES
+            write_opening(buffer, number, self.call)
+            at = OPENING_BYTES
         for slot, start, stop in message.ranges:
             buffer[at : at + stop - start] = self._bytes(slot, self._callers_bytes)[start:stop]
             at += stop - start
 
     def _unpack(self, message: Message, buffer: Bytes) -> None:
-        at = _OPENING_BYTES if message.opens else 0
+        at = OPENING_BYTES if message.opens else 0
         for slot, start, stop in message.ranges:
             self._bytes(slot, self._callers_bytes)[start:stop] = buffer[at : at + stop - start]
             at += stop - start
 
-    def _check(self, peer: int, buffer: Bytes, number: int) -> None:
-        """Compare a peer's call with this rank's."""
-        theirs, digest, size = _OPENING.unpack_from(buffer.data, 0)
-        if (theirs, digest) != (number, self.call.digest):
-            text = buffer[_OPENING.size : _OPENING.size + size].tobytes()
-            raise mismatch({self.rank: (number, self.call), peer: (theirs, Call(text, digest))})
+
+def write_opening(buffer: Bytes, number: int, call: Call) -> None:
+    """Begin a packet with the `number`-th call of a session."""
+    text = call.text[: OPENING_BYTES - _OPENING.size]
+    _OPENING.pack_into(buffer.data, 0, number, call.digest, len(text))
+    buffer[_OPENING.size : _OPENING.size + len(text)] = np.frombuffer(text, np.uint8)
+
+
+def check_opening(buffer: Bytes, peer: int, rank: int, number: int, call: Call) -> None:
+    """Compare a peer's call with that of a rank; MismatchError where they differ."""
+    theirs, digest, size = _OPENING.unpack_from(buffer.data, 0)
+    if (theirs, digest) != (number, call.digest):
+        text = buffer[_OPENING.size : _OPENING.size + size].tobytes()
+        raise mismatch({rank: (number, call), peer: (theirs, Call(text, digest))})

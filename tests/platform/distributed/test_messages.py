@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -12,9 +16,11 @@ from hccl_platform.distributed.between_hosts import MessageSession
 from hccl_platform.distributed.messages import open_messages
 from hccl_platform.distributed.world import World
 from hccl_py.platforms import Group
+from tests.platform.distributed.children import Ended, children
 from tests.platform.distributed.processes import in_processes
 from tests.platform.distributed.sessions import CCL_BYTES, Run, runs_of
 from tests.platform.distributed.test_executors import SIZES, by_size
+from tests.recording import op_of, recorded
 
 pytest.importorskip("torch", reason="messages over gloo need torch, which is not installed")
 
@@ -80,3 +86,82 @@ def test_values_of_all_hosts_are_gathered() -> None:
         return session.gather(b"x" * world.rank)
 
     assert in_message_sessions(3, HALVES, body) == [[b"", b"x", b"xx"]] * 3
+
+
+# ---- what goes wrong ----
+
+SOON_S = 2.0
+RING = Run.of(recorded("AllReduceComm", op_of("all_reduce", 1000), 4))
+SHORT = Run.of(recorded("AllReduceComm", op_of("all_reduce", 999), 4))
+
+
+def together(
+    kind: str,
+    body: Callable[[World, MessageSession], object],
+    folder: Path,
+    limit_s: float | None = 60.0,
+) -> dict[int, Ended]:
+    """Let every rank do something with a session after a first run."""
+
+    def work(world: World) -> object:
+        session = open_session(world, kind, limit_s)
+        assert not RING.wrong(session, world.rank)
+        return body(world, session)
+
+    with children(4, work, folder) as started:
+        return started.wait()
+
+
+@pytest.mark.parametrize("kind", [ALONE, HALVES])
+def test_ranks_that_differ_are_named_with_what_they_call(kind: str, tmp_path: Path) -> None:
+    def body(world: World, session: MessageSession) -> None:
+        begun = time.monotonic()
+        try:
+            (SHORT if world.rank == 2 else RING).wrong(session, world.rank)
+        finally:
+            assert time.monotonic() - begun < SOON_S
+
+    for found in together(kind, body, tmp_path).values():
+        assert (found.error, found.code) == ("MismatchError", "EI0005"), found
+        assert "calls all_reduce of 1000 fp32, sum" in found.message
+        assert "rank 2 calls all_reduce of 999 fp32, sum" in found.message
+
+
+def test_a_gather_where_others_run_is_a_difference(tmp_path: Path) -> None:
+    def body(world: World, session: MessageSession) -> object:
+        return session.gather(b"") if world.rank == 3 else RING.wrong(session, world.rank)
+
+    for found in together(ALONE, body, tmp_path).values():
+        assert found.error == "MismatchError", found
+        assert "rank 3 gathers values of the hosts" in found.message
+
+
+@pytest.mark.parametrize("kind", [ALONE, HALVES])
+def test_a_killed_process_ends_the_others(kind: str, tmp_path: Path) -> None:
+    def body(world: World, session: MessageSession) -> object:
+        if world.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        begun = time.monotonic()
+        try:
+            return RING.wrong(session, world.rank)
+        finally:
+            assert time.monotonic() - begun < SOON_S
+
+    ended = together(kind, body, tmp_path)
+    assert ended.pop(1).error == "killed"
+    assert {found.error for found in ended.values()} == {"PeerLostError"}, ended
+    assert any("Rank 1" in found.message for found in ended.values())
+
+
+def test_who_does_not_call_is_waited_for_no_longer_than_allowed(tmp_path: Path) -> None:
+    def body(world: World) -> None:
+        session = open_session(world, ALONE, 0.5)
+        if world.rank == 3:
+            os.read(os.pipe()[0], 1)  # for ever
+        RING.wrong(session, world.rank)
+
+    with children(4, body, tmp_path) as started:
+        ended = started.wait(iter([0, 1, 2]))
+    assert {found.error for found in ended.values()} == {"ExecTimeoutError"}, ended
+    assert {found.code for found in ended.values()} == {"EI0002"}
+    assert any("for 0.5 s, longer than HCCL_EXEC_TIMEOUT" in f.message for f in ended.values())
