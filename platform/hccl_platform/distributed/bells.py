@@ -40,6 +40,14 @@ __all__ = ["MARK_BITS", "MOST_MARK", "Bells", "make_bell", "mismatch"]
 YIELDS = 30
 """How often a blocked rank lets others run before it sleeps."""
 
+CROWDED_S = 100e-6
+"""A yield that takes longer has let somebody have a whole time slice: sleeping is better then,
+because the kernel prefers who is woken up.
+"""
+
+CROWDED_PAUSES = 64
+"""How often a rank then sleeps at once before it tries to yield again."""
+
 LOOK_MS = 100
 """How long it sleeps at most before it looks at its peers."""
 
@@ -83,6 +91,8 @@ class Bells:
         for descriptor in (self._bells[rank], *self._processes):
             self._poll.register(descriptor, select.POLLIN)
         self._check: Callable[[], None] | None = None
+        self._is_asleep = False
+        self._pauses, self._crowded = 0, 0
         self._sleeps, self._since = 0, 0.0
 
     @property
@@ -115,31 +125,35 @@ class Bells:
         if self.headers[rank].words[ASLEEP]:
             self.ring(rank)
 
-    def pause(self, pauses: int, explain: Callable[[], str], most_ms: int = LOOK_MS) -> None:
-        """Let time pass, when this rank has found nothing to do for the `pauses`-th time in a row,
-        from 1; `explain` says what it waits for.
+    def pause(self, explain: Callable[[], str], most_ms: int = LOOK_MS) -> None:
+        """Let time pass where this rank finds nothing to do; `explain` says what it waits for.
 
-        Raises ExecTimeoutError, MismatchError, PeerLostError, or what made another rank fail.
+        It yields some times, then says that it is asleep, so that the caller looks once more, then
+        sleeps. Raises ExecTimeoutError, MismatchError, PeerLostError, or what made another rank
+        fail.
         """
-        if pauses < YIELDS:
-            os.sched_yield()
-        elif pauses == YIELDS:
+        self._pauses += 1
+        if self._is_asleep:
+            self._sleep(explain, most_ms)
+        elif self._pauses <= YIELDS and not self._crowded:
+            self._yield()
+        else:
+            self._crowded = max(self._crowded - 1, 0)
+            self._is_asleep = True
             self._own[ASLEEP] = 1
             fence()
-        else:
-            self._sleep(explain, most_ms)
 
     def wake_up(self) -> None:
         """Go on, after pauses."""
-        self._own[ASLEEP] = 0
-        self._since = 0.0
+        if self._is_asleep:
+            self._is_asleep = False
+            self._own[ASLEEP] = 0
+        self._pauses, self._since = 0, 0.0
 
     def wait_until(self, is_there: Callable[[], bool], explain: Callable[[], str]) -> None:
         """Wait for something that a peer writes and rings for."""
-        pauses = 0
         while not is_there():
-            pauses += 1
-            self.pause(pauses, explain)
+            self.pause(explain)
         self.wake_up()
 
     def check_calls(self) -> None:
@@ -154,7 +168,7 @@ class Bells:
 
     def fail(self, error: BaseException) -> None:
         """Let all ranks know that this one has failed, unless one has before."""
-        self._own[ASLEEP] = 0
+        self.wake_up()
         if self._own[FAILED_BY]:
             return
         self.headers[self.rank].publish(error, self.rank)
@@ -171,6 +185,13 @@ class Bells:
         fence()
         for rank in range(len(self.headers)):
             self.ring_if_asleep(rank)
+
+    def _yield(self) -> None:
+        """Let others run; where they take long, there are more of them than cores."""
+        start = time.perf_counter()
+        os.sched_yield()
+        if time.perf_counter() - start > CROWDED_S:
+            self._crowded = CROWDED_PAUSES
 
     def _sleep(self, explain: Callable[[], str], most_ms: int) -> None:
         self._sleeps += 1

@@ -9,7 +9,7 @@ everything else           shared memory: bound once, until a region moves
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,11 @@ from hccl_py.program.program import Program
 __all__ = ["BoundPart", "words_of"]
 
 _IN, _OUT = USER_BUFFERS
+_Side: TypeAlias = Bytes | tuple[int, int, int]
+"""One side of a move: bytes, or those of an array that differs from call to call: slot, start and
+stop.
+"""
+
 _LONGEST = 240
 """Characters of a call's parameters that its words have."""
 
@@ -103,12 +108,7 @@ class BoundPart:
             [self._item_of(task, notifies, headers) for task in stream]
             for stream in self.part.streams
         ]
-        self._callers = [
-            (queue, place, task.number)
-            for queue, stream in enumerate(self.part.streams)
-            for place, task in enumerate(stream)
-            if task.kind == MOVE and self._is_callers(task.number)
-        ]
+        self._callers: list[tuple[list[Item], int, int, _Side, _Side, Any]] = []
         self._version = -1
 
     def bind(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> list[list[Item]]:
@@ -123,8 +123,10 @@ class BoundPart:
             )
         for slot in self._shadowed:
             self._shadow(slot)[...] = callers[slot]
-        for queue, place, number in self._callers:
-            self._items[queue][place] = self._move(number, callers)
+        for items, place, kind, dst, src, third in self._callers:
+            into_bytes = dst if isinstance(dst, np.ndarray) else callers[dst[0]][dst[1] : dst[2]]
+            what = src if isinstance(src, np.ndarray) else callers[src[0]][src[1] : src[2]]
+            items[place] = (kind, into_bytes, what, third)
         return self._items
 
     def callers(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> dict[int, Bytes]:
@@ -133,8 +135,8 @@ class BoundPart:
 
     def release(self, out: npt.NDArray[Any] | None) -> None:
         """Let the caller's arrays go; first give what peers wrote to `out`, after a good run."""
-        for queue, place, _ in self._callers:
-            self._items[queue][place] = _NOTHING
+        for items, place, *_ in self._callers:
+            items[place] = _NOTHING
         if out is not None and self._slot(_OUT) in self._shadowed:
             out.view(np.uint8)[...] = self._shadow(self._slot(_OUT))
 
@@ -157,12 +159,6 @@ class BoundPart:
     def _slot(self, name: str) -> int:
         return self.rank * len(self._buffers) + self._buffers.index(name)
 
-    def _is_callers(self, number: int) -> bool:
-        """Whether a move touches arrays that differ from call to call."""
-        moves = self.part.moves
-        mine = {self._slot(_IN), self._slot(_OUT)} - set(self._shadowed)
-        return bool({int(moves.dst[number]), int(moves.src[number])} & mine)
-
     def _item_of(self, task: Task, notifies: Notifies, headers: Sequence[memoryview[int]]) -> Item:
         if task.kind == MOVE:
             return _NOTHING
@@ -178,28 +174,42 @@ class BoundPart:
         return (WAIT_REMOTE, cell.poster * NOTIFIES + number, word, None)
 
     def _bind_shared(self) -> None:
-        """Bind all moves between regions: they are where they are in every run."""
-        callers = {(queue, place) for queue, place, _ in self._callers}
-        for queue, stream in enumerate(self.part.streams):
+        """Bind all moves between regions, which are where they are in every run; of the others keep
+        what they need.
+        """
+        self._callers.clear()
+        regions: dict[int, Bytes] = {}
+        for items, stream in zip(self._items, self.part.streams, strict=True):
             for place, task in enumerate(stream):
-                if task.kind == MOVE and (queue, place) not in callers:
-                    self._items[queue][place] = self._move(task.number, {})
+                if task.kind == MOVE:
+                    kind, dst, src, third = self._move(task.number, regions)
+                    if isinstance(dst, np.ndarray) and isinstance(src, np.ndarray):
+                        items[place] = (kind, dst, src, third)
+                    else:
+                        self._callers.append((items, place, kind, dst, src, third))
         self._version = self._memory.regions.version
 
-    def _move(self, number: int, callers: dict[int, Bytes]) -> Item:
-        moves, steps = self.part.moves, self.part.steps
-        dst, start, stop, src, low, high, _, _ = steps[number]
-        into, what = self._bytes(dst, callers)[start:stop], self._bytes(src, callers)[low:high]
+    def _move(self, number: int, regions: dict[int, Bytes]) -> tuple[int, _Side, _Side, Any]:
+        """Return a move as an item, whose sides may be open."""
+        moves, (dst, start, stop, src, low, high, _, _) = self.part.moves, self.part.steps[number]
+        into, what = self._side(dst, start, stop, regions), self._side(src, low, high, regions)
         op = int(moves.op[number])
         if op == NO_OP:
-            return (COPY, into, what, None)
+            return COPY, into, what, None
         dtype = DataType.from_number(int(moves.dtype[number]))
         reduce = self._reducer.reduction(dtype, ReduceOp(op))
         if number not in self.part.atomic:
-            return (REDUCE, into, what, reduce)
+            return REDUCE, into, what, reduce
         owner, at = self._region(dst)[1:]
         lock = Lock(self._memory.files[owner], at + start, stop - start)
-        return (LOCKED, into, what, (reduce, lock))
+        return LOCKED, into, what, (reduce, lock)
+
+    def _side(self, slot: int, start: int, stop: int, regions: dict[int, Bytes]) -> _Side:
+        if slot in (self._slot(_IN), self._slot(_OUT)) and slot not in self._shadowed:
+            return slot, start, stop
+        if slot not in regions:
+            regions[slot] = self._bytes(slot, {})
+        return regions[slot][start:stop]
 
     def _bytes(self, slot: int, callers: dict[int, Bytes]) -> Bytes:
         if slot in callers and slot not in self._shadowed:

@@ -102,7 +102,7 @@ def run_queues(
     own file; `explain` says what blocked queues wait for.
     """
     at, live = [0] * len(queues), [q for q, queue in enumerate(queues) if queue]
-    flags, pauses = [0] * local, 0
+    flags, is_pausing = [0] * local, False
 
     def blocked() -> str:
         return explain([Blocked(q, at[q]) for q in live])
@@ -111,6 +111,11 @@ def run_queues(
         is_moving, is_locked = False, False
         for q in tuple(live):
             queue, start = queues[q], at[q]
+            kind, count, word, _ = queue[start]
+            if kind == WAIT_REMOTE and words[word] >> MARK_BITS <= counts.waited[count]:
+                continue
+            if kind == WAIT_LOCAL and not flags[count]:
+                continue
             stop, why = _advance(queue, start, counts, flags, words, bells)
             is_moving |= stop > start
             is_locked |= why == LOCKED
@@ -118,13 +123,12 @@ def run_queues(
             if stop == len(queue):
                 live.remove(q)
         if is_moving:
-            if pauses:
+            if is_pausing:
                 bells.wake_up()
-                pauses = 0
+                is_pausing = False
         elif live:
-            pauses += 1
-            bells.pause(pauses, blocked, *([_LOCK_MS] if is_locked else []))
-    bells.wake_up()
+            is_pausing = True
+            bells.pause(blocked, *([_LOCK_MS] if is_locked else []))
 
 
 def _advance(

@@ -1,0 +1,247 @@
+"""How fast the distributed platform moves data between processes of one host, against torch gloo,
+MPI and the emulated platform in the same run.
+
+    python benchmarks/processes.py            # prints
+    python benchmarks/processes.py --write    # the same into docs/benchmarks.md
+
+8 processes, fp32, plans cached, outputs allocated; the median of the slowest rank's times. gloo and
+MPI are left out where torch or mpi4py is not installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import hccl_py as hccl
+from hccl_platform.distributed.launch import launch
+
+RANKS = 8
+SIZES = {"1 KiB": 1 << 10, "1 MiB": 1 << 20, "64 MiB": 64 << 20}
+OPS = ("all_reduce", "all_gather")
+BUDGETS = {
+    ("all_reduce", "64 MiB"): "3 x gloo, 2 x MPI, at most 2.5 x emulated",
+    ("all_gather", "64 MiB"): "5 x gloo",
+    ("all_reduce", "1 KiB"): "at most 10 x MPI",
+}
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+MARKS = ("<!-- benchmarks/processes.py -->\n", "<!-- end -->")
+
+Times = dict[str, float]
+
+
+def repeats(size: int) -> int:
+    return 100 if size < 1 << 16 else 30 if size < 1 << 24 else 6
+
+
+def timed(call: Callable[[], object], together: Callable[[], object], size: int) -> list[float]:
+    """Time calls that all ranks begin together; in microseconds."""
+    times = []
+    for _ in range(repeats(size) // 10 + 2):
+        call()
+    for _ in range(repeats(size)):
+        together()
+        start = time.perf_counter()
+        call()
+        times.append((time.perf_counter() - start) * 1e6)
+    return times
+
+
+def of_slowest(rows: list[list[float]]) -> float:
+    """Return the median over calls of what the slowest rank needed."""
+    return statistics.median(max(times) for times in zip(*rows, strict=True))
+
+
+def calls(comm: hccl.Communicator, op: str, size: int) -> Callable[[], object]:
+    """Return a call of a communicator, with arrays of its own."""
+    ranks = comm.local_ranks
+    share = size // RANKS if op == "all_gather" else size
+    inputs = [np.full(share // 4, rank + 1.0, np.float32) for rank in ranks]
+    outputs = [np.zeros(size // 4, np.float32) for _ in ranks]
+    if op == "all_gather":
+        return lambda: comm.all_gather(inputs, out=outputs)
+    return lambda: comm.all_reduce(inputs, out=outputs)
+
+
+def distributed(ops: dict[str, tuple[str, int]]) -> Times:
+    """Time the platform; rank 0 hands the figures over."""
+    result = os.memfd_create("result")
+
+    def work() -> int:
+        with hccl.Communicator(RANKS, platform="distributed") as comm:
+            token = [np.zeros(1, np.float32)]
+            found = {}
+            for name, (op, size) in ops.items():
+                call = calls(comm, op, size)
+                own = timed(call, lambda: comm.all_reduce(token, out=token), size)
+                rows = comm.all_gather([np.array(own)]).outputs[0].reshape(RANKS, -1)
+                found[name] = of_slowest(rows.tolist())
+            if comm.local_ranks[0] == 0:
+                os.write(result, json.dumps(found).encode())
+        return 0
+
+    assert launch(RANKS, work) == 0
+    os.lseek(result, 0, os.SEEK_SET)
+    return json.loads(os.read(result, 1 << 16))
+
+
+def emulated(ops: dict[str, tuple[str, int]]) -> Times:
+    """Time all ranks in one process."""
+    found = {}
+    with hccl.Communicator(RANKS) as comm:
+        for name, (op, size) in ops.items():
+            call = calls(comm, op, size)
+            for _ in range(100):  # until numba is loaded
+                call()
+                if "numba" in sys.modules or size < 1 << 20:
+                    break
+            found[name] = statistics.median(timed(call, lambda: None, size))
+    return found
+
+
+PEER = """
+import json, sys, time
+sys.path.insert(0, {folder!r})
+from processes import OPS, RANKS, of_slowest, timed
+ops = json.loads({ops!r})
+"""
+
+GLOO = """
+import warnings, torch, torch.distributed as dist
+warnings.simplefilter('ignore')
+rank, store = int(sys.argv[1]), sys.argv[2]
+torch.set_num_threads(1)
+dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=RANKS)
+found = {}
+for name, (op, size) in ops.items():
+    data = torch.zeros(size // 4)
+    part = torch.zeros(size // 4 // RANKS)
+    if op == "all_gather":
+        call = lambda: dist.all_gather_into_tensor(data, part)
+    else:
+        call = lambda: dist.all_reduce(data)
+    own, rows = timed(call, dist.barrier, size), [None] * RANKS
+    dist.all_gather_object(rows, own)
+    found[name] = of_slowest(rows)
+if rank == 0:
+    print(json.dumps(found))
+dist.destroy_process_group()
+"""
+
+MPI = """
+import numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+found = {}
+for name, (op, size) in ops.items():
+    data, into = np.ones(size // 4, np.float32), np.ones(size // 4, np.float32)
+    part = data[:size // 4 // RANKS]
+    if op == "all_gather":
+        call = lambda: comm.Allgather(part, into)
+    else:
+        call = lambda: comm.Allreduce(data, into)
+    found[name] = of_slowest(comm.allgather(timed(call, comm.Barrier, size)))
+if comm.rank == 0:
+    print(json.dumps(found))
+"""
+
+
+def peer_script(folder: str, text: str, ops: dict[str, tuple[str, int]]) -> Path:
+    head = PEER.format(folder=str(Path(__file__).parent), ops=json.dumps(ops))
+    script = Path(folder, "peer.py")
+    script.write_text(head + text)
+    return script
+
+
+def gloo(ops: dict[str, tuple[str, int]]) -> Times:
+    """Time torch gloo."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = str(peer_script(folder, GLOO, ops))
+        commands = [[sys.executable, script, str(r), f"{folder}/store"] for r in range(RANKS)]
+        first, *others = [subprocess.Popen(c, stdout=subprocess.PIPE, text=True) for c in commands]
+        printed, _ = first.communicate()
+        for other in others:
+            other.communicate()
+    return json.loads(printed)
+
+
+def mpi(ops: dict[str, tuple[str, int]]) -> Times:
+    """Time MPI."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = str(peer_script(folder, MPI, ops))
+        launcher = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or "mpiexec"
+        command = [launcher, "-n", str(RANKS), sys.executable, script]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def contenders() -> dict[str, Callable[[dict[str, tuple[str, int]]], Times]]:
+    found: dict[str, Callable[[dict[str, tuple[str, int]]], Times]] = {
+        "distributed": distributed,
+        "emulated, one process": emulated,
+    }
+    for name, module, measure in (("torch gloo", "torch", gloo), ("MPI", "mpi4py", mpi)):
+        if importlib.util.find_spec(module) is None:
+            print(f"{module} is not installed: no comparison with {name}")
+        else:
+            found[name] = measure
+    return found
+
+
+def table(ops: dict[str, tuple[str, int]], times: dict[str, Times]) -> str:
+    """Return a table: the platform's times, and the others' as multiples of them."""
+    others = [name for name in times if name != "distributed"]
+    lines = [
+        f"| 8 processes, fp32 | distributed | {' | '.join(f'{n}, ×' for n in others)} | Budget |",
+        "| --- |" + " --- |" * (len(others) + 2),
+    ]
+    for name, (op, _) in ops.items():
+        own = times["distributed"][name]
+        ratios = " | ".join(f"{times[other][name] / own:.2f}" for other in others)
+        budget = BUDGETS.get((op, name.removeprefix(f"{op}, ")), "")
+        lines.append(f"| {name} | {own:,.0f} µs | {ratios} | {budget} |")
+    return "\n".join(lines) + "\n"
+
+
+def write(text: str) -> None:
+    """Put the table into the page."""
+    page = PAGE.read_text("utf-8")
+    before, _, rest = page.partition(MARKS[0])
+    assert rest, f"{PAGE} lacks {MARKS[0]}"
+    PAGE.write_text(f"{before}{MARKS[0]}\n{text}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}", "utf-8")
+
+
+def main() -> None:
+    """Measure everything, so many rounds that no contender has a quiet moment for itself."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--sizes", nargs="*", default=list(SIZES), choices=list(SIZES))
+    parser.add_argument("--rounds", type=int, default=2)
+    arguments = parser.parse_args()
+    ops = {f"{op}, {size}": (op, SIZES[size]) for op in OPS for size in arguments.sizes}
+    times: dict[str, Times] = {}
+    for _ in range(arguments.rounds):
+        for name, measure in contenders().items():
+            found = measure(ops)
+            known = times.setdefault(name, found)
+            times[name] = {key: min(known[key], value) for key, value in found.items()}
+    text = table(ops, times)
+    print(text)
+    if arguments.write:
+        write(text)
+
+
+if __name__ == "__main__":
+    main()
