@@ -7,7 +7,8 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -112,7 +113,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def torchrun(node: int, port: int, *, address: str = "127.0.0.1", **variables: str) -> list[str]:
+def torchrun(node: int, port: int, *, address: str = "127.0.0.1") -> list[str]:
     """Return the command of one of two nodes with two processes each."""
     return [
         *(sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "2"),
@@ -121,6 +122,7 @@ def torchrun(node: int, port: int, *, address: str = "127.0.0.1", **variables: s
     ]
 
 
+@pytest.mark.long
 def test_torchrun_with_two_nodes_on_one_host_shares_memory() -> None:
     pytest.importorskip("torch", reason="torchrun is torch's, which is not installed")
     port = free_port()
@@ -133,4 +135,51 @@ def test_torchrun_with_two_hosts_sends_messages() -> None:
     port = free_port()
     nodes = [start(torchrun(node, port), HCCL_PY_HOST=f"host {node}") for node in range(2)]
     text = ended(nodes)
+    assert all_right(text, 4, "MessageSession"), text
+
+
+@contextmanager
+def two_networks() -> Iterator[list[str]]:
+    """Make two network namespaces that a pair of virtual interfaces joins; skip where that is not
+    allowed.
+    """
+    if os.geteuid() or shutil.which("ip") is None:
+        pytest.skip("network namespaces are made by root, with iproute2")
+    names = [f"hccl-{os.getpid()}-{k}" for k in range(2)]
+    devices = [f"v{os.getpid()}-{k}" for k in range(2)]
+    try:
+        if not all(ip("netns", "add", name) for name in names):
+            pytest.skip("this system makes no network namespaces")
+        if not ip("link", "add", devices[0], "type", "veth", "peer", "name", devices[1]):
+            pytest.skip("this system makes no virtual interfaces")
+        for k, (name, device) in enumerate(zip(names, devices, strict=True)):
+            assert ip("link", "set", device, "netns", name)
+            assert ip("-n", name, "link", "set", device, "name", "joined")
+            assert ip("-n", name, "address", "add", f"10.213.77.{k + 1}/24", "dev", "joined")
+            assert ip("-n", name, "link", "set", "joined", "up")
+            assert ip("-n", name, "link", "set", "lo", "up")
+        yield names
+    finally:
+        for name in names:
+            ip("netns", "delete", name)
+
+
+def ip(*arguments: str) -> bool:
+    return not subprocess.run(["ip", *arguments], capture_output=True, check=False).returncode
+
+
+@pytest.mark.long
+def test_two_networks_are_two_hosts() -> None:
+    pytest.importorskip("torch", reason="torchrun is torch's, which is not installed")
+    with two_networks() as names:
+        command = ["ip", "netns", "exec"]
+        text = ended(
+            [
+                start(
+                    [*command, name, *torchrun(node, 29555, address="10.213.77.1")],
+                    GLOO_SOCKET_IFNAME="joined",
+                )
+                for node, name in enumerate(names)
+            ]
+        )
     assert all_right(text, 4, "MessageSession"), text
