@@ -40,10 +40,10 @@ from hccl_py.values import IntArray
 
 __all__ = ["LARGEST", "PACKET", "SMALL", "Exchange", "Message", "Range", "Script", "script_of"]
 
-SMALL = 1 << 14
+SMALL = 1 << 17
 """Bytes up to which a message shares a packet with others of its level and peer."""
 
-PACKET = 1 << 16
+PACKET = 1 << 18
 """Bytes that a packet has at most."""
 
 LARGEST = 1 << 30

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hccl_platform.distributed.world import World
@@ -105,6 +106,27 @@ def test_every_op_over_gloo() -> None:
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_every_op_over_gloo_on_more_ranks(ranks: int) -> None:
     over_gloo(ranks)
+
+
+@pytest.mark.parametrize("hosts", ["abcd", "aabb", "abab"])
+def test_groups_have_messages_of_their_own(hosts: str) -> None:
+    pytest.importorskip("torch", reason="messages over gloo need torch, which is not installed")
+
+    def body(world: World) -> list[object]:
+        os.environ["HCCL_PY_HOST"] = hosts[world.rank]
+        with Communicator(ranks=4, platform="distributed") as comm:
+            mine = np.full(3, 1.0 + world.rank, np.float32)
+            sums: list[object] = [comm.all_reduce([mine]).outputs[0].tolist()]
+            for group in comm.split([0, 1, 0, 1]).values():
+                with group:
+                    sums.append(group.all_reduce([mine]).outputs[0].tolist())
+                    sums.append(group.exchange(b"%d" % world.rank))
+            sums.append(comm.all_reduce([mine], "max").outputs[0].tolist())
+        return sums
+
+    even = [[10.0] * 3, [4.0] * 3, [b"0", b"2"], [4.0] * 3]
+    odd = [[10.0] * 3, [6.0] * 3, [b"1", b"3"], [4.0] * 3]
+    assert in_processes(4, body) == [even, odd, even, odd]
 
 
 def free_port() -> int:
