@@ -224,7 +224,7 @@ class Bells:
     def _check_failed(self) -> None:
         failed_by = self._own[FAILED_BY]
         if failed_by:
-            raise self.headers[failed_by - 1].reason(failed_by - 1)
+            raise self.headers[failed_by - 1].reason()
 
     def _check_ended(self) -> None:
         """Find peers that have ended, or closed, before they have done this call."""

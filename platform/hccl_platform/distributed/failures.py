@@ -1,38 +1,35 @@
-"""Why a rank has failed, as the other hosts hear of it."""
+"""Why a rank has failed, as the others hear of it."""
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 
 from hccl_py import errors
 from hccl_py.errors import ExecTimeoutError, HcclError, PeerLostError
 from hccl_py.platforms import Store
 
-__all__ = ["Failures", "as_text", "from_text"]
+__all__ = ["MOST_BYTES", "Failures", "as_text", "from_text"]
+
+MOST_BYTES = 4000
+"""What a reason takes at most."""
 
 _LOOK_S = 0.2
-_MOST = 1000
-"""Characters of a message or a hint that are kept."""
+_ITS_OUTPUT = "Its own output says more."
 
 
 def as_text(error: BaseException, rank: int) -> bytes:
-    """Return what made a rank fail, to be sent."""
+    """Return what made a rank fail, for others to read."""
     if isinstance(error, HcclError):
         parts = [type(error).__name__, error.message, error.hint]
     else:
         said = f"{type(error).__name__}: {error}".rstrip(": ")
-        parts = [
-            PeerLostError.__name__,
-            f"Rank {rank} has failed: {said}",
-            "Its own output says more.",
-        ]
-    return json.dumps([part[:_MOST] for part in parts]).encode()
+        parts = [PeerLostError.__name__, f"Rank {rank} has failed: {said}", _ITS_OUTPUT]
+    return b"\0".join(part.encode()[: MOST_BYTES // 4] for part in parts)
 
 
 def from_text(text: bytes) -> HcclError:
     """Return an error of the same class."""
-    name, message, hint = json.loads(text)
+    name, message, hint = (part.decode(errors="ignore") for part in text.split(b"\0"))
     kind = getattr(errors, name, PeerLostError)
     error: HcclError = kind(message, hint)
     return error

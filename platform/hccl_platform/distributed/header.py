@@ -15,20 +15,19 @@ Words that different ranks write, or wait for, are 64 bytes apart.
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 
+from hccl_platform.distributed.failures import as_text, from_text
 from hccl_platform.distributed.fences import order_accesses
 from hccl_platform.distributed.memory import HEADER_BYTES
-from hccl_py import errors
-from hccl_py.errors import HcclError, PeerLostError
+from hccl_py.errors import HcclError
 
 __all__ = ["ASLEEP", "CALL", "CLOSED", "DONE", "FAILED_BY", "LETTER", "Call", "Header", "begins"]
 
 ASLEEP, CALL, DONE, CLOSED, FAILED_BY, LETTER = 0, 8, 16, 24, 32, 40
 
 _RECORDS, _RECORD_BYTES, _RECORDS_AT = 16, 1024, 8192
-_REASON_AT, _REASON_BYTES = 4096, 4096
+_REASON_AT = 4096
 _TEXT_BYTES = 400
 
 
@@ -81,28 +80,14 @@ class Header:
 
     def publish(self, error: BaseException, rank: int) -> None:
         """Keep what made this rank fail, for the others to raise."""
-        if isinstance(error, HcclError):
-            parts = [type(error).__name__, error.message, error.hint]
-        else:
-            said = f"{type(error).__name__}: {error}".rstrip(": ")
-            parts = [PeerLostError.__name__, f"Rank {rank} has failed: {said}", _ITS_OUTPUT]
-        parts = [part[:most] for part, most in zip(parts, (60, 600, 300), strict=True)]
-        text = json.dumps(parts, ensure_ascii=False).encode()
+        text = as_text(error, rank)
         self._bytes[_REASON_AT + 8 : _REASON_AT + 8 + len(text)] = text
         self.words[_REASON_AT // 8] = len(text)
-        order_accesses()
 
-    def reason(self, rank: int) -> HcclError:
-        """Return what made a rank fail, as an error of the same class."""
+    def reason(self) -> HcclError:
+        """Return what made this rank fail, as an error of the same class."""
         size = self.words[_REASON_AT // 8]
-        text = bytes(self._bytes[_REASON_AT + 8 : _REASON_AT + 8 + size])
-        name, message, hint = json.loads(text)
-        kind = getattr(errors, name, PeerLostError)
-        error: HcclError = kind(message, hint)
-        return error
-
-
-_ITS_OUTPUT = "Its own output says more."
+        return from_text(bytes(self._bytes[_REASON_AT + 8 : _REASON_AT + 8 + size]))
 
 
 def begins() -> int:

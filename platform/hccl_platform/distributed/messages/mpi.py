@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 from zlib import crc32
 
-from hccl_platform.distributed.failures import as_text, from_text
+from hccl_platform.distributed.failures import MOST_BYTES, as_text, from_text
 from hccl_platform.distributed.messages.gloo import late
 from hccl_platform.distributed.world import World
 from hccl_platform.lowering.moves import Bytes
@@ -38,7 +38,7 @@ class MpiMessages:
         members = everybody.Get_group().Incl(list(group.world_ranks))
         self._limit_s = limit_s
         self._all: Any = MPI.Request.Testall
-        self._byte = MPI.BYTE
+        self._byte, self._status = MPI.BYTE, MPI.Status
         self._communicator = everybody.Create_group(members, tag=crc32(key.encode()) >> 17)
         self._rank = self._communicator.Get_rank()
 
@@ -73,6 +73,6 @@ class MpiMessages:
 
     def _check_failed(self) -> None:
         if self._communicator.Iprobe(tag=_FAILED):
-            text = bytearray(1 << 13)
-            self._communicator.Recv([text, self._byte], tag=_FAILED)
-            raise from_text(bytes(text).rstrip(b"\0"))
+            text, status = bytearray(MOST_BYTES), self._status()
+            self._communicator.Recv([text, self._byte], tag=_FAILED, status=status)
+            raise from_text(bytes(text[: status.Get_count()]))
