@@ -35,7 +35,7 @@ from hccl_platform.distributed.header import (
 from hccl_platform.distributed.rendezvous import Descriptors
 from hccl_py.errors import ExecTimeoutError, MismatchError, PeerLostError
 
-__all__ = ["MARK_BITS", "MOST_MARK", "Bells", "make_bell", "mismatch"]
+__all__ = ["MARK_BITS", "MOST_MARK", "Bells", "mismatch"]
 
 YIELDS = 30
 """How often a blocked rank lets others run before it sleeps."""
@@ -60,11 +60,6 @@ MOST_MARK = (1 << MARK_BITS) - 1
 
 _LOOK_EVERY = 16
 """After so many rings it looks at its peers too."""
-
-
-def make_bell() -> int:
-    """Return the descriptor of a new bell."""
-    return os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
 
 class Bells:

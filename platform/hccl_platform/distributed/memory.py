@@ -44,14 +44,8 @@ _CCL = (Buffer.CCL_IN.spelling, Buffer.CCL_OUT.spelling)
 
 def make_file(name: str) -> int:
     """Return the descriptor of a new file in memory, of the largest size that a group can need."""
-    try:
-        descriptor = os.memfd_create(f"hccl_py {name}", os.MFD_CLOEXEC)
-        os.ftruncate(descriptor, _FILE_BYTES)
-    except (AttributeError, OSError) as error:
-        raise NotSupportedError(
-            f"No shared memory can be made here: {error}.",
-            "The distributed platform needs Linux 5.3 or later, and `ulimit -f unlimited`.",
-        ) from error
+    descriptor = os.memfd_create(f"hccl_py {name}", os.MFD_CLOEXEC)
+    os.ftruncate(descriptor, _FILE_BYTES)
     return descriptor
 
 

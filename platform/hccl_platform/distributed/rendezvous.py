@@ -18,11 +18,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from hccl_platform.distributed.memory import make_file
 from hccl_platform.distributed.world import CONNECT_S
-from hccl_py.errors import ExecTimeoutError, MismatchError, PeerLostError
+from hccl_py.errors import ExecTimeoutError, MismatchError, NotSupportedError, PeerLostError
 from hccl_py.platforms import Store
 
-__all__ = ["Descriptors", "exchange"]
+__all__ = ["Descriptors", "exchange", "make_descriptors"]
 
 _AT_ONCE = 80
 """Ranks whose descriptors go in one message: the kernel takes 253 descriptors."""
@@ -40,6 +41,22 @@ class Descriptors(NamedTuple):
     memory: int
     bell: int
     process: int
+
+
+def make_descriptors(rank: int) -> Descriptors:
+    """Return new descriptors of this process; NotSupportedError where there can be none."""
+    try:
+        return Descriptors(make_file(f"rank {rank}"), make_bell(), os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError) as error:
+        raise NotSupportedError(
+            f"Processes cannot share memory here: {error}.",
+            "The distributed platform needs Linux 5.3 or later, and `ulimit -f unlimited`.",
+        ) from error
+
+
+def make_bell() -> int:
+    """Return the descriptor of a new bell: who writes to it wakes who polls it."""
+    return os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
 
 def exchange(

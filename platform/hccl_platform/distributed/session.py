@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from hccl_platform.distributed.bells import Bells, make_bell
+from hccl_platform.distributed.bells import Bells
 from hccl_platform.distributed.bound import BoundPart
 from hccl_platform.distributed.fences import order_accesses
 from hccl_platform.distributed.header import LETTER, Call, Header
@@ -22,10 +22,9 @@ from hccl_platform.distributed.memory import (
     Notifies,
     Regions,
     SharedMemory,
-    make_file,
 )
 from hccl_platform.distributed.one_sided import Counts, Queue, run_queues
-from hccl_platform.distributed.rendezvous import Descriptors, exchange
+from hccl_platform.distributed.rendezvous import Descriptors, exchange, make_descriptors
 from hccl_platform.lowering.part import USER_BUFFERS, part_of
 from hccl_platform.lowering.reducing import Reducer
 from hccl_py.errors import HcclError, ParameterError
@@ -61,10 +60,13 @@ class SharedSession:
         self._error: BaseException | None = None
         self._is_closed = False
         self._order = threading.RLock()
-        own = Descriptors(make_file(f"rank {rank}"), make_bell(), os.pidfd_open(os.getpid()))
-        self._descriptors = [own]
+        own = make_descriptors(rank)
         settings = settings or f"CCL buffers of {ccl_bytes >> 20} MB"
-        self._descriptors = _met(rank, size, mates or range(size), store, key, own, settings)
+        try:
+            self._descriptors = _met(rank, size, mates or range(size), store, key, own, settings)
+        except BaseException:
+            _close(own)
+            raise
         regions = Regions(size, ccl_bytes)
         self._memory = SharedMemory([d.memory for d in self._descriptors], regions)
         self._words = [self._memory.words(r) for r in range(size)]
@@ -142,8 +144,7 @@ class SharedSession:
         self._parts.clear()
         self._responses.clear()
         for descriptors in set(self._descriptors):
-            for descriptor in descriptors:
-                os.close(descriptor)
+            _close(descriptors)
         self._descriptors.clear()
         self._words.clear()
         self._bells.headers.clear()
@@ -254,6 +255,11 @@ class SharedSession:
                 f"The session has failed: {text[0] if text else type(self._error).__name__}",
                 "Close it, and start the job anew.",
             )
+
+
+def _close(descriptors: Descriptors) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _met(

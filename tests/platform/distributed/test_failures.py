@@ -5,17 +5,27 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from hccl_platform.distributed import rendezvous
+from hccl_platform.distributed.memory import Regions, map_file
 from hccl_platform.distributed.session import SharedSession
 from hccl_platform.distributed.world import World
-from hccl_py.enums import TaskKind
-from hccl_py.errors import HcclError, MismatchError, ParameterError
-from tests.platform.distributed.children import Ended, children
+from hccl_py.enums import Mode, TaskKind
+from hccl_py.errors import (
+    ExecTimeoutError,
+    HcclError,
+    MismatchError,
+    NotSupportedError,
+    ParameterError,
+)
+from tests.platform.distributed.children import Ended, FileStore, children
 from tests.platform.distributed.sessions import Run, open_session
 from tests.recording import op_of, recorded, without
 
@@ -282,3 +292,58 @@ def test_nothing_is_left(tmp_path: Path) -> None:
         before, after, maps = found.value
         assert before == after
         assert not maps
+
+
+def test_a_group_whose_ranks_do_not_all_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rendezvous, "CONNECT_S", 0.1)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ExecTimeoutError, match=r"The ranks of key/0 did not all come within 0.1 s"):
+        SharedSession(0, 2, FileStore(tmp_path), "key", 1 << 20)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_rank_that_goes_before_all_have_come(tmp_path: Path) -> None:
+    def body(world: World) -> None:
+        if world.rank:
+            address = world.store.get("key/0", 30).decode()
+            socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect(f"\0{address}")
+        else:
+            SharedSession(0, 2, world.store, "key", 1 << 20)
+
+    with children(2, body, tmp_path) as started:
+        found = started.wait()[0]
+    assert found.error == "PeerLostError"
+    assert found.message == "A process of key/0 has ended before all had come."
+
+
+def test_a_machine_without_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    with pytest.raises(NotSupportedError, match="Processes cannot share memory here"):
+        SharedSession(0, 2, FileStore(tmp_path), "key", 1 << 20)
+    monkeypatch.undo()
+    with pytest.raises(HcclError, match="4096 bytes of shared memory cannot be mapped: Bad file"):
+        map_file(-1, 0, 4096)
+    with pytest.raises(NotSupportedError, match="buffers of a rank add up to more than 1 TiB"):
+        Regions(2, 1 << 40).provide("tag", RING.program)
+
+
+def test_what_cannot_be_gathered_or_shadowed(tmp_path: Path) -> None:
+    class Huge(bytes):
+        def __len__(self) -> int:
+            return 1 << 31
+
+    op = replace(op_of("all_reduce", 1000, mode=Mode.GRAPH), in_place=True)
+    graph = Run.of(recorded("AllReduceComm", op, RANKS))
+
+    def body(world: World, session: SharedSession) -> None:
+        with pytest.raises(ParameterError, match="2147483648 bytes are too many to be gathered"):
+            session.gather(Huge())
+        assert not graph.wrong(session, world.rank)
+        into = graph.inputs[world.rank].copy()
+        session.run("tag", graph.program, [into], [graph.outputs[world.rank]])
+
+    for found in together(body, tmp_path).values():
+        assert found.error == "NotSupportedError"
+        assert "input and output begin at different addresses" in found.message
