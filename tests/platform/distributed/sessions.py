@@ -21,13 +21,35 @@ from hccl_py.verifier.sweeps.cases import Case, Cases
 from hccl_py.verifier.sweeps.space import random_cases
 from tests.platform.distributed.processes import in_processes
 
-__all__ = ["CCL_BYTES", "Run", "in_sessions", "open_session", "runs_of", "wrong_results"]
+__all__ = [
+    "ALONE",
+    "CCL_BYTES",
+    "HALVES",
+    "ODD",
+    "Run",
+    "in_sessions",
+    "open_session",
+    "places",
+    "runs_of",
+    "wrong_results",
+]
 
 T = TypeVar("T")
 Arrays = list[npt.NDArray[Any]]
 
 CCL_BYTES = 1 << 20
 MOST_TASKS = 20_000
+
+ALONE, HALVES, ODD = "every rank alone", "halves", "odd and even"
+
+
+def places(kind: str, ranks: int) -> list[int]:
+    """Return the number of every rank's host."""
+    return {
+        ALONE: list(range(ranks)),
+        HALVES: [rank * 2 // ranks for rank in range(ranks)],
+        ODD: [rank % 2 for rank in range(ranks)],
+    }[kind]
 
 
 @dataclass(frozen=True, eq=False)

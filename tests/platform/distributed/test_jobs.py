@@ -19,6 +19,7 @@ from hccl_platform.distributed.world import World
 from hccl_py.communicator import Communicator
 from tests.platform.distributed.job import failures
 from tests.platform.distributed.processes import in_processes
+from tests.platform.distributed.sessions import ALONE, HALVES, ODD
 
 JOB = str(Path(__file__).with_name("job.py"))
 LATEST_S = 300
@@ -86,6 +87,17 @@ def test_every_op_over_mpi() -> None:
 def test_every_op_over_mpi_on_more_ranks(ranks: int) -> None:
     text = mpi(ranks, HCCL_PY_WIRE="mpi")
     assert all_right(text, ranks, "MessageSession"), text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", [ALONE, HALVES, ODD])
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+def test_every_executor_over_mpi(ranks: int, kind: str) -> None:
+    needs_mpi()
+    module = "tests.platform.distributed.job_executors"
+    command = ["mpiexec", "-n", str(ranks), sys.executable, "-m", module, kind, "3"]
+    text = ended([start(command)])
+    assert all_right(text, ranks, str(True)), text
 
 
 def over_gloo(ranks: int) -> None:

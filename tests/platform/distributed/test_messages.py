@@ -18,23 +18,13 @@ from hccl_platform.distributed.world import World
 from hccl_py.platforms import Group
 from tests.platform.distributed.children import Ended, children
 from tests.platform.distributed.processes import in_processes
-from tests.platform.distributed.sessions import CCL_BYTES, Run, runs_of
+from tests.platform.distributed.sessions import ALONE, CCL_BYTES, HALVES, ODD, Run, places, runs_of
 from tests.platform.distributed.test_executors import SIZES, by_size
 from tests.recording import op_of, recorded
 
 pytest.importorskip("torch", reason="messages over gloo need torch, which is not installed")
 
 T = TypeVar("T")
-
-ALONE, HALVES, ODD = "every rank alone", "halves", "odd and even"
-
-
-def places(kind: str, ranks: int) -> list[int]:
-    return {
-        ALONE: list(range(ranks)),
-        HALVES: [rank * 2 // ranks for rank in range(ranks)],
-        ODD: [rank % 2 for rank in range(ranks)],
-    }[kind]
 
 
 def open_session(world: World, kind: str, limit_s: float | None = 60.0) -> MessageSession:
