@@ -39,7 +39,7 @@ from hccl_py.operators import make_operator
 from hccl_py.pending import CallQueue, Pending, Result
 from hccl_py.planning import BatchingWarning, Chooser, Plan, Planner, idle
 from hccl_py.planning import ExecutorChoice as Choice
-from hccl_py.platforms import Group, Launcher, Platform, Schedule, Session
+from hccl_py.platforms import Group, Platform, ProcessPlatform, Schedule, Session
 from hccl_py.selection import Selection
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.tensors import Tensors, tensors_in
@@ -299,7 +299,7 @@ class Communicator(CollectiveOps):
         """Run `work`, which returns an exit status, once in a process for every rank; return the
         worst status. None, and nothing is run, where this process can run as it is.
         """
-        if not isinstance(self._platform, Launcher):
+        if not isinstance(self._platform, ProcessPlatform):
             return None
         return self._platform.launch(self.size, work)
 

@@ -27,8 +27,8 @@ __all__ = [
     "Adversary",
     "Chooser",
     "Group",
-    "Launcher",
     "Platform",
+    "ProcessPlatform",
     "Replayed",
     "Schedule",
     "Seeded",
@@ -223,11 +223,16 @@ class Platform(Protocol):
 
 
 @runtime_checkable
-class Launcher(Protocol):
-    """A platform with a process for every rank, which it can start: a method that it may have."""
+class ProcessPlatform(Protocol):
+    """A platform with a process for every rank, which it can start and which may join by itself."""
 
     def launch(self, ranks: int, work: Callable[[], int]) -> int | None:
         """Run `work`, which returns an exit status, in `ranks` new processes on this machine, and
         return the worst one. None, and nothing is run, where somebody has started the processes of
         this job already.
+        """
+
+    def joined(self, rank: int, size: int, store: Store) -> Platform:
+        """Return the platform of a process that knows who it is: `rank` of `size` processes, which
+        share a store. Without it, whoever started the processes says so.
         """

@@ -43,7 +43,13 @@ HEAVY = {"mpi4py", "networkx", "numba", "rich", "torch"}
 NEVER_AT_MODULE_LEVEL = {"mpi4py", "networkx", "numba", "torch", "torch_npu"}
 # Modules that exist for one heavy library and are themselves imported inside a function:
 # {"hccl_platform/npu/memory.py": {"torch"}}
-DEDICATED: dict[str, set[str]] = {}
+DEDICATED: dict[str, set[str]] = {
+    f"hccl_py/torch/{name}.py": {"torch"}
+    for name in (
+        *("calls", "group", "joining", "point_to_point", "reductions", "sparse", "store"),
+        *("tensors", "work"),
+    )
+}
 
 # From the ground up: a module imports from its own layer and from those below, wherever in the
 # module the import stands. The longest name that fits says in which layer a module is.
@@ -61,7 +67,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("planning", "testing", "trace"),
     ("tuning",),
     ("collective_ops", "communicator", "groups", "jobs", "measurement", "pending"),
-    ("", "simulate", "verify"),
+    ("", "simulate", "torch", "verify"),
     ("__main__", "cli"),
 )
 # The one import upwards, and late: `Program.save` asks the leaf that knows files.

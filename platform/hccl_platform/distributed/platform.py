@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hccl_py.config import Config
 from hccl_py.errors import NotSupportedError, ParameterError
-from hccl_py.platforms import Group, Schedule
+from hccl_py.platforms import Group, Schedule, Store
 from hccl_py.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ class DistributedPlatform:
             return None
         import_module("hccl_platform.distributed.between_hosts")  # once, before the fork
         return launch(ranks, work)
+
+    def joined(self, rank: int, size: int, store: Store) -> DistributedPlatform:
+        return DistributedPlatform(World(rank, size, store))
 
     def open(
         self, topology: Topology, config: Config, schedule: Schedule | None, group: Group

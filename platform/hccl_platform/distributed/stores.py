@@ -1,8 +1,8 @@
 """Stores: what the processes of one job share before they can communicate.
 
 Who starts the processes brings a store: the launcher of this package serves one on a Unix socket
-(`StoreServer`, `SocketStore`), torchrun one of torch (`TorchStore`). MPI has none; there what one
-process sets is sent to all others (`MpiStore`).
+(`StoreServer`, `SocketStore`), torchrun one of torch (`hccl_py.torch.store`). MPI has none; there
+what one process sets is sent to all others (`MpiStore`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from hccl_py.errors import ExecTimeoutError, PeerLostError
 
-__all__ = ["LARGEST", "MpiStore", "SocketStore", "StoreServer", "TorchStore"]
+__all__ = ["LARGEST", "MpiStore", "SocketStore", "StoreServer"]
 
 LARGEST = 1 << 16
 """Bytes of a request to the launcher's store: one packet holds it."""
@@ -156,30 +156,6 @@ class SocketStore:
             "The process that started this job has ended, and the job's store with it.",
             "Start the job anew.",
         )
-
-
-class TorchStore:
-    """A store of torch.distributed, such as its TCPStore."""
-
-    def __init__(self, store: Any) -> None:
-        self.torch_store = store
-
-    def set(self, key: str, value: bytes) -> None:
-        self.torch_store.set(key, value)
-
-    def get(self, key: str, timeout_s: float) -> bytes:
-        from datetime import timedelta
-
-        try:
-            self.torch_store.wait([key], timedelta(seconds=timeout_s))
-        except RuntimeError as error:
-            if "imed out" in str(error) or "imeout" in str(error):
-                raise _late(key, timeout_s) from None
-            raise PeerLostError(
-                f"The job's store does not answer: {str(error).splitlines()[0]}",
-                "The process that serves it, rank 0's or torchrun's, has ended.",
-            ) from None
-        return bytes(self.torch_store.get(key))
 
 
 class MpiStore:

@@ -18,7 +18,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from hccl_platform.distributed.stores import MpiStore, SocketStore, TorchStore
+from hccl_platform.distributed.stores import MpiStore, SocketStore
 from hccl_py.errors import ConfigError, NotSupportedError, ParameterError
 from hccl_py.platforms import Store
 
@@ -166,8 +166,10 @@ def _world_of_torch() -> World:
         import torch.distributed as dist
     except ImportError as error:
         raise missing_library("torch", "torch", "RANK and WORLD_SIZE are torchrun's") from error
+    from hccl_py.torch.store import TorchStore
+
     store, _, _ = next(dist.rendezvous("env://"))
-    return World(rank, size, TorchStore(dist.PrefixStore("hccl_py", store)))
+    return World(rank, size, TorchStore(store, "hccl_py"))
 
 
 def _world_of_mpi(rank: int, size: int) -> World:

@@ -1,0 +1,170 @@
+"""torch's collectives as calls of a communicator that has one local rank.
+
+What HCCL lacks, an op or a type, is an all-gather of bytes and a fold at every rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from hccl_py.communicator import Communicator, Result
+from hccl_py.errors import NotSupportedError
+from hccl_py.torch.reductions import TorchReduction
+from hccl_py.torch.tensors import Array, array_of, flat, joined, put, put_parts
+from hccl_py.torch.trace import note
+
+__all__ = [
+    "all_gather",
+    "all_gather_into",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_evenly",
+    "barrier",
+    "broadcast",
+    "gather",
+    "reduce",
+    "reduce_scatter",
+    "scatter",
+]
+
+Tensors = Sequence[torch.Tensor]
+
+
+def broadcast(comm: Communicator, tensor: torch.Tensor, root: int) -> None:
+    """Give every rank the root's tensor."""
+    data = flat(tensor)
+    done = comm.broadcast([data], root, out=[data])
+    _note("broadcast", comm, done)
+    put(tensor, data)
+
+
+def all_reduce(comm: Communicator, tensor: torch.Tensor, reduction: TorchReduction) -> None:
+    """Give every rank the reduction of all tensors, in place."""
+    data = flat(tensor)
+    try:
+        done = comm.all_reduce([data], _in_hccl(reduction), out=[data])
+    except NotSupportedError:
+        put(tensor, _folded(comm, "all_reduce", data, reduction))
+        return
+    _note("all_reduce", comm, done)
+    put(tensor, data)
+
+
+def reduce(comm: Communicator, tensor: torch.Tensor, reduction: TorchReduction, root: int) -> None:
+    """Give the root the reduction of all tensors; the others' stay as they are."""
+    data = flat(tensor)
+    is_root = _rank(comm) == root
+    try:
+        done = comm.reduce([data], root, _in_hccl(reduction))
+    except NotSupportedError:
+        result = _folded(comm, "reduce", data, reduction)
+    else:
+        _note("reduce", comm, done)
+        result = done.outputs[0]
+    if is_root:
+        put(tensor, result)
+
+
+def all_gather(comm: Communicator, outputs: Tensors, input: torch.Tensor) -> None:
+    """Give every rank all tensors, which may have different sizes."""
+    counts = [array_of(output).size for output in outputs]
+    if len(set(counts)) == 1:
+        done = comm.all_gather([flat(input)])
+    else:
+        done = comm.all_gather_v([flat(input)], counts)
+    _note("all_gather", comm, done)
+    put_parts(outputs, done.outputs[0])
+
+
+def all_gather_into(comm: Communicator, output: torch.Tensor, input: torch.Tensor) -> None:
+    """Gather into one tensor: its own memory takes the parts where it is contiguous."""
+    data = flat(output)
+    done = comm.all_gather([flat(input)], out=[data])
+    _note("all_gather", comm, done)
+    put(output, data)
+
+
+def gather(comm: Communicator, outputs: Tensors, input: torch.Tensor, root: int) -> None:
+    """Give the root all tensors."""
+    done = comm.gather([flat(input)], root)
+    _note("gather", comm, done)
+    if _rank(comm) == root:
+        put_parts(outputs, done.outputs[0])
+
+
+def scatter(comm: Communicator, output: torch.Tensor, inputs: Tensors, root: int) -> None:
+    """Give every rank its part of what the root has."""
+    data = flat(output)
+    parts = joined(inputs) if _rank(comm) == root else None
+    done = comm.scatter([parts], root, out=[data])
+    _note("scatter", comm, done)
+    put(output, data)
+
+
+def reduce_scatter(
+    comm: Communicator, output: torch.Tensor, inputs: Tensors, reduction: TorchReduction
+) -> None:
+    """Give every rank its part of the reduction; parts may have different sizes."""
+    data = joined(inputs)
+    counts = [array_of(part).size for part in inputs]
+    is_even = len(set(counts)) == 1
+    try:
+        name = _in_hccl(reduction)
+        if is_even:
+            done = comm.reduce_scatter([data], name)
+        else:
+            done = comm.reduce_scatter_v([data], counts, name)
+    except NotSupportedError:
+        rank, part = _rank(comm), array_of(output).size
+        begin = rank * part if is_even else sum(counts[:rank])
+        result = _folded(comm, "reduce_scatter", data, reduction)[begin : begin + part]
+    else:
+        _note("reduce_scatter", comm, done)
+        result = done.outputs[0]
+    put(output, result)
+
+
+def all_to_all_evenly(comm: Communicator, output: torch.Tensor, input: torch.Tensor) -> None:
+    """Send the same number of elements to every rank."""
+    done = comm.all_to_all([flat(input)])
+    _note("all_to_all", comm, done)
+    put(output, done.outputs[0])
+
+
+def all_to_all(comm: Communicator, outputs: Tensors, inputs: Tensors) -> None:
+    """Send any number of elements to every rank: the ranks tell each other how many."""
+    own = np.array([array_of(part).size for part in inputs], np.int64)
+    matrix = comm.all_gather([own]).outputs[0].reshape(comm.size, comm.size)
+    done = comm.all_to_all_v([joined(inputs)], matrix)
+    _note("all_to_all", comm, done)
+    if done.outputs[0] is not None:
+        put_parts(outputs, done.outputs[0])
+
+
+def barrier(comm: Communicator) -> None:
+    """Let nobody go on before everybody has come."""
+    _note("barrier", comm, comm.barrier())
+
+
+def _in_hccl(reduction: TorchReduction) -> str:
+    if reduction.in_hccl is None:
+        raise NotSupportedError(f"HCCL has no {reduction.name} of {reduction.dtype}.")
+    return reduction.in_hccl
+
+
+def _folded(comm: Communicator, call: str, data: Array, reduction: TorchReduction) -> Array:
+    """Gather the bytes of all ranks and reduce them here, in rank order."""
+    done = comm.all_gather([data.view(np.uint8)])
+    _note(call, comm, done, folded=True)
+    return reduction.fold(done.outputs[0].view(data.dtype).reshape(comm.size, -1))
+
+
+def _rank(comm: Communicator) -> int:
+    return comm.local_ranks[0]
+
+
+def _note(call: str, comm: Communicator, done: Result, folded: bool = False) -> None:
+    note(call, _rank(comm), done, folded)

@@ -1,0 +1,259 @@
+"""torch's process group over a communicator.
+
+torch calls some methods from C++ and others from Python only; the names of several changed between
+its releases, and both are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from hccl_py.communicator import Communicator
+from hccl_py.errors import HcclError
+from hccl_py.torch import calls
+from hccl_py.torch.joining import Member, member_of
+from hccl_py.torch.point_to_point import PointToPoint
+from hccl_py.torch.queues import CallQueue
+from hccl_py.torch.reductions import TorchReduction, reduction_of
+from hccl_py.torch.sparse import sparse_all_reduce
+from hccl_py.torch.work import TorchWork, as_torch_error
+
+__all__ = ["ProcessGroup", "create"]
+
+_SUM = dist.ReduceOp.SUM
+Tensors = list[torch.Tensor]
+
+
+def create(options: Any, settings: Any) -> ProcessGroup:
+    """Make a group of what init_process_group or new_group gives to a backend."""
+    world = dist.group.WORLD if dist.is_initialized() else None
+    known = world.member if isinstance(world, ProcessGroup) else None
+    try:
+        return ProcessGroup(member_of(options, settings, known))
+    except Exception as error:
+        raise as_torch_error(error) from None
+
+
+class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
+    """A group of ranks whose collectives our executors run.
+
+    Collectives run in the order in which they are called; sends and receives between two ranks in
+    an order of their own.
+    """
+
+    def __init__(self, member: Member) -> None:
+        super().__init__(member.rank, member.size)
+        self.member = member
+        self._queue = CallQueue(f"hccl_py-{member.name}", member.communicator)
+        self._messages = PointToPoint(member)
+        self._name = self._description = ""
+        self._sequence = 0
+
+    # ---- who it is ----
+
+    def getBackendName(self) -> str:
+        return "hccl_py"
+
+    def rank(self) -> int:
+        return self.member.rank
+
+    def size(self) -> int:
+        return self.member.size
+
+    getRank, getSize = rank, size
+
+    def setGroupName(self, name: str) -> None:
+        self._name = name
+
+    def getGroupName(self) -> str:
+        return self._name
+
+    def setGroupDesc(self, description: str) -> None:
+        self._description = description
+
+    def getGroupDesc(self) -> str:
+        return self._description
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        self.member.seconds = timeout.total_seconds()
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Numbers count from 0 in every process."""
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._sequence
+
+    def shutdown(self) -> None:
+        """Let what was called end, then release everything."""
+        self._queue.close()
+        self._messages.close()
+
+    def abort(self) -> None:
+        """Release everything under whatever runs."""
+        self._queue.abort()
+        self._messages.abort()
+
+    # ---- one tensor at every rank ----
+
+    def broadcast(self, tensors: Tensors, opts: Any = None) -> TorchWork:
+        return self._each(calls.broadcast, tensors, opts, root=opts.rootRank)
+
+    def allreduce(self, tensors: Tensors, opts: Any = None) -> TorchWork:
+        op = _SUM if opts is None else opts.reduceOp
+        if any(tensor.layout is not torch.strided for tensor in tensors):
+            return self._each(sparse_all_reduce, tensors, opts, op=op)
+        reductions = [_reduction(op, tensor.dtype) for tensor in tensors]
+
+        def call(comm: Communicator) -> None:
+            for tensor, reduction in zip(tensors, reductions, strict=True):
+                calls.all_reduce(comm, tensor, reduction)
+
+        return self._submit(call, tensors, opts)
+
+    def reduce(self, tensors: Tensors, opts: Any) -> TorchWork:
+        reduction = _reduction(opts.reduceOp, tensors[0].dtype)
+        return self._each(calls.reduce, tensors, opts, reduction=reduction, root=opts.rootRank)
+
+    # ---- parts of several ranks ----
+
+    def allgather(self, outputs: list[Tensors], inputs: Tensors, opts: Any = None) -> TorchWork:
+        pairs = list(zip(outputs, inputs, strict=True))
+        return self._pairs(calls.all_gather, pairs, outputs, opts)
+
+    def allgather_coalesced(
+        self, outputs: list[Tensors], inputs: Tensors, opts: Any = None
+    ) -> TorchWork:
+        by_input = [[row[i] for row in outputs] for i in range(len(inputs))]
+        pairs = list(zip(by_input, inputs, strict=True))
+        return self._pairs(calls.all_gather, pairs, outputs, opts)
+
+    def all_gather_single(
+        self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
+    ) -> TorchWork:
+        return self._pairs(calls.all_gather_into, [(output, input)], [output], opts)
+
+    def all_gather_single_coalesced(
+        self, outputs: Tensors, inputs: Tensors, opts: Any = None
+    ) -> TorchWork:
+        pairs = list(zip(outputs, inputs, strict=True))
+        return self._pairs(calls.all_gather_into, pairs, outputs, opts)
+
+    def gather(self, outputs: list[Tensors], inputs: Tensors, opts: Any) -> TorchWork:
+        pairs = [(outputs[0] if outputs else [], inputs[0])]
+        return self._pairs(calls.gather, pairs, outputs, opts, root=opts.rootRank)
+
+    def scatter(self, outputs: Tensors, inputs: list[Tensors], opts: Any) -> TorchWork:
+        pairs = [(outputs[0], inputs[0] if inputs else [])]
+        return self._pairs(calls.scatter, pairs, outputs, opts, root=opts.rootRank)
+
+    def reduce_scatter(self, outputs: Tensors, inputs: list[Tensors], opts: Any) -> TorchWork:
+        pairs = list(zip(outputs, inputs, strict=True))
+        reduction = _reduction(opts.reduceOp, outputs[0].dtype)
+        return self._pairs(calls.reduce_scatter, pairs, outputs, opts, reduction=reduction)
+
+    def reduce_scatter_single(
+        self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
+    ) -> TorchWork:
+        return self.reduce_scatter_single_coalesced([output], [input], opts)
+
+    def reduce_scatter_single_coalesced(
+        self, outputs: Tensors, inputs: Tensors, opts: Any = None
+    ) -> TorchWork:
+        op = _SUM if opts is None else opts.reduceOp
+        reduction = _reduction(op, outputs[0].dtype)
+        pairs = [(output, [input]) for output, input in zip(outputs, inputs, strict=True)]
+        return self._pairs(calls.reduce_scatter, pairs, outputs, opts, reduction=reduction)
+
+    def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> TorchWork:
+        return self._pairs(calls.all_to_all, [(outputs, inputs)], outputs, opts)
+
+    def all_to_all_single(
+        self,
+        output: torch.Tensor,
+        input: torch.Tensor,
+        output_splits: Sequence[int],
+        input_splits: Sequence[int],
+        opts: Any = None,
+    ) -> TorchWork:
+        if not output_splits and not input_splits:
+            return self._pairs(calls.all_to_all_evenly, [(output, input)], [output], opts)
+        parts = (
+            _split(output, output_splits, self.size()),
+            _split(input, input_splits, self.size()),
+        )
+        return self._pairs(calls.all_to_all, [parts], [output], opts)
+
+    def barrier(self, opts: Any = None) -> TorchWork:
+        return self._submit(calls.barrier, [], opts)
+
+    # ---- messages ----
+
+    def send(self, tensors: Tensors, destination: int, tag: int) -> TorchWork:
+        return self._messages.send(tensors[0], destination, tag)
+
+    def recv(self, tensors: Tensors, source: int, tag: int) -> TorchWork:
+        return self._messages.recv(tensors[0], source, tag)
+
+    def recv_anysource(self, tensors: Tensors, tag: int) -> TorchWork:
+        return self._messages.recv_any(tensors[0], tag)
+
+    # ---- names of torch before 2.13 ----
+
+    allreduce_coalesced = allreduce
+    _allgather_base = all_gather_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    _reduce_scatter_base = reduce_scatter_single
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+    alltoall_base = all_to_all_single
+
+    def _each(
+        self, function: Callable[..., None], tensors: Tensors, opts: Any, **more: Any
+    ) -> TorchWork:
+        """Submit one call of a function for each tensor."""
+
+        def call(comm: Communicator) -> None:
+            for tensor in tensors:
+                function(comm, tensor, **more)
+
+        return self._submit(call, tensors, opts)
+
+    def _pairs(
+        self,
+        function: Callable[..., None],
+        pairs: Sequence[tuple[Any, Any]],
+        result: Any,
+        opts: Any,
+        **more: Any,
+    ) -> TorchWork:
+        """Submit one call of a function for each pair of outputs and inputs."""
+
+        def call(comm: Communicator) -> None:
+            for output, input in pairs:
+                function(comm, output, input, **more)
+
+        return self._submit(call, result, opts)
+
+    def _submit(self, call: Callable[[Communicator], None], result: Any, opts: Any) -> TorchWork:
+        self._sequence += 1
+        work = TorchWork(result, self.member.seconds)
+        is_async = getattr(opts, "asyncOp", True)
+        return self._queue.submit(call, work, in_background=is_async)
+
+
+def _reduction(op: Any, dtype: torch.dtype) -> TorchReduction:
+    """Return what torch's reduce op means for a type, or raise in torch's words."""
+    try:
+        return reduction_of(op, dtype)
+    except HcclError as error:
+        raise as_torch_error(error) from None
+
+
+def _split(tensor: torch.Tensor, sizes: Sequence[int], ranks: int) -> Tensors:
+    """Return a tensor's rows for each rank; no sizes: as many for each."""
+    even = [tensor.shape[0] // ranks] * ranks
+    return list(torch.split(tensor, list(sizes) or even))

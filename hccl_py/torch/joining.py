@@ -1,0 +1,145 @@
+"""How a process joins a group: from what torch gives a backend to communicators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import torch.distributed as dist
+
+from hccl_py.communicator import Communicator, Domain
+from hccl_py.config import Config
+from hccl_py.discovery import Registered, Registry, find_platform, installed_executors
+from hccl_py.errors import ParameterError
+from hccl_py.op_param import OpParam
+from hccl_py.planning import Chooser
+from hccl_py.platforms import Group, ProcessPlatform
+from hccl_py.selection import Selection, select
+from hccl_py.topology import Topology, topology_of
+from hccl_py.torch.settings import Settings
+from hccl_py.torch.store import TorchStore
+
+__all__ = ["Member", "member_of"]
+
+PLATFORM = "distributed"
+
+
+@dataclass
+class Member:
+    """One process in a group: `rank` of `size`, on a `topology` of the group's ranks."""
+
+    rank: int
+    size: int
+    name: str
+    seconds: float
+    settings: Settings
+    topology: Topology
+    config: Config
+    registry: Registry
+    store: dist.Store
+
+    @property
+    def others(self) -> list[int]:
+        """The ranks of the group but this one."""
+        return [rank for rank in range(self.size) if rank != self.rank]
+
+    def communicator(self) -> Communicator:
+        """Open the group's communicator; all its ranks do so."""
+        return self._open(self.topology, self.rank, self.name)
+
+    def pair(self, source: int, destination: int, name: str) -> Communicator:
+        """Open the communicator of a sender, its rank 0, and a receiver; both do so."""
+        if source == destination:
+            raise ParameterError(
+                f"Rank {self.rank} sends to itself.", "Copy the tensor: torch has no such message."
+            )
+        topology = self.topology.subset((source, destination))
+        return self._open(topology, int(self.rank == destination), name)
+
+    def announce(self, destination: int, tag: int) -> None:
+        """Count one message more from here."""
+        self.store.add(f"sent/{self.rank}/{destination}/{tag}", 1)
+
+    def announced(self, source: int, tag: int) -> int:
+        """Return how many messages a rank has begun to send here."""
+        number: int = self.store.add(f"sent/{source}/{self.rank}/{tag}", 0)
+        return number
+
+    @property
+    def _chooser(self) -> Chooser | None:
+        return _Named(self.settings.executor) if self.settings.executor else None
+
+    def _open(self, topology: Topology, rank: int, name: str) -> Communicator:
+        """Open the communicator of some ranks, which are a world of their own for the platform."""
+        config = self.config.model_copy(update={"exec_timeout": max(1, ceil(self.seconds))})
+        store = TorchStore(self.store, f"hccl_py/{name}")
+        platform = _platform().joined(rank, topology.size, store)
+        group = Group.world(topology.size, name)
+        domain = Domain(
+            topology=topology,
+            config=config,
+            registry=self.registry,
+            chooser=self._chooser,
+            platform=platform,
+            schedule=None,
+            group=group,
+            ranks=group.world_ranks,
+            name=name,
+        )
+        return Communicator(domain=domain)
+
+
+def _platform() -> ProcessPlatform:
+    platform = find_platform(PLATFORM)
+    assert isinstance(platform, ProcessPlatform)
+    return platform
+
+
+class _Named:
+    """Chooses the executors that the program names for some ops, else as HCCL does."""
+
+    def __init__(self, executors: Mapping[str, str]) -> None:
+        self._executors = executors
+
+    def select(
+        self, op: OpParam, topology: Topology, config: Config, registry: Registry, *, group: str
+    ) -> tuple[Selection, Registered]:
+        return select(op, topology, config, registry, self._executors.get(op.name), group=group)
+
+
+def member_of(options: Any, settings: Any, world: Member | None) -> Member:
+    """Return this process's place in a group that torch makes; nothing is opened yet. The settings
+    are those of the world, where it is a group of ours and none are given.
+    """
+    settings = settings if isinstance(settings, Settings) else None
+    found = settings or (world.settings if world else Settings())
+    size = options.group_size
+    world_size = dist.get_world_size() if dist.is_initialized() else size
+    members = tuple(options.global_ranks_in_group) or tuple(range(size))
+    topology = found.topology
+    if isinstance(topology, str):
+        topology = topology_of(world_size, preset=topology)
+    if topology.size < world_size:
+        raise ParameterError(
+            f"The topology has {topology.size} ranks, the world {world_size} processes.",
+            "Give hccl_py.torch.Settings a topology of as many ranks.",
+        )
+    registry = installed_executors().copy()
+    for executor in found.executors:
+        registry.add(executor, "this process group")
+    config = Config.load(
+        algo=found.algo, buffsize_mb=found.buffsize_mb, deterministic=found.deterministic
+    )
+    return Member(
+        rank=options.group_rank,
+        size=size,
+        name=f"torch_{options.group_id}"[:100],
+        seconds=options.timeout.total_seconds(),
+        settings=found,
+        topology=topology.subset(members),
+        config=config,
+        registry=registry,
+        store=options.store,
+    )

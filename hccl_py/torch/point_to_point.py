@@ -1,0 +1,122 @@
+"""Sends and receives: a queue and a communicator of two ranks for each sender, receiver and tag.
+
+Both sides open it with their first message. A sender counts its messages in the group's store,
+where a receive from any source looks for one that nobody takes yet.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+import numpy as np
+import torch
+
+from hccl_py.communicator import Communicator
+from hccl_py.errors import ExecTimeoutError
+from hccl_py.torch.joining import Member
+from hccl_py.torch.queues import Call, CallQueue
+from hccl_py.torch.tensors import array_of, flat, put
+from hccl_py.torch.work import TorchWork
+
+__all__ = ["PointToPoint"]
+
+_FIRST, _SECOND = 0, 1
+"""The sender's rank in a communicator of two, and the receiver's."""
+
+_POLL_S = 2e-4
+
+
+class PointToPoint:
+    """The messages of a group."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._queues: dict[tuple[int, int, int], CallQueue] = {}
+        self._lock = threading.Lock()
+        self._taken: Counter[tuple[int, int]] = Counter()
+
+    def send(self, tensor: torch.Tensor, destination: int, tag: int) -> TorchWork:
+        """Send a tensor as it is now."""
+        me = self._member.rank
+        data = flat(tensor).copy()
+
+        def call(comm: Communicator) -> None:
+            self._member.announce(destination, tag)
+            comm.send_recv([data], [(_FIRST, _SECOND)])
+
+        return self._submit(me, destination, tag, call, [tensor])
+
+    def recv(self, tensor: torch.Tensor, source: int, tag: int) -> TorchWork:
+        """Receive the next message of a rank."""
+        with self._lock:
+            self._taken[source, tag] += 1
+        work = self._receive(tensor, source, tag)
+        work.source = source
+        return work
+
+    def recv_any(self, tensor: torch.Tensor, tag: int) -> TorchWork:
+        """Receive the next message of whichever rank sends first."""
+        work = TorchWork([tensor], self._member.seconds)
+
+        def find() -> None:
+            source = self._next_source(tag)
+            self._receive(tensor, source, tag).wait()
+            work.source = source
+
+        threading.Thread(target=work.run, args=(find,), daemon=True).start()
+        return work
+
+    def close(self) -> None:
+        """Let all messages end."""
+        for queue in self._queues.values():
+            queue.close()
+
+    def abort(self) -> None:
+        """Give up all messages."""
+        for queue in self._queues.values():
+            queue.abort()
+
+    def _receive(self, tensor: torch.Tensor, source: int, tag: int) -> TorchWork:
+        def call(comm: Communicator) -> None:
+            target = array_of(tensor)
+            data = np.empty(target.size, target.dtype)
+            if target.flags.c_contiguous:
+                data = target.reshape(-1)
+            comm.send_recv([None], [(_FIRST, _SECOND)], out=[data])
+            put(tensor, data)
+
+        return self._submit(source, self._member.rank, tag, call, [tensor])
+
+    def _submit(
+        self, source: int, destination: int, tag: int, call: Call, result: list[torch.Tensor]
+    ) -> TorchWork:
+        work = TorchWork(result, self._member.seconds)
+        return self._queue(source, destination, tag).submit(call, work, in_background=True)
+
+    def _queue(self, source: int, destination: int, tag: int) -> CallQueue:
+        key = (source, destination, tag)
+        with self._lock:
+            if key not in self._queues:
+                name = f"{self._member.name}_p2p_{source}_{destination}_{tag}"
+                self._queues[key] = CallQueue(
+                    name, lambda: self._member.pair(source, destination, name)
+                )
+            return self._queues[key]
+
+    def _next_source(self, tag: int) -> int:
+        """Wait for a message that no receive takes yet; return who sends it."""
+        end = time.monotonic() + self._member.seconds
+        while time.monotonic() < end:
+            for source in self._member.others:
+                sent = self._member.announced(source, tag)
+                with self._lock:
+                    if sent > self._taken[source, tag]:
+                        self._taken[source, tag] += 1
+                        return source
+            time.sleep(_POLL_S)
+        raise ExecTimeoutError(
+            f"Rank {self._member.rank} waited {self._member.seconds:g} s for any rank's message.",
+            "Some rank must send to it, with the same tag.",
+        )

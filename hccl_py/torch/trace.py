@@ -1,0 +1,75 @@
+"""What the calls of this process ran: kept for the last ones, for people and tests."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from hccl_py.communicator import Result
+from hccl_py.enums import TaskKind
+from hccl_py.program.program import Program
+from hccl_py.selection import Selection
+
+__all__ = ["TRACES", "CallTrace", "last_trace", "note", "traces"]
+
+TRACES = 64
+"""Calls that are kept; the oldest goes first."""
+
+_READS = np.array([kind.reads_remote for kind in TaskKind])
+_WRITES = np.array([kind.writes_remote for kind in TaskKind])
+
+
+@dataclass(frozen=True)
+class CallTrace:
+    """One collective of a group: torch's `call`, HCCL's op, and how it ran.
+
+    `folded` says that HCCL has no such op or type, so that the inputs of all ranks were gathered
+    and folded at every rank. `rank` is this process's rank in the group.
+    """
+
+    call: str
+    rank: int
+    selection: Selection
+    program: Program
+    folded: bool = False
+
+    @property
+    def executor(self) -> str:
+        """The name of the executor that ran."""
+        return self.selection.executor
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that left this rank for others."""
+        tasks = self.program.tasks
+        kind = tasks.kind
+        pushed = _WRITES[kind] & (tasks.rank == self.rank)
+        pulled = _READS[kind] & (tasks.peer == self.rank)
+        return int(tasks.size[pushed | pulled].sum())
+
+    def __str__(self) -> str:
+        op = self.program.op
+        ran = f"{op.name} of {op.count} {op.dtype.value} on {self.program.ranks} ranks"
+        by = f"by {self.executor}" if self.executor else "with nothing to do"
+        fold = ", then folded at every rank" if self.folded else ""
+        return f"{self.call}: {ran} {by}{fold}, {self.sent_bytes} bytes sent"
+
+
+_traces: deque[CallTrace] = deque(maxlen=TRACES)
+
+
+def note(call: str, rank: int, result: Result, folded: bool = False) -> None:
+    """Keep what a call ran."""
+    _traces.append(CallTrace(call, rank, result.selection, result.program, folded))
+
+
+def last_trace() -> CallTrace | None:
+    """Return what the last collective of this process ran; None before the first."""
+    return _traces[-1] if _traces else None
+
+
+def traces() -> tuple[CallTrace, ...]:
+    """Return what the last calls ran, the oldest first."""
+    return tuple(_traces)

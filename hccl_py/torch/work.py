@@ -1,0 +1,93 @@
+"""Work: the handle of a call that torch gives its user."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.futures import Future
+
+from hccl_py.errors import ExecTimeoutError, HcclError
+
+__all__ = ["TorchWork", "as_torch_error"]
+
+
+class TorchWork(dist.Work):  # type: ignore[misc]
+    """A call that waits in its queue, runs, or has ended; `result()` has its outputs."""
+
+    def __init__(self, outputs: Any, seconds: float) -> None:
+        super().__init__()
+        self.source = -1
+        self._outputs, self._seconds = outputs, seconds
+        self._ended = threading.Event()
+        self._error: Exception | None = None
+        self._future: Future[Any] = Future()
+
+    def run(self, call: Callable[[], None]) -> None:
+        """Run the call and end, with its error if it has one."""
+        try:
+            with torch.no_grad():
+                call()
+        except Exception as error:
+            self.fail(as_torch_error(error))
+        except BaseException as error:
+            self.fail(RuntimeError(f"hccl_py: {type(error).__name__}"))
+            raise
+        else:
+            self._ended.set()
+            self._future.set_result(self._outputs)
+
+    def fail(self, error: Exception) -> None:
+        """End with an error."""
+        self._error = error
+        self._ended.set()
+        self._future.set_exception(error)
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait until the call has ended, at most as long as `timeout`, or the group's."""
+        given = timeout.total_seconds() if timeout else 0.0
+        if not self._ended.wait(given if given > 0 else None):
+            raise RuntimeError(f"hccl_py: Timed out after {given} s (EI0002).")
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def get_future(self) -> Future[Any]:
+        return self._future
+
+    def is_completed(self) -> bool:
+        return self._ended.is_set()
+
+    def is_success(self) -> bool:
+        return self._ended.is_set() and self._error is None
+
+    def exception(self) -> Exception | None:
+        return self._error
+
+    def result(self) -> Any:
+        return self._outputs
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def source_rank(self) -> int:
+        """Return who sent what a receive from any source took."""
+        return self.source
+
+    _source_rank = source_rank
+
+
+def as_torch_error(error: Exception) -> Exception:
+    """Return an error as torch's callers expect it: their own classes as they are, ours as
+    DistBackendError with our words; torch looks for "Timed out" where time was over.
+    """
+    if not isinstance(error, HcclError):
+        return error
+    late = "Timed out: " if isinstance(error, ExecTimeoutError) else ""
+    found: Exception = dist.DistBackendError(f"hccl_py: {late}{error}")
+    found.__cause__ = error
+    return found
