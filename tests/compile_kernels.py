@@ -37,7 +37,8 @@ def compile_verifier() -> None:
     program = recorded("AllReduceMeshExecutor", op_of("all_reduce"), servers)
     verify(program)
     levels(program)
-    reduce_words.compiled(*np.zeros((2, 1), np.uint16), False, 0)
+    into, what = np.zeros((2, 1), np.uint16)
+    reduce_words.compiled(into, what, False, 0)
     run_in_tiles(program)
 
 

@@ -42,6 +42,8 @@ class DistributedPlatform:
         return launch(ranks, work)
 
     def joined(self, rank: int, size: int, store: Store) -> DistributedPlatform:
+        from hccl_platform.distributed.world import World
+
         return DistributedPlatform(World(rank, size, store))
 
     def open(
