@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import time
 from typing import Any
 
 import torch.distributed as dist
@@ -10,6 +10,8 @@ import torch.distributed as dist
 from hccl_py.errors import ExecTimeoutError, PeerLostError
 
 __all__ = ["TorchStore"]
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 2e-4, 1e-2
 
 
 class TorchStore:
@@ -22,17 +24,22 @@ class TorchStore:
         self.torch_store.set(key, value)
 
     def get(self, key: str, timeout_s: float) -> bytes:
+        """Look for the key again and again: a wait of torch's would keep the connection, and all
+        other threads from using it.
+        """
+        end, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
         try:
-            self.torch_store.wait([key], timedelta(seconds=timeout_s))
+            while not self.torch_store.check([key]):
+                if time.monotonic() > end:
+                    raise ExecTimeoutError(
+                        f"Nobody set {key!r} in the job's store within {timeout_s:g} s.",
+                        "A process of the job has not come this far: its own output says why.",
+                    )
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+            return bytes(self.torch_store.get(key))
         except RuntimeError as error:
-            first = str(error).partition("\n")[0]
-            if "imed out" in first or "imeout" in first:
-                raise ExecTimeoutError(
-                    f"Nobody set {key!r} in the job's store within {timeout_s:g} s.",
-                    "A process of the job has not come this far: its own output says why.",
-                ) from None
             raise PeerLostError(
-                f"The job's store does not answer: {first}",
+                f"The job's store does not answer: {str(error).partition(chr(10))[0]}",
                 "The process that serves it, rank 0's or torchrun's, has ended.",
             ) from None
-        return bytes(self.torch_store.get(key))
