@@ -23,7 +23,7 @@ from hccl_py.documents.disk import format_path
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
-from hccl_py.platforms import Launcher, Schedule
+from hccl_py.platforms import ProcessPlatform, Schedule
 from hccl_py.program.program import Program
 from hccl_py.selection import Selection
 from hccl_py.topology import Topology
@@ -292,7 +292,9 @@ def _communicator(
     options: CallOptions, topology: Topology, schedule: Schedule | None
 ) -> Communicator:
     """Return a communicator with the settings of the options; broken plugins are warned about."""
-    if options.wire is not None and not isinstance(find_platform(options.platform), Launcher):
+    if options.wire is not None and not isinstance(
+        find_platform(options.platform), ProcessPlatform
+    ):
         raise ParameterError(
             f"--wire is about messages between processes, and platform {options.platform} has one.",
             "Add --platform distributed, or leave --wire out.",

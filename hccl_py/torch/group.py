@@ -18,7 +18,7 @@ from hccl_py.errors import HcclError
 from hccl_py.torch import calls
 from hccl_py.torch.joining import Member, member_of
 from hccl_py.torch.point_to_point import PointToPoint
-from hccl_py.torch.queues import CallQueue
+from hccl_py.torch.queues import TorchQueue
 from hccl_py.torch.reductions import TorchReduction, reduction_of
 from hccl_py.torch.sparse import sparse_all_reduce
 from hccl_py.torch.work import TorchWork, as_torch_error
@@ -49,7 +49,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def __init__(self, member: Member) -> None:
         super().__init__(member.rank, member.size)
         self.member = member
-        self._queue = CallQueue(f"hccl_py-{member.name}", member.communicator)
+        self._queue = TorchQueue(f"hccl_py-{member.name}", member.communicator)
         self._messages = PointToPoint(member)
         self._name = self._description = ""
         self._sequence = 0

@@ -16,7 +16,7 @@ import torch
 from hccl_py.communicator import Communicator
 from hccl_py.errors import ExecTimeoutError
 from hccl_py.torch.joining import Member
-from hccl_py.torch.queues import Call, CallQueue
+from hccl_py.torch.queues import Call, TorchQueue
 from hccl_py.torch.tensors import array_of, flat, put
 from hccl_py.torch.work import TorchWork
 
@@ -33,7 +33,7 @@ class PointToPoint:
 
     def __init__(self, member: Member) -> None:
         self._member = member
-        self._queues: dict[tuple[int, int, int], CallQueue] = {}
+        self._queues: dict[tuple[int, int, int], TorchQueue] = {}
         self._lock = threading.Lock()
         self._taken: Counter[tuple[int, int]] = Counter()
 
@@ -95,12 +95,12 @@ class PointToPoint:
         work = TorchWork(result, self._member.seconds)
         return self._queue(source, destination, tag).submit(call, work, in_background=True)
 
-    def _queue(self, source: int, destination: int, tag: int) -> CallQueue:
+    def _queue(self, source: int, destination: int, tag: int) -> TorchQueue:
         key = (source, destination, tag)
         with self._lock:
             if key not in self._queues:
                 name = f"{self._member.name}_p2p_{source}_{destination}_{tag}"
-                self._queues[key] = CallQueue(
+                self._queues[key] = TorchQueue(
                     name, lambda: self._member.pair(source, destination, name)
                 )
             return self._queues[key]

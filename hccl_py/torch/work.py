@@ -41,6 +41,11 @@ class TorchWork(dist.Work):  # type: ignore[misc]
             self._ended.set()
             self._future.set_result(self._outputs)
 
+    def drop(self) -> None:
+        """End with an error, if the call was never run."""
+        if not self._ended.is_set():
+            self.fail(RuntimeError("hccl_py: the process group was closed before this call."))
+
     def fail(self, error: Exception) -> None:
         """End with an error."""
         self._error = error
