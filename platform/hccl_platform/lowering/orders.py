@@ -125,8 +125,8 @@ class _Knowledge:
         if self._kind[row] == POST and self._stays[row]:
             self._posted[row] = self._known[rank].copy()
         if number is not None:
-            for side in (0, 1):
-                self._touch(at, rank, number, side)
+            self._touch(rank, 2 * number)
+            self._touch(rank, 2 * number + 1)
 
     def _take_message(self, at: int, number: int) -> None:
         """A message tells its receiver all that its sender knew before the level."""
@@ -138,57 +138,63 @@ class _Knowledge:
         np.maximum(self._known[receiver], self._sent[sender], out=self._known[receiver])
         for side, rank in ((0, sender), (1, receiver)):
             self._known[rank, rank] = at
-            self._touch(at, rank, number, side)
+            self._touch(rank, 2 * number + side)
 
-    def _touch(self, at: int, rank: int, number: int, side: int) -> None:
-        """Add an access, and what is missing to order it after earlier ones."""
-        for other, earlier in self._accesses.conflicts(rank, number, side, self._known[rank]):
+    def _touch(self, rank: int, access: int) -> None:
+        """Find what is missing to order an access after earlier ones."""
+        for other, earlier in self._accesses.conflicts(access, rank, self._known[rank]):
             self.orders.append(Order(other, rank, int(self._walk.rows[earlier])))
             self._known[rank, other] = max(self._known[rank, other], earlier)
-        self._accesses.add(at, rank, number, side)
 
 
 class _Accesses:
-    """Who has touched which bytes of memory that several ranks touch."""
+    """All accesses in the walk's order, slot by slot: what a move reads is access 2k, what it
+    writes 2k + 1, for move k.
+    """
 
     def __init__(self, program: Program, walk: Walk, moves: Moves) -> None:
-        self._atomic = moves.is_atomic
-        self._sides = [
+        sides = (
             _side(program, moves.src, moves.src_offset, moves.size),
             _side(program, moves.dst, moves.dst_offset, moves.size),
-        ]
-        owners = np.concatenate([moves.src, moves.dst]) // len(program.buffers)
-        ranks = np.tile(program.tasks.rank[moves.row], 2)
-        ranks = np.where(np.tile(walk.crosses[moves.row], 2), owners, ranks)
-        slots = np.concatenate([side[0] for side in self._sides])
-        pairs = np.unique(np.stack([slots, ranks], axis=1), axis=0)
-        shared, counts = np.unique(pairs[:, 0], return_counts=True)
-        self._found: dict[int, list[tuple[int, int, int, int, bool, bool]]] = {
-            slot: [] for slot in shared[counts > 1].tolist()
-        }
+        )
+        slot, start, stop = (np.stack(pair, axis=1).ravel() for pair in zip(*sides, strict=True))
+        owner = np.stack([moves.src, moves.dst], axis=1).ravel() // len(program.buffers)
+        rank = np.repeat(program.tasks.rank[moves.row].astype(np.int64), 2)
+        rank = np.where(np.repeat(walk.crosses[moves.row], 2), owner, rank)
+        place = np.empty(len(walk.level), np.int64)
+        place[walk.rows] = np.arange(len(walk.rows))
+        order = np.argsort(slot, kind="stable")
+        self._place = np.empty(len(order), np.int64)
+        self._place[order] = np.arange(len(order))
+        self._first = np.searchsorted(slot[order], slot).tolist()
+        self._rank, self._at = rank[order], np.repeat(place[moves.row], 2)[order]
+        self._start, self._stop = start[order], stop[order]
+        writes = np.arange(len(order)) % 2 == 1
+        self._writes = writes[order]
+        self._adds = (writes & np.repeat(moves.is_atomic, 2))[order]
+        shared = np.unique(np.stack([slot, rank]), axis=1)[0]
+        self._is_shared = np.isin(slot, shared[1:][shared[1:] == shared[:-1]]).tolist()
 
-    def conflicts(
-        self, rank: int, number: int, side: int, known: IntArray
-    ) -> list[tuple[int, int]]:
+    def conflicts(self, access: int, rank: int, known: IntArray) -> list[tuple[int, int]]:
         """Return ranks with the place of their last access that conflicts with this one and that
         is not known.
         """
-        slot, start, stop = (int(column[number]) for column in self._sides[side])
-        earlier = self._found.get(slot)
-        if not earlier:
+        if not self._is_shared[access]:
             return []
-        who, at, starts, stops, writes, atomic = np.array(earlier, np.int64).T
-        hits = (start < stops) & (starts < stop) & (who != rank) & (at > known[who])
-        hits &= (writes > 0) | (side == 1)
-        hits &= ~((atomic > 0) & (writes > 0) & (side == 1) & self._atomic[number])
-        return [(other, int(at[hits & (who == other)].max())) for other in np.unique(who[hits])]
-
-    def add(self, at: int, rank: int, number: int, side: int) -> None:
-        """Add an access; side 0 reads, side 1 writes."""
-        slot, start, stop = (int(column[number]) for column in self._sides[side])
-        if slot in self._found:
-            access = (rank, at, start, stop, side == 1, bool(self._atomic[number]))
-            self._found[slot].append(access)
+        here = int(self._place[access])
+        earlier = slice(self._first[access], here)
+        who, at = self._rank[earlier], self._at[earlier]
+        hits = (who != rank) & (at > known[who])
+        if not hits.any():
+            return []
+        hits &= (self._start[earlier] < self._stop[here]) & (
+            self._stop[earlier] > self._start[here]
+        )
+        if not self._writes[here]:
+            hits &= self._writes[earlier]
+        if self._adds[here]:
+            hits &= ~self._adds[earlier]
+        return [(int(x), int(at[hits & (who == x)].max())) for x in np.unique(who[hits])]
 
 
 def is_on_one_host(program: Program, host: IntArray, cells: IntArray) -> npt.NDArray[np.bool_]:
