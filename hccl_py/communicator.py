@@ -37,7 +37,7 @@ from hccl_py.groups import check_name, members_of, members_of_colors
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.pending import CallQueue, Pending, Result
-from hccl_py.planning import BatchingWarning, Chooser, Plan, Planner, idle
+from hccl_py.planning import BatchingWarning, ExecutorChooser, Plan, Planner, idle
 from hccl_py.planning import ExecutorChoice as Choice
 from hccl_py.platforms import Group, Platform, ProcessPlatform, Schedule, Session
 from hccl_py.selection import Selection
@@ -63,7 +63,7 @@ class Domain:
     topology: Topology
     config: Config
     registry: Registry
-    chooser: Chooser | None
+    chooser: ExecutorChooser | None
     platform: Platform
     schedule: Schedule | None
     group: Group
@@ -447,7 +447,7 @@ def _platform(platform: str | Platform) -> Platform:
 
 def _chooser(
     selection: str | os.PathLike[str] | TuningTable, cost: CostModel | None, config: Config
-) -> Chooser | None:
+) -> ExecutorChooser | None:
     """Return what chooses executors in place of HCCL's rules, if anything does."""
     if selection == "rules" and cost is None:
         return None

@@ -22,8 +22,8 @@ from hccl_py.selection import Selection, select
 __all__ = [
     "CACHED_PLANS",
     "BatchingWarning",
-    "Chooser",
     "ExecutorChoice",
+    "ExecutorChooser",
     "Plan",
     "Planner",
     "idle",
@@ -48,7 +48,7 @@ class Plan:
     program: Program
 
 
-class Chooser(Protocol):
+class ExecutorChooser(Protocol):
     """Chooses the executor of a call in place of HCCL's rules: by cost, or from a tuning table."""
 
     def select(
@@ -69,7 +69,7 @@ class Planner:
         config: Config,
         registry: Registry,
         group: str,
-        chooser: Chooser | None = None,
+        chooser: ExecutorChooser | None = None,
         allowance: Allowance | None = None,
     ) -> None:
         self.topology, self.config = config.linked(topology), config

@@ -19,14 +19,6 @@ KEPT = {"LATE_WIRE", "EARLY_WIRE", "wire"}
 """What is on the wire, in the ordinary sense: adversaries of the emulated platform, and the setting
 that says what carries messages between hosts."""
 
-SHARED = {
-    "Chooser": "what chooses executors, and what chooses the order of tasks",
-    "Job": "programs on one timeline, and what a worker of a sweep is given",
-    "Sample": "a timed size, and a measured call",
-    "Store": "what processes of a launcher share, and the points that a sweep keeps",
-}
-"""Names of more than one public class of a package, and what they are."""
-
 
 def retired() -> set[str]:
     """Return the words of the glossary's table."""
@@ -77,7 +69,7 @@ def test_public_classes_have_names_of_their_own(package: str) -> None:
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
-    shared = {name: where for name, where in homes.items() if len(where) > 1 and name not in SHARED}
+    shared = {name: where for name, where in homes.items() if len(where) > 1}
     assert not shared, shared
 
 

@@ -17,7 +17,7 @@ from hccl_py.communicator import Plan
 from hccl_py.cost import CostModel
 from hccl_py.errors import ParameterError
 from hccl_py.simulator.cost_files import find_cost, write_cost
-from hccl_py.simulator.fit import Estimate, Fit, Kept, Sample, fit
+from hccl_py.simulator.fit import Estimate, Fit, Kept, TimedCall, fit
 from hccl_py.simulator.hccl_test_log import LogRow, LogTable, read_log
 from hccl_py.simulator.logged_calls import logged_call
 
@@ -107,7 +107,7 @@ class _Fitting:
         model = CostModel.of(product) if base is None else find_cost(base, product)
         measured = list(_measured(tables, requests))
         samples = [
-            Sample(m.plan.program, requests[m.table].topology, m.row.time_us) for m in measured
+            TimedCall(m.plan.program, requests[m.table].topology, m.row.time_us) for m in measured
         ]
         found = fit(samples, model)
         about = {

@@ -32,12 +32,12 @@ from hccl_py.simulator.fit_critical_paths import (
     CriticalPaths,
     Linearization,
     Parameter,
-    Sample,
+    TimedCall,
     used_parameters,
 )
 from hccl_py.values import Floats
 
-__all__ = ["Estimate", "Fit", "Kept", "Parameter", "Sample", "fit"]
+__all__ = ["Estimate", "Fit", "Kept", "Parameter", "TimedCall", "fit"]
 
 Free = tuple[int, ...]
 
@@ -98,7 +98,7 @@ class Fit:
     weights: Floats
 
 
-def fit(samples: Sequence[Sample], base: CostModel) -> Fit:
+def fit(samples: Sequence[TimedCall], base: CostModel) -> Fit:
     """Return the cost model whose uncontended times come nearest to the measured ones.
 
     Fitted are α and β of the links that the programs use, and γ. What these times do not determine
@@ -181,7 +181,7 @@ class _Solution:
 class _Problem:
     """Measured times and the programs that should take them; equal calls share theirs."""
 
-    def __init__(self, samples: Sequence[Sample], base: CostModel) -> None:
+    def __init__(self, samples: Sequence[TimedCall], base: CostModel) -> None:
         distinct = {id(sample.program): sample for sample in samples}
         place = {key: number for number, key in enumerate(distinct)}
         self._row = [place[id(sample.program)] for sample in samples]

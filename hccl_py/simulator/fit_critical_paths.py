@@ -15,7 +15,7 @@ from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats
 
-__all__ = ["CriticalPaths", "Linearization", "Parameter", "Sample", "used_parameters"]
+__all__ = ["CriticalPaths", "Linearization", "Parameter", "TimedCall", "used_parameters"]
 
 
 _STEP = 1e-6
@@ -74,7 +74,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class TimedCall:
     """A measured call: its program, where it ran, and how long it took."""
 
     program: Program
@@ -99,7 +99,7 @@ class CriticalPaths:
     """
 
     def __init__(
-        self, samples: Sequence[Sample], base: CostModel, parameters: Sequence[Parameter]
+        self, samples: Sequence[TimedCall], base: CostModel, parameters: Sequence[Parameter]
     ) -> None:
         self._samples, self._base, self._parameters = samples, base, parameters
         self._program = np.zeros(0, np.int64)
@@ -152,7 +152,7 @@ class CriticalPaths:
         return np.maximum(at, [_STEP * parameter.usual for parameter in self._parameters])
 
 
-def used_parameters(samples: Iterable[Sample]) -> list[Parameter]:
+def used_parameters(samples: Iterable[TimedCall]) -> list[Parameter]:
     """Return α and β of the links that programs have transports over, and γ."""
     used = np.zeros(len(MEDIA), np.bool_)
     for sample in samples:

@@ -14,7 +14,7 @@ from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry, find_platform, installed_executors
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
-from hccl_py.planning import Chooser
+from hccl_py.planning import ExecutorChooser
 from hccl_py.platforms import Group, ProcessPlatform
 from hccl_py.selection import Selection, select
 from hccl_py.topology import Topology, topology_of
@@ -68,7 +68,7 @@ class Member:
         return number
 
     @property
-    def _chooser(self) -> Chooser | None:
+    def _chooser(self) -> ExecutorChooser | None:
         return _Named(self.settings.executor) if self.settings.executor else None
 
     def _open(self, topology: Topology, rank: int, name: str) -> Communicator:

@@ -20,7 +20,7 @@ from hccl_py.errors import HcclError, ParameterError, did_you_mean
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.allowance import Allowance, TooMuchError
-from hccl_py.planning import Chooser, Planner
+from hccl_py.planning import ExecutorChooser, Planner
 from hccl_py.selection.facts import gather_facts
 from hccl_py.selection.order import breaks_order
 from hccl_py.selection.select import Rejected, Selection, select
@@ -44,7 +44,7 @@ choice may not depend on the machine.
 _MOST = f"{MOST_INSTRUCTIONS:,}".replace(",", " ")
 
 
-def chooser_of(selection: PathLike | TuningTable, cost: CostModel | None) -> Chooser | None:
+def chooser_of(selection: PathLike | TuningTable, cost: CostModel | None) -> ExecutorChooser | None:
     """Return what chooses executors: nothing for `rules`, where HCCL's do.
 
     `cost` is the model to choose by, for `cost`. Raises ParameterError for anything else that is no
@@ -80,7 +80,7 @@ def format_selection(selection: PathLike | TuningTable) -> str:
 
 
 @dataclass(frozen=True)
-class _Timed:
+class _TimedCandidate:
     """A candidate and what it takes."""
 
     candidate: Candidate
@@ -133,7 +133,7 @@ class ByCost:
         for candidate in found:
             try:
                 us = _simulated(op, topology, config, registry, candidate, cost)
-                timed.append(_Timed(candidate, us, us < bound * (1 - 1e-9)))
+                timed.append(_TimedCandidate(candidate, us, us < bound * (1 - 1e-9)))
             except HcclError as error:
                 failed[candidate.executor] = f"could not be timed: {error.message}"
             except TooMuchError:
@@ -171,7 +171,9 @@ def _simulated(
     return max(uncontended_us(plan.program, topology, cost))
 
 
-def _reason(best: _Timed, timed: list[_Timed], late: list[str], cost: CostModel) -> str:
+def _reason(
+    best: _TimedCandidate, timed: list[_TimedCandidate], late: list[str], cost: CostModel
+) -> str:
     why = f"the cheapest of {len(timed)} ways by the cost model {cost.name}: {best}"
     hccl = next((one for one in timed if one.candidate.is_hccl), None)
     if hccl is best:
@@ -186,7 +188,7 @@ def _reason(best: _Timed, timed: list[_Timed], late: list[str], cost: CostModel)
 
 
 def _with_times(
-    selection: Selection, timed: list[_Timed], failed: Mapping[str, str], cost: CostModel
+    selection: Selection, timed: list[_TimedCandidate], failed: Mapping[str, str], cost: CostModel
 ) -> Selection:
     """Return the selection, saying of the others what they take."""
     reasons = dict(failed)

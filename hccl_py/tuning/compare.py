@@ -30,7 +30,7 @@ from hccl_py.topology.topology import Topology
 from hccl_py.tuning.candidates import Candidate, candidates
 from hccl_py.tuning.points import Outcome, Point
 from hccl_py.tuning.recording import rounded_us
-from hccl_py.tuning.timing import Job, Outcomes, Progress, timed, timed_into, workers
+from hccl_py.tuning.timing import Outcomes, Progress, TimingJob, timed, timed_into, workers
 
 __all__ = ["EFFORT_S", "Comparison", "LeftOut", "Row", "compare"]
 
@@ -195,7 +195,7 @@ def compare(
 
 
 def _tried(
-    todo: list[Job], effort_s: float | None, pool: Executor | None, progress: Progress | None
+    todo: list[TimingJob], effort_s: float | None, pool: Executor | None, progress: Progress | None
 ) -> list[Outcomes]:
     """Time jobs with a limited effort, and again what the fastest lack."""
     found: list[Outcomes] = [[] for _ in todo]
@@ -227,7 +227,7 @@ def _planned(
     topology: Topology,
     executors: Collection[str],
     own: str | None,
-) -> tuple[list[Job], tuple[str, ...]]:
+) -> tuple[list[TimingJob], tuple[str, ...]]:
     """Return the jobs and what is to be said of HCCL's choices; sizes that make the same call are
     one.
     """
@@ -261,7 +261,7 @@ def _planned(
             f"{own_name} adds in another order than HCCL_DETERMINISTIC asks for.",
             "State its order in the class's attribute order, or leave --deterministic out.",
         )
-    todo = [Job.of(way) for way in ways.values()]
+    todo = [TimingJob.of(way) for way in ways.values()]
     todo.sort(key=lambda job: -sum(job.is_hccl))  # without a limit: they take the longest
     return todo, tuple(notes)
 
@@ -285,7 +285,7 @@ def _notes(chosen: Selection) -> list[str]:
     return []
 
 
-def _rows(job: Job, outcomes: Outcomes) -> list[Row]:
+def _rows(job: TimingJob, outcomes: Outcomes) -> list[Row]:
     return [
         Row(replace(job.candidate, is_hccl=is_hccl, algorithm=outcome.algorithm), point, outcome)
         for point, is_hccl, outcome in zip(job.points, job.is_hccl, outcomes, strict=True)
@@ -293,7 +293,7 @@ def _rows(job: Job, outcomes: Outcomes) -> list[Row]:
     ]
 
 
-def _left_out(job: Job, outcomes: Outcomes) -> list[LeftOut]:
+def _left_out(job: TimingJob, outcomes: Outcomes) -> list[LeftOut]:
     """Return the sizes that have no time, and why."""
     done = [one for one in outcomes if one is not None]
     is_timed = any(one.error is None for one in done)

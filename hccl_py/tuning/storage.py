@@ -31,7 +31,7 @@ from hccl_py.documents.disk import (
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.errors import FileError, ParameterError
 
-__all__ = ["Column", "Journal", "Row", "Store", "columns_of", "row_of"]
+__all__ = ["Column", "Journal", "PointFile", "Row", "columns_of", "row_of"]
 
 SCHEMA = "hccl-py.sweep/1"
 _HEAD = f'{{"schema": "{SCHEMA}"'.encode()
@@ -131,14 +131,14 @@ def _members(model: BaseModel) -> Row:
 
 
 @dataclass(frozen=True)
-class Store:
+class PointFile:
     """The file of a sweep, by its suffix CSV or Parquet."""
 
     path: Path
     columns: Columns
 
     @staticmethod
-    def at(path: PathLike, columns: Columns) -> Store:
+    def at(path: PathLike, columns: Columns) -> PointFile:
         """Check a path before anything is computed.
 
         Raises ParameterError for another suffix, and for Parquet where pyarrow is missing.
@@ -151,7 +151,7 @@ class Store:
             )
         if found.suffix == ".parquet":
             _pyarrow()
-        return Store(found, columns)
+        return PointFile(found, columns)
 
     def rows(self) -> dict[str, Row]:
         """Return the rows by key; none where there is no file."""
@@ -194,11 +194,11 @@ class Store:
 
 @dataclass(frozen=True)
 class _Format:
-    read: Callable[[Store, bytes], Iterator[Row]]
-    write: Callable[[Store, Path, Iterable[Row]], None]
+    read: Callable[[PointFile, bytes], Iterator[Row]]
+    write: Callable[[PointFile, Path, Iterable[Row]], None]
 
 
-def _read_csv(store: Store, data: bytes) -> Iterator[Row]:
+def _read_csv(store: PointFile, data: bytes) -> Iterator[Row]:
     try:
         reader = csv.DictReader(io.StringIO(data.decode(), newline=""))
         store.check(reader.fieldnames or (), store.path)
@@ -213,7 +213,7 @@ def _read_csv(store: Store, data: bytes) -> Iterator[Row]:
         raise FileError(message, _OTHER_COLUMNS) from None
 
 
-def _write_csv(store: Store, path: Path, rows: Iterable[Row]) -> None:
+def _write_csv(store: PointFile, path: Path, rows: Iterable[Row]) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
         # A writer quotes the characters of its own line ends only: with both, cells may hold them.
         lines = SimpleNamespace(write=lambda line: file.write(line.removesuffix("\r\n") + "\n"))
@@ -226,7 +226,7 @@ def _cells(columns: Columns, row: Row) -> list[Any]:
     return [column.cell(row[name]) for name, column in columns.items()]
 
 
-def _read_parquet(store: Store, data: bytes) -> Iterator[Row]:
+def _read_parquet(store: PointFile, data: bytes) -> Iterator[Row]:
     pyarrow = _pyarrow()
     import pyarrow.parquet as parquet
 
@@ -241,7 +241,7 @@ def _read_parquet(store: Store, data: bytes) -> Iterator[Row]:
         yield store.parsed(cells, f"{format_path(store.path)} row {number}")
 
 
-def _write_parquet(store: Store, path: Path, rows: Iterable[Row]) -> None:
+def _write_parquet(store: PointFile, path: Path, rows: Iterable[Row]) -> None:
     pyarrow = _pyarrow()
     import pyarrow.parquet as parquet
 
@@ -284,7 +284,7 @@ class Journal:
     other columns.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PointFile) -> None:
         self._store = store
         self.path = store.path.with_name(f"{store.path.name}.journal")
         self.rows: dict[str, Row] = {}

@@ -29,7 +29,7 @@ from queue import SimpleQueue
 from hccl_py.documents.disk import PathLike, format_path
 from hccl_py.errors import HcclError, ParameterError
 from hccl_py.tuning.points import Outcome, Point, PointRow, evaluate
-from hccl_py.tuning.storage import Journal, Row, Store, columns_of, row_of
+from hccl_py.tuning.storage import Journal, PointFile, Row, columns_of, row_of
 
 __all__ = ["Sweep", "SweepError", "processes", "sweep"]
 
@@ -82,7 +82,7 @@ def sweep(
     if outstanding < 1:
         raise ParameterError(f"outstanding is {outstanding}.", "Give twice the number of workers.")
     wanted = {point.key: point for point in points}
-    store = Store.at(path, columns_of(PointRow, Outcome))
+    store = PointFile.at(path, columns_of(PointRow, Outcome))
     with Journal(store) as journal:
         rows = store.rows() | journal.rows
         missing = [point for key, point in wanted.items() if key not in rows]
@@ -224,7 +224,9 @@ def _guarded(evaluate: Evaluate, point: Point) -> Outcome:
         return Outcome(error=" ".join(f"{type(error).__name__}: {error}".split()))
 
 
-def _found(store: Store, wanted: dict[str, Point], rows: dict[str, Row], computed: int) -> Sweep:
+def _found(
+    store: PointFile, wanted: dict[str, Point], rows: dict[str, Row], computed: int
+) -> Sweep:
     """Return the outcomes of the points, be they computed or read."""
     names = Outcome.model_fields
     outcomes = [Outcome.model_validate({n: rows[key][n] for n in names}) for key in wanted]

@@ -17,7 +17,7 @@ from hccl_py.tuning.candidates import Candidate
 from hccl_py.tuning.points import Outcome, Point, evaluate_counting
 from hccl_py.tuning.sweep import Sweep, processes, sweep
 
-__all__ = ["Job", "Outcomes", "Progress", "timed", "timed_into", "workers"]
+__all__ = ["Outcomes", "Progress", "TimingJob", "timed", "timed_into", "workers"]
 
 INSTRUCTIONS_PER_S, SHARED_TASKS_PER_S = 50_000, 250_000
 """What recording and contended simulation are taken to do in a second of a core: an effort in
@@ -31,7 +31,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Job:
+class TimingJob:
     """A candidate and the points to time it at, those first that matter most."""
 
     candidate: Candidate
@@ -39,19 +39,19 @@ class Job:
     is_hccl: tuple[bool, ...]
 
     @staticmethod
-    def of(way: Sequence[tuple[Point, Candidate]]) -> Job:
+    def of(way: Sequence[tuple[Point, Candidate]]) -> TimingJob:
         """Put the points of one candidate, which come by size, in the order in which they are
         timed.
         """
         order = sorted(_spread(len(way)), key=lambda place: not way[place][1].is_hccl)
         chosen = [way[place] for place in order]
-        return Job(
+        return TimingJob(
             replace(way[0][1], is_hccl=False),
             tuple(point for point, _ in chosen),
             tuple(one.is_hccl for _, one in chosen),
         )
 
-    def at(self, place: int) -> Job:
+    def at(self, place: int) -> TimingJob:
         """Return the job of one of the points."""
         return replace(self, points=(self.points[place],), is_hccl=(self.is_hccl[place],))
 
@@ -87,7 +87,7 @@ def workers(
 
 
 def timed(
-    todo: Sequence[Job], effort_s: float | None, pool: Executor | None
+    todo: Sequence[TimingJob], effort_s: float | None, pool: Executor | None
 ) -> Iterator[tuple[int, Outcomes]]:
     """Yield the numbers of jobs with their outcomes as they come; without a pool this process does
     the work.
@@ -103,7 +103,7 @@ def timed(
         yield started[future], future.result()
 
 
-def _timed(job: Job, effort_s: float | None) -> Outcomes:
+def _timed(job: TimingJob, effort_s: float | None) -> Outcomes:
     """Time points until the effort is spent, none with more than half of it; give up where the
     first one fails.
     """
@@ -128,7 +128,7 @@ def _timed(job: Job, effort_s: float | None) -> Outcomes:
 
 def timed_into(
     path: PathLike,
-    todo: Sequence[Job],
+    todo: Sequence[TimingJob],
     jobs: int | None,
     pool: Executor | None,
     progress: Progress | None,

@@ -16,7 +16,7 @@ from hccl_py.cli.options import CallOptions
 from hccl_py.errors import FileError, ParameterError
 from hccl_py.simulator import CostModel, LinkCost
 from hccl_py.simulator.batches import simulate_batches
-from hccl_py.simulator.fit import Fit, Sample, fit
+from hccl_py.simulator.fit import Fit, TimedCall, fit
 from hccl_py.simulator.fit_critical_paths import CriticalPaths, used_parameters
 from hccl_py.simulator.hccl_test_log import Command, read_log
 
@@ -47,24 +47,26 @@ CASES = {
 
 
 @cache
-def samples(name: str) -> tuple[Sample, ...]:
+def samples(name: str) -> tuple[TimedCall, ...]:
     """Return a case's programs, without times."""
     request = CallRequest(CASES[name].call)
     plans = [request.plan(request.op(size)) for size in SIZES]
-    return tuple(Sample(plan.program, request.topology, 0.0) for plan in plans)
+    return tuple(TimedCall(plan.program, request.topology, 0.0) for plan in plans)
 
 
-def measured(some: Sequence[Sample], cost: CostModel, noise: Sequence[float] = ()) -> list[Sample]:
+def measured(
+    some: Sequence[TimedCall], cost: CostModel, noise: Sequence[float] = ()
+) -> list[TimedCall]:
     """Return the samples with the times of a cost model."""
     times = [simulate_batches(s.program, s.topology, cost).total_us for s in some]
     factors = noise or [1.0] * len(times)
     return [
-        Sample(s.program, s.topology, time * factor)
+        TimedCall(s.program, s.topology, time * factor)
         for s, time, factor in zip(some, times, factors, strict=True)
     ]
 
 
-def base_of(some: Sequence[Sample]) -> CostModel:
+def base_of(some: Sequence[TimedCall]) -> CostModel:
     return CostModel.of(some[0].topology.product.name)
 
 
@@ -171,7 +173,7 @@ def test_two_ops_tell_more_than_one() -> None:
         for op in ("all_gather", "reduce_scatter")
     )
     both = [
-        Sample(r.plan(r.op(size)).program, r.topology, 0.0)
+        TimedCall(r.plan(r.op(size)).program, r.topology, 0.0)
         for r in (gather, scatter)
         for size in SIZES
     ]
@@ -201,7 +203,7 @@ def test_as_many_times_as_parameters_have_no_errors() -> None:
 
 def test_parameters_are_never_below_zero() -> None:
     some = samples("mesh")
-    falling = [Sample(s.program, s.topology, 900.0 - 100 * k) for k, s in enumerate(some)]
+    falling = [TimedCall(s.program, s.topology, 900.0 - 100 * k) for k, s in enumerate(some)]
     fitted = fit(falling, base_of(some))
     assert all(e.value is None or e.value >= 0 for e in fitted.estimates)
     assert fitted.cost == CostModel.model_validate(fitted.cost.model_dump())
@@ -217,7 +219,7 @@ def test_a_base_in_which_links_are_free() -> None:
 
 def test_critical_paths_that_add_nothing_are_not_added_for_ever() -> None:
     request = CallRequest(CallOptions("all_reduce", servers=3, devices=2))
-    some = [Sample(request.plan(request.op(1024)).program, request.topology, 0.0)]
+    some = [TimedCall(request.plan(request.op(1024)).program, request.topology, 0.0)]
     parameters, rng = used_parameters(some), np.random.default_rng(1)
     paths = CriticalPaths(some, base_of(some), parameters)
     start = np.array([parameter.microseconds(base_of(some)) for parameter in parameters])
@@ -239,7 +241,7 @@ def test_too_little_to_fit() -> None:
         with pytest.raises(ParameterError, match=words):
             fit(few, base_of(some))
     alone = CallRequest(CallOptions("all_gather", ranks=1))
-    lonely = Sample(alone.plan(alone.op(8)).program, alone.topology, 1.0)
+    lonely = TimedCall(alone.plan(alone.op(8)).program, alone.topology, 1.0)
     with pytest.raises(ParameterError, match="times tell nothing about links"):
         fit([lonely, lonely], CostModel.of("atlas-800t-a2"))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hccl_py.errors import FileError, ParameterError
 from hccl_py.tuning.points import Outcome, PointRow
-from hccl_py.tuning.storage import Journal, Store, columns_of, row_of
+from hccl_py.tuning.storage import Journal, PointFile, columns_of, row_of
 from tests.tuning.evaluations import doubled, point
 
 COLUMNS = columns_of(PointRow, Outcome)
@@ -29,8 +29,8 @@ outcomes = st.builds(
 )
 
 
-def store(folder: Path, suffix: str = ".csv") -> Store:
-    return Store.at(folder / f"sweep{suffix}", COLUMNS)
+def store(folder: Path, suffix: str = ".csv") -> PointFile:
+    return PointFile.at(folder / f"sweep{suffix}", COLUMNS)
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -145,10 +145,10 @@ def test_a_bad_line_in_the_middle_of_a_journal_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_files_of_other_columns_are_refused(tmp_path: Path, suffix: str) -> None:
     fewer = {name: column for name, column in COLUMNS.items() if name != "tasks"}
-    Store.at(tmp_path / f"sweep{suffix}", fewer).write([])
+    PointFile.at(tmp_path / f"sweep{suffix}", fewer).write([])
     with pytest.raises(FileError, match=r"the columns are not those .* differ in tasks\."):
         store(tmp_path, suffix).rows()
-    Store.at(tmp_path / f"sweep{suffix}", dict(reversed([*COLUMNS.items()]))).write([])
+    PointFile.at(tmp_path / f"sweep{suffix}", dict(reversed([*COLUMNS.items()]))).write([])
     with pytest.raises(FileError, match=r"they are in another order\."):
         store(tmp_path, suffix).rows()
 
