@@ -12,11 +12,11 @@ import pytest
 import hccl_platform.distributed.one_sided as one_sided
 from hccl_platform.distributed import DistributedPlatform
 from hccl_platform.distributed.memory import NOTIFIES, Notifies, Regions
-from hccl_platform.distributed.one_sided import Lock
+from hccl_platform.distributed.one_sided import Blocked, Lock
 from hccl_platform.distributed.session import SharedSession
 from hccl_platform.distributed.stores import SocketStore
 from hccl_platform.distributed.world import World
-from hccl_platform.lowering.part import Cell
+from hccl_platform.lowering.part import MOVE, Cell
 from hccl_platform.lowering.reducing import Reducer
 from hccl_py import Communicator
 from hccl_py.config import Config
@@ -204,3 +204,23 @@ def test_it_is_the_locks_that_keep_what_ranks_add(monkeypatch: pytest.MonkeyPatc
     assert wrong_results(16, runs, repeats=100) == []
     monkeypatch.setattr(one_sided, "lockf", lambda *lock: None)
     assert any(wrong_results(16, runs, repeats=20) for _ in range(10))
+
+
+def test_who_waits_for_a_lock_says_so() -> None:
+    run = Run.of(recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce"), 3))
+
+    def body(world: World, session: SharedSession) -> list[str]:
+        bound = session._part("tag", run.program)
+        return [
+            bound.explain([Blocked(queue, place)])
+            for queue, stream in enumerate(bound.part.streams)
+            for place, task in enumerate(stream)
+            if task.kind == MOVE and task.number in bound.part.atomic
+        ]
+
+    for rank, texts in enumerate(in_sessions(3, body)):
+        owners = {owner for owner in range(3) for text in texts if f"to rank {owner}'s" in text}
+        assert owners == {0, 1, 2} - {rank}
+        for text in texts:
+            assert text.startswith(f"Rank {rank} ")
+            assert "has waited for another rank to stop adding to rank" in text
