@@ -8,9 +8,19 @@ import sys
 import pytest
 
 from hccl_platform.distributed import world as module
+from hccl_platform.distributed.failures import MOST_BYTES, as_text, from_text
+from hccl_platform.distributed.messages import open_messages
 from hccl_platform.distributed.stores import SocketStore
 from hccl_platform.distributed.world import World, host_name, is_started, world_of_environment
-from hccl_py.errors import ConfigError, HcclError, NotSupportedError, ParameterError, PeerLostError
+from hccl_py.errors import (
+    ConfigError,
+    HcclError,
+    MismatchError,
+    NotSupportedError,
+    ParameterError,
+    PeerLostError,
+)
+from hccl_py.platforms import Group
 
 KNOWN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "HCCL_PY_RANK")
 
@@ -127,3 +137,29 @@ def test_the_local_rank_counts_those_of_the_host(monkeypatch: pytest.MonkeyPatch
     world = World(3, 4, Shelf(r0=b"a", r1=b"b", r2=b"a"))
     assert world.hosts == ("a", "b", "a", "b")
     assert world.local_rank == 1
+
+
+def test_messages_over_gloo_name_the_extra_that_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.distributed", None)
+    world = World(0, 1, Shelf())
+    with pytest.raises(NotSupportedError) as error:
+        open_messages("gloo", world, Group.world(1), "key", None)
+    assert error.value.message.endswith("over gloo, and torch cannot be imported.")
+    assert error.value.hint == 'pip install "hccl-py[torch]" brings it.'
+
+
+@pytest.mark.parametrize("error", [MismatchError("what", ""), PeerLostError("é" * 5000, "now")])
+def test_a_reason_keeps_its_class_and_its_words(error: HcclError) -> None:
+    text = as_text(error, 3)
+    again = from_text(text)
+    assert len(text) <= MOST_BYTES
+    assert type(again) is type(error)
+    assert again.message
+    assert error.message.startswith(again.message)
+    assert again.hint == error.hint
+
+
+def test_a_reason_that_is_no_error_of_ours_is_a_lost_peer() -> None:
+    error = from_text(as_text(KeyError("x"), 3))
+    assert type(error) is PeerLostError
+    assert error.message == "Rank 3 has failed: KeyError: 'x'"

@@ -36,7 +36,7 @@ class MpiMessages:
 
         everybody = world.mpi
         members = everybody.Get_group().Incl(list(group.world_ranks))
-        self._limit_s = limit_s
+        self._limit_s, self._has_failed = limit_s, False
         self._all: Any = MPI.Request.Testall
         self._byte, self._status = MPI.BYTE, MPI.Status
         self._communicator = everybody.Create_group(members, tag=crc32(key.encode()) >> 17)
@@ -62,6 +62,7 @@ class MpiMessages:
                 raise late(self._rank, next(iter(open_ranks), self._rank), self._limit_s)
 
     def fail(self, error: BaseException) -> None:
+        self._has_failed = True  # others may never free theirs
         text = as_text(error, self._rank)
         with suppress(Exception):  # who cannot be reached learns it from mpiexec
             for rank in range(self._communicator.Get_size()):
@@ -69,7 +70,8 @@ class MpiMessages:
                     self._communicator.Isend([text, self._byte], rank, _FAILED)
 
     def close(self) -> None:
-        """Nothing: MPI frees its communicators all together, when everybody has ended."""
+        if self._communicator and not self._has_failed:
+            self._communicator.Free()
 
     def _check_failed(self) -> None:
         if self._communicator.Iprobe(tag=_FAILED):
