@@ -232,7 +232,8 @@ class ProcessPlatform(Protocol):
         this job already.
         """
 
-    def joined(self, rank: int, size: int, store: Store) -> Platform:
+    def joined(self, rank: int, size: int, store: Store, connect_s: float) -> Platform:
         """Return the platform of a process that knows who it is: `rank` of `size` processes, which
-        share a store. Without it, whoever started the processes says so.
+        share a store and wait at most `connect_s` seconds for each other to open a session. Without
+        it, whoever started the processes says so.
         """

@@ -75,7 +75,7 @@ class Member:
         """Open the communicator of some ranks, which are a world of their own for the platform."""
         config = self.config.model_copy(update={"exec_timeout": max(1, ceil(self.seconds))})
         store = TorchStore(self.store, f"hccl_py/{name}")
-        platform = _platform().joined(rank, topology.size, store)
+        platform = _platform().joined(rank, topology.size, store, self.seconds)
         group = Group.world(topology.size, name)
         domain = Domain(
             topology=topology,

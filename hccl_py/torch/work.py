@@ -92,7 +92,7 @@ def as_torch_error(error: Exception) -> Exception:
     """
     if not isinstance(error, HcclError):
         return error
-    late = "Timed out: " if isinstance(error, ExecTimeoutError) else ""
+    late = "Timed out (EI0002): " if isinstance(error, ExecTimeoutError) else ""
     found: Exception = dist.DistBackendError(f"hccl_py: {late}{error}")
     found.__cause__ = error
     return found

@@ -17,6 +17,7 @@ from hccl_platform.distributed.script import (
     write_opening,
 )
 from hccl_platform.distributed.session import SharedSession
+from hccl_platform.distributed.world import CONNECT_S
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.lowering.script import PACKET, script_of
 from hccl_py.platforms import Store
@@ -43,9 +44,12 @@ class MessageSession(SharedSession):
         messages: Messages,
         limit_s: float | None = None,
         settings: str = "",
+        connect_s: float = CONNECT_S,
     ) -> None:
         mates = [mate for mate, host in enumerate(hosts) if host == hosts[rank]]
-        super().__init__(rank, len(hosts), store, key, ccl_bytes, limit_s, settings, mates)
+        super().__init__(
+            rank, len(hosts), store, key, ccl_bytes, limit_s, settings, mates, connect_s
+        )
         self._hosts, self._messages = tuple(hosts), messages
 
     def close(self) -> None:

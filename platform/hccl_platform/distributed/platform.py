@@ -41,10 +41,10 @@ class DistributedPlatform:
         import_module("hccl_platform.distributed.between_hosts")  # once, before the fork
         return launch(ranks, work)
 
-    def joined(self, rank: int, size: int, store: Store) -> DistributedPlatform:
+    def joined(self, rank: int, size: int, store: Store, connect_s: float) -> DistributedPlatform:
         from hccl_platform.distributed.world import World
 
-        return DistributedPlatform(World(rank, size, store))
+        return DistributedPlatform(World(rank, size, store, connect_s=connect_s))
 
     def open(
         self, topology: Topology, config: Config, schedule: Schedule | None, group: Group
@@ -81,8 +81,8 @@ def _session(world: World, topology: Topology, config: Config, group: Group) -> 
     settings = f"{topology!r}, HCCL_BUFFSIZE {config.buffsize_mb}"
     rest = world.store, key, config.ccl_bytes
     if len(set(hosts)) == 1 and config.wire is None:
-        return SharedSession(rank, len(hosts), *rest, limit_s, settings)
+        return SharedSession(rank, len(hosts), *rest, limit_s, settings, connect_s=world.connect_s)
     if len(set(hosts)) == 1:  # messages were asked for
         numbers = list(range(len(hosts)))
     messages = open_messages(config.wire, world, group, key, limit_s)
-    return MessageSession(rank, numbers, *rest, messages, limit_s, settings)
+    return MessageSession(rank, numbers, *rest, messages, limit_s, settings, world.connect_s)

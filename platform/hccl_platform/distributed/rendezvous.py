@@ -19,7 +19,6 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from hccl_platform.distributed.memory import make_file
-from hccl_platform.distributed.world import CONNECT_S
 from hccl_py.errors import ExecTimeoutError, MismatchError, NotSupportedError, PeerLostError
 from hccl_py.platforms import Store
 
@@ -60,20 +59,27 @@ def make_bell() -> int:
 
 
 def exchange(
-    rank: int, size: int, store: Store, key: str, own: Descriptors, settings: str
+    rank: int,
+    size: int,
+    store: Store,
+    key: str,
+    own: Descriptors,
+    settings: str,
+    connect_s: float,
 ) -> list[Descriptors]:
-    """Return the descriptors of all ranks; this rank's are `own`.
+    """Return the descriptors of all ranks, which wait `connect_s` for each other; this rank's are
+    `own`.
 
     Raises MismatchError where ranks bring different `settings`, ExecTimeoutError where one does not
     come, PeerLostError where one goes.
     """
     try:
         if rank:
-            return _Guest(rank, size, store, key).exchange(own, settings)
-        return _Host(size, store, key).exchange(own, settings)
+            return _Guest(rank, size, store, key, connect_s).exchange(own, settings)
+        return _Host(size, store, key, connect_s).exchange(own, settings)
     except TimeoutError:
         raise ExecTimeoutError(
-            f"The ranks of {key} did not all come within {CONNECT_S:g} s.",
+            f"The ranks of {key} did not all come within {connect_s:g} s.",
             "A process of the job has not come this far: its own output says why.",
         ) from None
     except (ConnectionError, EOFError):
@@ -86,8 +92,8 @@ def exchange(
 class _Host:
     """Rank 0: everybody comes here."""
 
-    def __init__(self, size: int, store: Store, key: str) -> None:
-        self._size = size
+    def __init__(self, size: int, store: Store, key: str, connect_s: float) -> None:
+        self._size, self._connect_s = size, connect_s
         self._address = f"\0hccl_py-{os.getpid()}-{secrets.token_hex(16)}"
         self._store, self._key = store, key
 
@@ -97,7 +103,7 @@ class _Host:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
             listening.bind(self._address)
             listening.listen(self._size)
-            listening.settimeout(CONNECT_S)
+            listening.settimeout(self._connect_s)
             self._store.set(self._key, self._address[1:].encode())
             try:
                 while len(found) < self._size:
@@ -119,7 +125,7 @@ class _Host:
     def _accept(self, listening: socket.socket) -> socket.socket | None:
         """Take one in; nobody of another user."""
         guest, _ = listening.accept()
-        guest.settimeout(CONNECT_S)
+        guest.settimeout(self._connect_s)
         credentials = guest.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UID.size)
         if _UID.unpack(credentials)[1] != os.getuid():
             guest.close()
@@ -144,13 +150,14 @@ class _Host:
 class _Guest:
     """Any other rank."""
 
-    def __init__(self, rank: int, size: int, store: Store, key: str) -> None:
+    def __init__(self, rank: int, size: int, store: Store, key: str, connect_s: float) -> None:
         self._rank, self._size, self._store, self._key = rank, size, store, key
+        self._connect_s = connect_s
 
     def exchange(self, own: Descriptors, settings: str) -> list[Descriptors]:
-        address = self._store.get(self._key, CONNECT_S).decode()
+        address = self._store.get(self._key, self._connect_s).decode()
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as host:
-            host.settimeout(CONNECT_S)
+            host.settimeout(self._connect_s)
             host.connect(f"\0{address}")
             socket.send_fds(host, [json.dumps([self._rank, settings]).encode()], list(own))
             found: list[Descriptors] = []

@@ -25,6 +25,7 @@ from hccl_platform.distributed.memory import (
 )
 from hccl_platform.distributed.one_sided import Counts, Queue, run_queues
 from hccl_platform.distributed.rendezvous import Descriptors, exchange, make_descriptors
+from hccl_platform.distributed.world import CONNECT_S
 from hccl_platform.lowering.part import USER_BUFFERS, part_of
 from hccl_platform.lowering.reducing import Reducer
 from hccl_py.errors import HcclError, ParameterError
@@ -55,6 +56,7 @@ class SharedSession:
         limit_s: float | None = None,
         settings: str = "",
         mates: Sequence[int] = (),
+        connect_s: float = CONNECT_S,
     ) -> None:
         self._rank, self._process = rank, os.getpid()
         self._error: BaseException | None = None
@@ -62,8 +64,9 @@ class SharedSession:
         self._order = threading.RLock()
         own = make_descriptors(rank)
         settings = settings or f"CCL buffers of {ccl_bytes >> 20} MB"
+        mates = mates or range(size)
         try:
-            self._descriptors = _met(rank, size, mates or range(size), store, key, own, settings)
+            self._descriptors = _met(rank, size, mates, store, key, own, settings, connect_s)
         except BaseException:
             _close(own)
             raise
@@ -270,12 +273,13 @@ def _met(
     key: str,
     own: Descriptors,
     settings: str,
+    connect_s: float,
 ) -> list[Descriptors]:
     """Return the descriptors of all ranks. For those of other hosts, which share no memory with
     this one and are in step with it by messages, its own stand in.
     """
     place = mates.index(rank)
-    found = exchange(place, len(mates), store, f"{key}/{mates[0]}", own, settings)
+    found = exchange(place, len(mates), store, f"{key}/{mates[0]}", own, settings, connect_s)
     descriptors = [own] * size
     for mate, theirs in zip(mates, found, strict=True):
         descriptors[mate] = theirs

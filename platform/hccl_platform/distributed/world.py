@@ -48,13 +48,15 @@ _MPI = (
 class World:
     """All processes of the job: this one's number, how many there are, and what they share.
 
-    `mpi` is MPI's communicator of all of them, where MPI has started them.
+    `mpi` is MPI's communicator of all of them, where MPI has started them; `connect_s` is how long
+    they wait for each other to come.
     """
 
     rank: int
     size: int
     store: Store
     mpi: Any = None
+    connect_s: float = CONNECT_S
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.size:
@@ -70,7 +72,9 @@ class World:
     def hosts_of(self, ranks: Sequence[int]) -> tuple[str, ...]:
         """Return the hosts of some ranks, this one among them; all of them must ask for it."""
         self.store.set(f"hccl_py/host/{self.rank}", host_name().encode())
-        return tuple(self.store.get(f"hccl_py/host/{rank}", CONNECT_S).decode() for rank in ranks)
+        return tuple(
+            self.store.get(f"hccl_py/host/{rank}", self.connect_s).decode() for rank in ranks
+        )
 
     @cached_property
     def _opened(self) -> Counter[str]:

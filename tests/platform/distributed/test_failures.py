@@ -13,7 +13,6 @@ from random import Random
 
 import pytest
 
-from hccl_platform.distributed import rendezvous
 from hccl_platform.distributed.memory import Regions, map_file
 from hccl_platform.distributed.session import SharedSession
 from hccl_platform.distributed.world import World
@@ -294,13 +293,10 @@ def test_nothing_is_left(tmp_path: Path) -> None:
         assert not maps
 
 
-def test_a_group_whose_ranks_do_not_all_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rendezvous, "CONNECT_S", 0.1)
+def test_a_group_whose_ranks_do_not_all_come(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(ExecTimeoutError, match=r"The ranks of key/0 did not all come within 0.1 s"):
-        SharedSession(0, 2, FileStore(tmp_path), "key", 1 << 20)
+        SharedSession(0, 2, FileStore(tmp_path), "key", 1 << 20, connect_s=0.1)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -321,7 +317,7 @@ def test_a_rank_that_goes_before_all_have_come(tmp_path: Path) -> None:
 def test_a_machine_without_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "memfd_create")
     with pytest.raises(NotSupportedError, match="Processes cannot share memory here"):
-        SharedSession(0, 2, FileStore(tmp_path), "key", 1 << 20)
+        SharedSession(0, 2, FileStore(tmp_path), "key", 1 << 20, connect_s=0.1)
     monkeypatch.undo()
     with pytest.raises(HcclError, match="4096 bytes of shared memory cannot be mapped: Bad file"):
         map_file(-1, 0, 4096)

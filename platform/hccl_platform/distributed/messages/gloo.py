@@ -13,10 +13,10 @@ from datetime import timedelta
 from typing import Any
 
 from hccl_platform.distributed.failures import Failures
-from hccl_platform.distributed.world import CONNECT_S, World, missing_library
+from hccl_platform.distributed.world import World, missing_library
 from hccl_platform.lowering.moves import Bytes
 from hccl_py.errors import ExecTimeoutError
-from hccl_py.platforms import Group, Store
+from hccl_py.platforms import Group
 
 __all__ = ["GlooMessages"]
 
@@ -39,10 +39,10 @@ class GlooMessages:
         self._failures = Failures(world.store, key, self._rank)
         self._tensor = from_numpy
         self._group: Any = dist.ProcessGroupGloo(
-            _store_for_torch(dist, world.store, f"{key}/gloo"),
+            _store_for_torch(dist, world, f"{key}/gloo"),
             self._rank,
             len(group.world_ranks),
-            timedelta(seconds=CONNECT_S),
+            timedelta(seconds=world.connect_s),
         )
 
     def isend(self, rank: int, data: Bytes) -> Any:
@@ -89,20 +89,20 @@ def late(own: int, rank: int, limit_s: float) -> ExecTimeoutError:
     )
 
 
-def _store_for_torch(dist: Any, store: Store, prefix: str) -> Any:
-    """Return a store of this project as one of torch's."""
+def _store_for_torch(dist: Any, world: World, prefix: str) -> Any:
+    """Return the store of the processes as one of torch's."""
+    store = world.store
 
     class TorchView(dist.Store):  # type: ignore[misc]
         def set(self, key: str, value: bytes | str) -> None:
             store.set(f"{prefix}/{key}", value.encode() if isinstance(value, str) else value)
 
         def get(self, key: str) -> bytes:
-            return store.get(f"{prefix}/{key}", CONNECT_S)
+            return store.get(f"{prefix}/{key}", world.connect_s)
 
         def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
             for key in keys:
-                store.get(
-                    f"{prefix}/{key}", CONNECT_S if timeout is None else timeout.total_seconds()
-                )
+                seconds = world.connect_s if timeout is None else timeout.total_seconds()
+                store.get(f"{prefix}/{key}", seconds)
 
     return TorchView()
