@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from hccl_py.enums import RDMA_WRITES, LinkKind, TaskKind
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
-from hccl_py.simulator.batches.columns import ColumnPool, PooledColumns
+from hccl_py.simulator.batches.columns import ColumnPool
+from hccl_py.simulator.batches.kernels import Instructions
 from hccl_py.simulator.durations import Durations, Lanes
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
-__all__ = ["Code", "compiled"]
+__all__ = ["compiled"]
 
 
-@dataclass(frozen=True, eq=False)
-class Code:
-    """Queues of instructions: queue q has instructions first[q] .. first[q + 1] - 1 and lanes
-    lane_first[q] .. .
+def compiled(
+    program: Program, durations: Durations
+) -> tuple[list[tuple[IntArray, int]], Instructions]:
+    """Sort each batch's instructions by stream and pool their columns; return the ranks and the
+    stream of every queue, and the instructions of all.
     """
-
-    queues: list[tuple[IntArray, int]]
-    first: IntArray
-    lane_first: IntArray
-    kind: npt.NDArray[np.int8]
-    columns: npt.NDArray[np.int64]
-    pool: PooledColumns
-
-    def arrays(self) -> tuple[Any, ...]:
-        """Return what the loops take, in their order."""
-        pool = self.pool
-        shared = (self.first, self.lane_first, self.kind, self.columns)
-        return (*shared, pool.formulas, pool.ints, pool.floats)
-
-
-def compiled(program: Program, durations: Durations) -> Code:
-    """Sort each batch's instructions by stream and pool their columns."""
     compiler = _Compiler(program, durations)
     queues, first, lanes, kinds, columns = [], [0], [0], [], []
     for batch in program.batches:
@@ -53,8 +34,7 @@ def compiled(program: Program, durations: Durations) -> Code:
             columns += [compiler.columns(instruction) for instruction in instructions]
             first.append(len(kinds))
             lanes.append(lanes[-1] + len(batch.ranks))
-    return Code(
-        queues,
+    return queues, Instructions(
         np.array(first),
         np.array(lanes),
         np.array(kinds, np.int8),

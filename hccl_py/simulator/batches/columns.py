@@ -9,8 +9,7 @@ converted table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +22,7 @@ __all__ = ["ColumnPool", "PooledColumns"]
 Convert = Callable[[npt.NDArray[Any]], npt.NDArray[np.float64]]
 
 
-@dataclass(frozen=True, eq=False)
-class PooledColumns:
+class PooledColumns(NamedTuple):
     """Arrays behind all columns of a program.
 
     Row c of `formulas` is (base, step, add, mod, table). The value of lane l is

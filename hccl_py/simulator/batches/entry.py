@@ -10,7 +10,6 @@ give the same times to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,7 @@ from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.program.describe import notify_name
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches.code import compiled
-from hccl_py.simulator.batches.kernels import in_lockstep, rank_by_rank
+from hccl_py.simulator.batches.kernels import State, in_lockstep, rank_by_rank
 from hccl_py.simulator.batches.uniform import advance_uniform
 from hccl_py.simulator.durations import Durations
 from hccl_py.stragglers import EVEN, Stragglers
@@ -61,30 +60,28 @@ def simulate_batches(
     Raises DeadlockError where streams can never end, OrchestrationError for a post on a full cell
     and for one that nobody waits for.
     """
-    code = compiled(program, Durations(program, topology, cost, slow))
+    queues, code = compiled(program, Durations(program, topology, cost, slow))
     steps = program.task_count
-    # An empty cell holds -1: times are never negative.
-    state = _State(
+    state = State(
         np.zeros(int(code.lane_first[-1])),
         np.full(program.cells, -1.0),
         np.zeros(len(program.transports) + 1),
     )
     counter = code.first[:-1].copy()
+    lanes = np.diff(code.lane_first)
     done = 0
     if lockstep:
-        done = _checked(advance_uniform(code, counter, *state.arrays()), program)
+        done = _checked(advance_uniform(code, counter, state), program)
     if lockstep and done < steps:
-        room = np.empty((3, int(np.diff(code.lane_first).max())), np.int64)
-        run: Callable[..., int] = in_lockstep.sized(steps)
-        done += _checked(run(*code.arrays(), counter, *state.arrays(), room), program)
+        room = np.empty((3, int(lanes.max())), np.int64)
+        done += _checked(in_lockstep.sized(steps)(code, counter, state, room), program)
     together = done / max(steps, 1)
     if done < steps:
-        lanes = np.repeat(np.arange(len(counter)), np.diff(code.lane_first))
+        queue_of = np.repeat(np.arange(len(counter)), lanes)
         waiter = np.full(program.cells, -1)
-        stack = np.empty(len(lanes) + program.cells + 1, np.int64)
-        shared = (*code.arrays(), counter[lanes], lanes, *state.arrays())
-        finish: Callable[..., int] = rank_by_rank.sized(steps)
-        done += _checked(finish(*shared, waiter, stack), program)
+        stack = np.empty(len(queue_of) + program.cells + 1, np.int64)
+        finish = rank_by_rank.sized(steps)
+        done += _checked(finish(code, counter[queue_of], queue_of, state, waiter, stack), program)
     if done < steps:
         raise DeadlockError(
             f"Deadlock: {done} of {steps} tasks done, no stream can go on.",
@@ -97,19 +94,9 @@ def simulate_batches(
             finding="UNMATCHED_POST",
         )
     end = np.zeros((program.ranks, program.streams))
-    for queue, (ranks, stream) in enumerate(code.queues):
+    for queue, (ranks, stream) in enumerate(queues):
         end[ranks, stream] = state.clock[code.lane_first[queue] : code.lane_first[queue + 1]]
     return Clocks(end, state.connection[:-1], together)
-
-
-@dataclass(frozen=True, eq=False)
-class _State:
-    clock: Floats
-    cell: Floats
-    connection: Floats
-
-    def arrays(self) -> tuple[Floats, Floats, Floats]:
-        return self.clock, self.cell, self.connection
 
 
 def _checked(done: int, program: Program) -> int:

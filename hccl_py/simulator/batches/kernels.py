@@ -6,14 +6,39 @@ it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import POST, WAIT
 from hccl_py.program.kernels import kernel, kernel_calling
+from hccl_py.simulator.batches.columns import PooledColumns
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["in_lockstep", "in_unison", "label", "rank_by_rank"]
+__all__ = ["Instructions", "State", "in_lockstep", "in_unison", "label", "rank_by_rank"]
+
+
+class Instructions(NamedTuple):
+    """Queue q has instructions first[q] .. first[q + 1] - 1 and lanes lane_first[q] .. . The six
+    numbers of an instruction are a row of `columns`.
+    """
+
+    first: IntArray
+    lane_first: IntArray
+    kinds: npt.NDArray[np.int8]
+    columns: IntArray
+    pool: PooledColumns
+
+
+class State(NamedTuple):
+    """The clock of every lane; when what each cell holds was set, -1 for an empty one; until when
+    each RDMA connection is busy. Microseconds.
+    """
+
+    clock: Floats
+    cell: Floats
+    connection: Floats
 
 
 def _number(ints: IntArray, place: int, add: int, mod: int, table: int) -> int:
@@ -131,26 +156,14 @@ def in_unison(
 
 
 @kernel_calling(lambda: (_number, _evaluate), allocates=False)
-def in_lockstep(
-    first: IntArray,
-    lane_first: IntArray,
-    kinds: npt.NDArray[np.int8],
-    columns: IntArray,
-    formulas: IntArray,
-    ints: IntArray,
-    floats: Floats,
-    counter: IntArray,
-    clock: Floats,
-    cell: Floats,
-    connection: Floats,
-    room: IntArray,
-) -> int:
+def in_lockstep(code: Instructions, counter: IntArray, state: State, room: IntArray) -> int:
     """Advance whole queues while every cell of a wait is full; `room` has three rows as long as the
     widest queue.
 
     Return the tasks done, or -1 - cell of an overrun.
     """
-
+    first, lane_first, kinds, columns, (formulas, _, ints, floats) = code
+    clock, cell, connection = state
     queues = len(first) - 1
     cells, ends, index = room[0], room[1], room[2]
     done = 0
@@ -210,18 +223,10 @@ def in_lockstep(
 
 @kernel_calling(lambda: (_number, _value), allocates=False)
 def rank_by_rank(
-    first: IntArray,
-    lane_first: IntArray,
-    kinds: npt.NDArray[np.int8],
-    columns: IntArray,
-    formulas: IntArray,
-    ints: IntArray,
-    floats: Floats,
+    code: Instructions,
     counter: IntArray,
     queue_of: IntArray,
-    clock: Floats,
-    cell: Floats,
-    connection: Floats,
+    state: State,
     waiter: IntArray,
     stack: IntArray,
 ) -> int:
@@ -230,7 +235,8 @@ def rank_by_rank(
 
     Return the tasks done, or -1 - cell of an overrun.
     """
-
+    first, lane_first, kinds, columns, (formulas, _, ints, floats) = code
+    clock, cell, connection = state
     lanes = len(queue_of)
     for n in range(lanes):
         stack[n] = lanes - 1 - n

@@ -22,9 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import POST, WAIT
-from hccl_py.simulator.batches.code import Code
 from hccl_py.simulator.batches.columns import PooledColumns
-from hccl_py.simulator.batches.kernels import in_unison, label
+from hccl_py.simulator.batches.kernels import Instructions, State, in_unison, label
 from hccl_py.values import Floats, IntArray
 
 __all__ = ["advance_uniform", "labelled"]
@@ -45,17 +44,16 @@ class _NotifyGroups:
     count: int
 
 
-def advance_uniform(
-    code: Code, counter: IntArray, clock: Floats, cell: Floats, connection: Floats
-) -> int:
-    """Advance queues as long as all their lanes keep the same time; counters, clocks, cells and
-    connections are those of the loop in lock-step, which goes on from them.
+def advance_uniform(code: Instructions, counter: IntArray, state: State) -> int:
+    """Advance queues as long as all their lanes keep the same time; counters and state are those
+    of the loop in lock-step, which goes on from them.
 
     Return the tasks done, or -1 - cell of an overrun.
     """
-    kinds, columns, pool = code.kind, code.columns, code.pool
-    lanes = np.diff(code.lane_first)
-    lanes_by_instruction = np.repeat(lanes, np.diff(code.first))
+    first, lane_first, kinds, columns, pool = code
+    clock, cell, connection = state
+    lanes = np.diff(lane_first)
+    lanes_by_instruction = np.repeat(lanes, np.diff(first))
     notifies = np.isin(kinds, (POST, WAIT))
     cells = _grouped(columns[:, 0], lanes_by_instruction, notifies, pool, len(cell))
     connections = _grouped(
@@ -66,7 +64,7 @@ def advance_uniform(
     level = np.zeros(len(lanes))
     held, busy = np.full(cells.count, -1.0), np.zeros(connections.count)
     done = in_unison.sized(len(kinds))(
-        code.first,
+        first,
         lanes,
         kinds,
         np.where(notifies, cells.by_column[columns[:, 0]], -1),
