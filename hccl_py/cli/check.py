@@ -4,9 +4,8 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Annotated
@@ -35,6 +34,42 @@ SEEDS = 8
 """Interleavings of every kind in which --numeric runs a program; a sweep takes fewer per call."""
 
 
+@dataclass(frozen=True)
+class _Demands:
+    """What programs have to stand."""
+
+    repeat: Annotated[
+        int,
+        typer.Option("--repeat", metavar="N", min=1, max=64, help="Copies of the op, 1 to 64."),
+    ] = 2
+    in_place: Annotated[
+        str | None,
+        typer.Option(
+            "--in-place",
+            metavar="[start|slot]",
+            help="Input and output in the same memory: at the start, in the rank's slot; or all.",
+        ),
+    ] = None
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Sums in no fixed order are errors.")
+    ] = False
+    numeric: Annotated[
+        bool,
+        typer.Option("--numeric", help="Also run with data, in many interleavings."),
+    ] = False
+    product: Annotated[
+        str | None,
+        typer.Option("--product", metavar="PRESET", help="Check this product's limits, too."),
+    ] = None
+
+    def options(self) -> Options:
+        """Return what the verifier is told."""
+        from hccl_py.verifier import Options
+
+        in_place, product = _in_place(self.in_place), _product(self.product)
+        return Options(self.repeat, in_place, self.deterministic, product)
+
+
 @grouped
 def command(
     *,
@@ -46,29 +81,7 @@ def command(
             help="Program files, ops, executors, or module:Class from the current folder.",
         ),
     ],
-    repeat: Annotated[
-        int,
-        typer.Option("--repeat", metavar="N", min=1, max=64, help="Copies of the op, 1 to 64."),
-    ] = 2,
-    in_place: Annotated[
-        str | None,
-        typer.Option(
-            "--in-place",
-            metavar="[start|slot]",
-            help="Input and output in the same memory: at the start, in the rank's slot; or all.",
-        ),
-    ] = None,
-    deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Sums in no fixed order are errors.")
-    ] = False,
-    numeric: Annotated[
-        bool,
-        typer.Option("--numeric", help="Also run with data, in many interleavings."),
-    ] = False,
-    product: Annotated[
-        str | None,
-        typer.Option("--product", metavar="PRESET", help="Check this product's limits, too."),
-    ] = None,
+    demands: _Demands,
     max_size: Annotated[
         str | None,
         typer.Option("--max-size", metavar="SIZE", help="Of a program file; else 32M, npz 1G."),
@@ -85,27 +98,34 @@ def command(
     what would mend it. Of an executor many calls are verified; options from --ranks on narrow
     that. Exit status 1 where errors are found.
     """
-    from hccl_py.errors import HcclError
-    from hccl_py.verifier import Options
-
-    options = Options(repeat, _in_place(in_place), deterministic, _product(product))
+    options, seeds = demands.options(), SEEDS if demands.numeric else 0
     cases = cases_of(narrowing, in_place=options.in_place)
     found = _targets(targets, max_size, narrowing)
     shown = _Document() if output.json else _Text(verbose)
-    failed: list[HcclError] = []
-    for target in found:
+    failed = _show(found, lambda target: _verified(target, cases, options, seeds), shown)
+    shown.end(len(failed))
+    _raise_last(failed)
+    if not shown.ok:
+        raise typer.Exit(WRONG)
+
+
+def _show(
+    targets: Iterable[Target], verify: Callable[[Target], Report], shown: _Text | _Document
+) -> list[HcclError]:
+    """Show the reports on all targets; return why some of them could not be verified."""
+    from hccl_py.errors import HcclError
+
+    failed = []
+    for target in targets:
         try:
-            report = _verified(target, cases, options, SEEDS if numeric else 0)
+            report = verify(target)
             if target.stands_for_op and not report.cases:
                 shown.skip(target.name)
             else:
                 shown.add(report)
         except HcclError as error:  # the other targets are still verified
             failed.append(error)
-    shown.end(len(failed))
-    _raise_last(failed)
-    if not shown.ok:
-        raise typer.Exit(WRONG)
+    return failed
 
 
 class _Text:
@@ -245,6 +265,7 @@ def _targets(names: list[str], max_size: str | None, narrowing: Narrowing) -> li
 
 
 def _verified(target: Target, cases: Cases, options: Options, seeds: int) -> Report:
+    from hccl_py.cli.progress import Bar
     from hccl_py.program.program import Program
     from hccl_py.verifier import verify_program
     from hccl_py.verifier.sweeps.sweep import verify_executor
@@ -252,8 +273,10 @@ def _verified(target: Target, cases: Cases, options: Options, seeds: int) -> Rep
     if isinstance(target.subject, Program):
         report = verify_program(target.subject, options, target.name)
         return _run_with_data(target.subject, report, options, seeds) if seeds else report
-    with _progress(target.name) as progress:
-        report = verify_executor(target.subject, cases, options, progress=progress, seeds=seeds)
+    with Bar(target.name) as bar:
+        report = verify_executor(
+            target.subject, cases, options, progress=bar.advance_to, seeds=seeds
+        )
     return report.renamed(target.name)
 
 
@@ -267,22 +290,6 @@ def _run_with_data(program: Program, report: Report, options: Options, seeds: in
     except NotSupportedError as error:
         return replace(report, notes=(*report.notes, f"not run with data: {error.message}"))
     return replace(report, numeric=numeric)
-
-
-@contextmanager
-def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield what is told how many of how many cases are done; people who wait see it on stderr."""
-    from hccl_py.cli.progress import Bar
-
-    with ExitStack() as stack:
-        bars: list[Bar] = []
-
-        def tell(done: int, total: int) -> None:
-            if not bars:
-                bars.append(stack.enter_context(Bar(title, total)))
-            bars[0].advance()
-
-        yield tell
 
 
 def _raise_last(problems: list[HcclError]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,12 +36,10 @@ FACTOR = 4
 """From size to size, unless the user says otherwise."""
 
 
-@grouped
-def command(
-    *,
-    call: CallOptions,
-    sizes: Sizes,
-    model: TimeModel,
+@dataclass(frozen=True)
+class _Candidates:
+    """Which executors are timed, and how much work that may be."""
+
     executors: Annotated[
         str | None,
         typer.Option(
@@ -50,10 +47,7 @@ def command(
             metavar="A,B",
             help="Only these; else every executor that can run it.",
         ),
-    ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Show every candidate, not only the fastest.")
-    ] = False,
+    ] = None
     effort: Annotated[
         float | None,
         typer.Option(
@@ -62,18 +56,29 @@ def command(
             min=0,
             help="Seconds of a core for a candidate, else 1; 0: any.",
         ),
-    ] = None,
+    ] = None
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", metavar="N", min=1, help="Processes, else one for each core."),
-    ] = None,
+    ] = None
+
+    @property
+    def names(self) -> list[str]:
+        """The executors that are named; empty where all take part."""
+        return [] if self.executors is None else [n.strip() for n in self.executors.split(",")]
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files that are made of a comparison, where they are asked for; `out` keeps its points."""
+
     png: Annotated[
         str | None, typer.Option("--png", metavar="FILE", help="Write the picture as PNG.")
-    ] = None,
+    ] = None
     html: Annotated[
         str | None,
         typer.Option("--html", metavar="FILE", help="Write a page with picture and table."),
-    ] = None,
+    ] = None
     out: Annotated[
         str | None,
         typer.Option(
@@ -81,26 +86,61 @@ def command(
             metavar="FILE",
             help="Time every point into a .csv or .parquet; goes on where it was killed.",
         ),
-    ] = None,
+    ] = None
     save: Annotated[
         str | None,
         typer.Option("--save", metavar="FILE", help="Add the winners to a tuning table."),
-    ] = None,
+    ] = None
+
+    def check(self, options: TimeModel) -> None:
+        """Refuse before the work what could not be written after it."""
+        if self.png or self.html:
+            check_drawing()
+        for path, kind in ((self.png, PNG), (self.html, PAGE), (self.save, TABLE)):
+            if path is not None:
+                check_place(path, kind)
+        if self.save and options.slow:
+            raise ParameterError(
+                "Tuning tables are for machines without defects.", "Leave --slow or --save out."
+            )
+        if self.save and Path(self.save).exists():
+            TuningTable.read(self.save)
+
+    def write(self, found: Comparison) -> None:
+        """Write them."""
+        if self.png is not None:
+            write_file(self.png, png(found), PNG)
+        if self.html is not None:
+            write_file(self.html, page(found).encode(), PAGE)
+        if self.save is not None:
+            save_winners([r.point for r in found.rows], [r.outcome for r in found.rows], self.save)
+
+
+@grouped
+def command(
+    *,
+    call: CallOptions,
+    sizes: Sizes,
+    model: TimeModel,
+    candidates: _Candidates,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show every candidate, not only the fastest.")
+    ] = False,
+    files: _Files,
     output: Output,
 ) -> None:
     """Time every executor that suits, at sizes from -b to -e, and show the fastest.
 
     And what HCCL's rules choose, and how much longer that takes. --executor module:Class takes part
-    beside the others. Times are those of the cost model. Sizes are
-    multiplied by 4 unless -f or -i says otherwise.
+    beside the others. Times are those of the cost model. Sizes are multiplied by 4 unless -f or -i
+    says otherwise.
     """
     refuse_source(
         call.op, "compare", "It times the executors of an op; `simulate` takes a program."
     )
-    _check(call, {"--out": out, "--save": save})
-    files = _Files(png, html, save)
+    _check(call, {"--out": files.out, "--save": files.save})
     files.check(model)
-    found = _compared(call, sizes, model, executors, effort, jobs, out)
+    found = _compared(call, sizes, model, candidates, files.out)
     files.write(found)
     if output.json:
         print_json(_document(found))
@@ -112,13 +152,11 @@ def _compared(
     call: CallOptions,
     sizes: Sizes,
     options: TimeModel,
-    executors: str | None,
-    effort_s: float | None,
-    jobs: int | None,
+    candidates: _Candidates,
     out: str | None,
 ) -> Comparison:
     """Compare what the options say; an effort of 0 is any."""
-    if out is not None and effort_s:
+    if out is not None and candidates.effort:
         raise ParameterError("--out times every point: it takes no --effort.", "Leave one out.")
     request = CallRequest(call)
     request.check_sizes(sizes)
@@ -130,24 +168,17 @@ def _compared(
         raise ParameterError("There is nothing to compare at 0 bytes.", "Give -b 1 or more.")
     call_spec = replace(request.spec.sized(wanted[0]), config=request.comm.config)
     point = Point(call=call_spec, cost=model.cost, network=model.network, slow=model.stragglers)
-    names = [name.strip() for name in executors.split(",")] if executors is not None else []
-    with ExitStack() as stack:
-        bars: list[Bar] = []
-
-        def progress(done: int, of: int) -> None:
-            if not bars:
-                bars.append(stack.enter_context(Bar("candidates" if out is None else "points", of)))
-            bars[0].advance()
-
+    effort_s = EFFORT_S if candidates.effort is None else candidates.effort or None
+    with Bar("candidates" if out is None else "points") as bar:
         return compare(
             point,
             wanted,
-            executors=names,
+            executors=candidates.names,
             own=call.executor,
-            effort_s=EFFORT_S if effort_s is None else effort_s or None,
+            effort_s=effort_s,
             out=out,
-            jobs=jobs,
-            progress=progress,
+            jobs=candidates.jobs,
+            progress=bar.advance_to,
         )
 
 
@@ -174,38 +205,6 @@ def _check(call: CallOptions, kept: Mapping[str, str | None]) -> None:
     for option, (value, hint) in refused.items():
         if value:
             raise ParameterError(f"compare takes no {option}.", hint)
-
-
-@dataclass(frozen=True)
-class _Files:
-    """The files that are made of a comparison, where they are asked for."""
-
-    png: str | None
-    html: str | None
-    save: str | None
-
-    def check(self, options: TimeModel) -> None:
-        """Refuse before the work what could not be written after it."""
-        if self.png or self.html:
-            check_drawing()
-        for path, kind in ((self.png, PNG), (self.html, PAGE), (self.save, TABLE)):
-            if path is not None:
-                check_place(path, kind)
-        if self.save and options.slow:
-            raise ParameterError(
-                "Tuning tables are for machines without defects.", "Leave --slow or --save out."
-            )
-        if self.save and Path(self.save).exists():
-            TuningTable.read(self.save)
-
-    def write(self, found: Comparison) -> None:
-        """Write them."""
-        if self.png is not None:
-            write_file(self.png, png(found), PNG)
-        if self.html is not None:
-            write_file(self.html, page(found).encode(), PAGE)
-        if self.save is not None:
-            save_winners([r.point for r in found.rows], [r.outcome for r in found.rows], self.save)
 
 
 def _document(found: Comparison) -> dict[str, Any]:

@@ -24,14 +24,18 @@ REFRESH_S = 0.1
 class Bar:
     """Shows the iterations of one row; it vanishes at the end, before the row is printed."""
 
-    def __init__(self, title: str, total: int) -> None:
+    def __init__(self, title: str, total: int | None = None) -> None:
         self._title, self._total, self._done = title, total, 0
         self._next = time.monotonic() + PATIENCE_S
         self._shown: Progress | None = None
 
     def advance(self) -> None:
         """Count one iteration."""
-        self._done += 1
+        self.advance_to(self._done + 1, self._total)
+
+    def advance_to(self, done: int, total: int | None) -> None:
+        """Take over how many iterations are done, and of how many."""
+        self._done, self._total = done, total
         now = time.monotonic()
         if now >= self._next:
             self._next = now + REFRESH_S
@@ -64,5 +68,5 @@ class Bar:
             )
             self._shown.add_task(self._title, total=self._total)
             self._shown.start()
-        self._shown.update(self._shown.task_ids[0], completed=self._done)
+        self._shown.update(self._shown.task_ids[0], completed=self._done, total=self._total)
         self._shown.refresh()

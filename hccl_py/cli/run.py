@@ -44,17 +44,16 @@ HEADER = "data_size(Bytes): | aveg_time(us): | alg_bandwidth(GB/s): | check_resu
 WIDTHS = [len(column) for column in HEADER.split(" | ")]
 
 
-@grouped
-def command(
-    *,
-    call: ProgramOptions,
-    sizes: Sizes,
+@dataclass(frozen=True)
+class _Measuring:
+    """How often an op is run, and how its results are checked."""
+
     iters: Annotated[
         int, typer.Option("-n", "--iters", metavar="N", min=1, help="Timed iterations.")
-    ] = 20,
+    ] = 20
     warmup: Annotated[
         int, typer.Option("-w", "--warmup", metavar="N", min=0, help="Iterations before them.")
-    ] = 5,
+    ] = 5
     check: Annotated[
         int,
         typer.Option(
@@ -65,13 +64,19 @@ def command(
             max=2,
             help="0: no check, 1: check, 2: and show the first wrong element.",
         ),
-    ] = 1,
+    ] = 1
+
+
+@dataclass(frozen=True)
+class _Interleaving:
+    """In which order the asynchronous streams run."""
+
     seed: Annotated[
         int | None,
         typer.Option(
             "--seed", metavar="N", help="Run one interleaving of the asynchronous streams."
         ),
-    ] = None,
+    ] = None
     schedule: Annotated[
         str | None,
         typer.Option(
@@ -79,7 +84,7 @@ def command(
             metavar="NAME",
             help="Its kind: random, late-wire, early-wire, starved-stream or slow-rank.",
         ),
-    ] = None,
+    ] = None
     slow: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,7 +92,28 @@ def command(
             metavar="WHAT",
             help="A straggler, rank=3:2x, or a slow link, link=0-1:10x, in the interleaving.",
         ),
-    ] = None,
+    ] = None
+
+    def chosen(self) -> Schedule | None:
+        """Return the interleaving that the user asks for, if any."""
+        if self.seed is None and self.schedule is None and not self.slow:
+            return None
+        known = {adversary.value: adversary for adversary in Adversary}
+        name = self.schedule or Adversary.RANDOM.value
+        if name not in known:
+            raise ParameterError(f"--schedule {name!r} is unknown.", did_you_mean(name, known))
+        if self.seed is not None and not 0 <= self.seed < 1 << 64:
+            raise ParameterError(f"--seed is {self.seed}.", "Give 0 to 2^64 - 1.")
+        return Schedule(self.seed or 0, known[name], slow=Stragglers.parse(self.slow or []))
+
+
+@grouped
+def command(
+    *,
+    call: ProgramOptions,
+    sizes: Sizes,
+    measuring: _Measuring,
+    interleaving: _Interleaving,
     saving: Saving,
     output: Output,
 ) -> int | None:
@@ -98,7 +124,7 @@ def command(
     gives a straggler fewer turns, which changes the order of tasks, and no time. In the place of an
     op, a program file is run on data made up for its op.
     """
-    runs = _Runs.of(call, sizes, (iters, warmup, check), _schedule(seed, schedule, slow))
+    runs = _Runs.of(call, sizes, measuring, interleaving.chosen())
     if saving.save is not None:
         runs.check_save(saving.save)
     with runs.request.comm as comm:
@@ -123,19 +149,6 @@ def _report(runs: _Runs, output: Output) -> None:
         results().flush()
 
 
-def _schedule(seed: int | None, name: str | None, slow: list[str] | None) -> Schedule | None:
-    """Return the interleaving that the user asks for, if any."""
-    if seed is None and name is None and not slow:
-        return None
-    known = {adversary.value: adversary for adversary in Adversary}
-    name = name or Adversary.RANDOM.value
-    if name not in known:
-        raise ParameterError(f"--schedule {name!r} is unknown.", did_you_mean(name, known))
-    if seed is not None and not 0 <= seed < 1 << 64:
-        raise ParameterError(f"--seed is {seed}.", "Give 0 to 2^64 - 1.")
-    return Schedule(seed or 0, known[name], slow=Stragglers.parse(slow or []))
-
-
 @dataclass(frozen=True)
 class _Runs:
     """What is run: sizes, iterations, kind of check, interleaving."""
@@ -143,22 +156,20 @@ class _Runs:
     request: Request
     sizes: Sequence[int]
     maxbytes: int
-    iters: int
-    warmup: int
-    check: int
+    measuring: _Measuring
     schedule: Schedule | None
 
     @staticmethod
     def of(
-        call: ProgramOptions, sizes: Sizes, counts: tuple[int, int, int], schedule: Schedule | None
+        call: ProgramOptions, sizes: Sizes, measuring: _Measuring, schedule: Schedule | None
     ) -> _Runs:
         """Check the options; raises where one makes no sense."""
         request = request_of(call, schedule)
         request.check_sizes(sizes)
         if request.is_fixed:
-            return _Runs(request, [request.minbytes], request.minbytes, *counts, schedule)
+            return _Runs(request, [request.minbytes], request.minbytes, measuring, schedule)
         rows, last = row_sizes(call.minbytes, sizes), last_size(call.minbytes, sizes)
-        return _Runs(request, rows, last, *counts, schedule)
+        return _Runs(request, rows, last, measuring, schedule)
 
     def check_save(self, path: str) -> None:
         """Refuse to save several programs, or over a file that is none."""
@@ -184,12 +195,15 @@ class _Runs:
 
     def rows(self) -> Iterator[SizeResult]:
         """Measure size after size."""
-        measurement = Measurement(self.request.comm, self.iters, self.warmup, self.check > 0)
+        counts = self.measuring
+        measurement = Measurement(
+            self.request.comm, counts.iters, counts.warmup, check=counts.check > 0
+        )
         for size in self.sizes:
             plan = self.request.plan(self.request.op(size))
             check_tasks(plan.program)
             title = format_size(self.request.data_size(plan.op))
-            with Bar(title, self.warmup + self.iters) as bar:
+            with Bar(title, counts.warmup + counts.iters) as bar:
                 row = measurement.row(plan, bar.advance)
             yield row
 
@@ -261,10 +275,10 @@ class _TextReport:
         selection = request.select(op)
         self._executor = selection.executor
         say(request.describe_executor(selection))
-        say(f"platform {request.platform}{_interleaving(runs)}: {_clock(runs)}")
+        say(f"platform {request.platform}{_format_interleaving(runs)}: {_clock(runs)}")
         say(
             f"the minbytes is {request.minbytes}, maxbytes is {runs.maxbytes}, "
-            f"iters is {runs.iters}, warmup_iters is {runs.warmup}"
+            f"iters is {runs.measuring.iters}, warmup_iters is {runs.measuring.warmup}"
         )
         say(HEADER, flush=True)
 
@@ -278,13 +292,13 @@ class _TextReport:
         cells = (str(row.bytes), f"{row.time_us:.2f}", f"{row.algbw_gbps:.5g}", row.check)
         line = " | ".join(f"{cell:<{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
         say(line.rstrip(), flush=True)
-        if row.first_wrong and self._runs.check == SHOW_FIRST_WRONG:
+        if row.first_wrong and self._runs.measuring.check == SHOW_FIRST_WRONG:
             say(f"  {row.first_wrong}")
 
     def end(self) -> None:
         """Say what was shown, or raise."""
         _raise_if_wrong(self._runs, self._rows)
-        if self._runs.check:
+        if self._runs.measuring.check:
             say("checked: every element at every rank is right, to the last bit")
 
 
@@ -313,8 +327,8 @@ class _JsonReport:
                 "platform": runs.request.platform,
                 "schedule": _schedule_document(runs),
                 "clock": runs.request.comm.clock,
-                "iters": runs.iters,
-                "warmup_iters": runs.warmup,
+                "iters": runs.measuring.iters,
+                "warmup_iters": runs.measuring.warmup,
                 "rows": [_document(row) for row in self._rows],
             }
         )
@@ -341,7 +355,7 @@ def _raise_if_wrong(runs: _Runs, rows: list[SizeResult]) -> None:
     wrong = [row for row in rows if row.check == "failed"]
     if not wrong:
         return
-    shown = runs.check == SHOW_FIRST_WRONG
+    shown = runs.measuring.check == SHOW_FIRST_WRONG
     raise WrongResultError(
         f"The result is wrong for {len(wrong)} of {len(rows)} sizes.",
         "The first wrong element is shown above; `hccl-py trace` shows the tasks."
@@ -358,7 +372,7 @@ def _clock(runs: _Runs) -> str:
     return "times are wall time"
 
 
-def _interleaving(runs: _Runs) -> str:
+def _format_interleaving(runs: _Runs) -> str:
     schedule = runs.schedule
     if schedule is None:
         return ""
