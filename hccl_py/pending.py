@@ -13,15 +13,16 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from hccl_py.arrays import Output
 from hccl_py.errors import ExecTimeoutError, ParameterError
 from hccl_py.program.program import Program
 from hccl_py.selection import Selection
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ["CallQueue", "Pending", "Result"]
 
@@ -54,6 +55,8 @@ class Pending:
     """
 
     def __init__(self, name: str, queue: CallQueue, call: Callable[[], Result]) -> None:
+        from concurrent.futures import Future  # only programs with such calls pay for it
+
         self._name, self._queue = name, queue
         self._call: Callable[[], Result] | None = call
         self._future: Future[Result] = Future()
@@ -62,6 +65,8 @@ class Pending:
         """Return the result, or raise what the call raised; ExecTimeoutError after `timeout_s`
         seconds, while the call goes on.
         """
+        from concurrent.futures import TimeoutError as FutureTimeoutError
+
         self._queue.help(self._future.done)
         try:
             return self._future.result(timeout_s)
