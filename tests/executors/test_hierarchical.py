@@ -62,7 +62,8 @@ def check(executor: type[Executor], case: Case, schedule: Schedule) -> None:
 
 @pytest.mark.parametrize(("executor", "word"), WORDS, ids=lambda x: getattr(x, "__name__", x))
 def test_every_algorithm_on_every_layout(executor: type[Executor], word: str) -> None:
-    for number, topology in enumerate(LAYOUTS):
+    first = WORDS.index((executor, word)) % 2
+    for number, topology in list(enumerate(LAYOUTS))[first::2]:
         options = fitting(executor, topology)
         op = options[(number * 37 + len(word)) % len(options)]
         root = None if op.root is None else (5 * number + 3) % topology.size
