@@ -131,12 +131,12 @@ def notify_name(program: Program, cell: int) -> str:
 
 def format_notify(program: Program, row: int) -> str:
     """Return the notify that a post sets or a wait clears: `Ack of rank 1`, `Ack from rank 1`."""
-    transports, cell = program.transports, int(program.tasks.cell[row])
+    transports, tasks, cell = program.transports, program.tasks, int(program.tasks.cell[row])
     name = notify_name(program, cell)
     if cell >= transports.cells:
         return name
     end = cell // transports.stride
-    if int(program.tasks.kind[row]) == TaskKind.NOTIFY_POST:
+    if tasks.table.kind[tasks.instruction[row]] == TaskKind.NOTIFY_POST:
         return f"{name} of rank {int(transports.rank[end])}"
     return f"{name} from rank {int(transports.peer[end])}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -68,7 +69,7 @@ class Transports:
     def __len__(self) -> int:
         return len(self.rank)
 
-    @property
+    @cached_property
     def stride(self) -> int:
         """Cells reserved for each end."""
         return max(int(self.notifies.max()), self.slots) if len(self) else OWN_NOTIFIES

@@ -166,8 +166,9 @@ def _part(
     items: list[tuple[int, float, Task]] = []
     for number, row in enumerate(moves.row.tolist()):
         items.append((*walk.key(row), Task(MOVE, number, int(tasks.index[row]))))
-    for row in notifies.tolist():
-        task = Task(int(tasks.kind[row]), int(tasks.cell[row]), int(tasks.index[row]))
+    kinds = tasks.kind[notifies].tolist()
+    for row, kind in zip(notifies.tolist(), kinds, strict=True):
+        task = Task(kind, int(tasks.cell[row]), int(tasks.index[row]))
         items.append((*walk.key(row), task))
     cells = {
         cell: cell_of(program, rank, cell) for cell in np.unique(tasks.cell[notifies]).tolist()
@@ -176,8 +177,8 @@ def _part(
         level, place = walk.key(order.after)
         number = program.cells + order.first * program.ranks + order.then
         cells[number] = Cell(order.then, order.first, ORDER, 0)
-        kind = POST if order.first == rank else WAIT
-        items.append((level, place + 0.5, Task(int(kind), number, -1)))
+        task = Task(POST if order.first == rank else WAIT, number, -1)
+        items.append((level, place + 0.5, task))
     streams: list[list[Task]] = [[] for _ in range(walk.levels)]
     for level, _, task in sorted(items):
         streams[level].append(task)
