@@ -57,13 +57,10 @@ class Linked:
     leftover: Rows
     stuck: Rows
 
-    @property
-    def is_clean(self) -> bool:
-        """Whether every stream ends, no post is lost and none is left over."""
-        return not (len(self.stuck) or len(self.overruns) or len(self.leftover))
-
     def check(self, program: Program) -> None:
-        """Raise DeadlockError or OrchestrationError unless the program is clean."""
+        """Raise DeadlockError where a stream never ends, OrchestrationError where a post is lost or
+        left over.
+        """
         if len(self.stuck):
             raise DeadlockError(*self.report(program))
         if len(self.overruns):

@@ -410,7 +410,7 @@ def test_what_the_verifier_judges_loads(task: list[Any]) -> None:
 def test_silent_ranks_load(tasks: dict[str, Any]) -> None:
     program = from_json(json.dumps({**SHORT, "tasks": tasks}))
     assert len(program.tasks) == 0
-    assert program.linked.is_clean
+    program.linked.check(program)
     assert program.tasks.first.tolist() == [0, 0, 0]
 
 

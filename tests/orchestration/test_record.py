@@ -565,7 +565,8 @@ def test_two_forks_one_after_the_other_are_fine() -> None:
                 with rank.fork():
                     pass
 
-    assert recorded(Twice, op_of("all_gather"), 2).linked.is_clean
+    program = recorded(Twice, op_of("all_gather"), 2)
+    program.linked.check(program)
 
 
 def test_an_author_who_exits_ends_the_recording_only() -> None:

@@ -28,10 +28,8 @@ from hccl_py.values import RankInt
 
 __all__ = [
     "aligned_all_gather",
-    "aligned_all_reduce",
     "aligned_reduce_scatter",
     "rings_all_gather",
-    "rings_all_reduce",
     "rings_reduce_scatter",
 ]
 
@@ -50,16 +48,6 @@ def rings_reduce_scatter(rank: Rank[Any, Any], rings: Sequence[Plane], slots: Ch
         streams = (*subs, rank.main)
         for stream, ring, part in zip(streams, rings, _parts(rings, slots), strict=True):
             ring_reduce_scatter(stream, ring, part)
-
-
-def rings_all_reduce(rank: Rank[Any, Any], rings: Sequence[Plane], work: Region) -> None:
-    """Leave the reduction of all ranks' `work` in it; the rings meet at the end only."""
-    slots = work.split(rings[0].size)
-    with rank.fork(len(rings) - 1) as subs:
-        streams = (*subs, rank.main)
-        for stream, ring, part in zip(streams, rings, _parts(rings, slots), strict=True):
-            ring_reduce_scatter(stream, ring, part)
-            ring_all_gather(stream, ring, part)
 
 
 def aligned_all_gather(
@@ -128,18 +116,6 @@ def aligned_reduce_scatter(
                 fetch(q, step, rank.main)
     helped = 0 if inputs is work else steps - 1
     _run(rank, rings, "aligned reduce-scatter", read, fetch, helped)
-
-
-def aligned_all_reduce(
-    rank: Rank[Any, Any], rings: Sequence[Plane], inputs: Region, work: Region, out: Region
-) -> None:
-    """Leave the reduction of all `inputs` in `out`; `inputs` and `out` may both be `work`, exported
-    memory at the same place of every rank.
-    """
-    n = int(rings[0].size)
-    slots = work.split(n)
-    aligned_reduce_scatter(rank, rings, slots if inputs is work else inputs.split(n), slots)
-    aligned_all_gather(rank, rings, slots, slots if out is work else out.split(n))
 
 
 Act = Callable[[int, int, Stream], None]

@@ -7,10 +7,8 @@ import pytest
 
 from hccl_executors.templates.double_ring import (
     aligned_all_gather,
-    aligned_all_reduce,
     aligned_reduce_scatter,
     rings_all_gather,
-    rings_all_reduce,
     rings_reduce_scatter,
 )
 from hccl_py.enums import Buffer, DataType, Mode, ReduceOp, TaskKind
@@ -36,7 +34,7 @@ from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.verifier import verify_program
 from tests.executors.flat import in_turn
 
-OPS = ("all_gather", "reduce_scatter", "all_reduce")
+OPS = ("all_gather", "reduce_scatter")
 
 
 class Rings:
@@ -51,15 +49,11 @@ class Rings:
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         k, graph = len(rank.rings), op.mode is Mode.GRAPH
-        share = rank.ccl_bytes // (1 if op.name == "all_reduce" else rank.size)
         memories: tuple[Buffer | None, Buffer | None] = (None, None)
         scratch = 0
         if graph and op.name != "all_gather":
             memories = (Buffer.USER_OUT, Buffer.SCRATCH)
-            if op.name == "reduce_scatter":
-                scratch = op.size * rank.size * (1 if rank.inline_reduce else 2)
-            elif not rank.inline_reduce and rank.size > 1:
-                scratch = op.size
+            scratch = op.size * rank.size * (1 if rank.inline_reduce else 2)
         helpers = k if self.is_aligned and not graph and self._helped(op, rank.size) else 0
         return ResourceRequest(
             planes=tuple(
@@ -67,7 +61,7 @@ class Rings:
             ),
             sub_streams=k - 1 + helpers if rank.size > 1 else k - 1,
             scratch_bytes=scratch,
-            max_count=share // 128 * 128 // op.unit,
+            max_count=rank.ccl_bytes // rank.size // 128 * 128 // op.unit,
         )
 
     def _helped(self, op: OpParam, size: int) -> bool:
@@ -86,18 +80,8 @@ class Rings:
                 rank, rings, slots, slots
             )
             rank.deliver(slots)
-        elif op.name == "reduce_scatter":
-            self._reduce_scatter(rank, rings, helped)
-        elif helped:
-            work = rank.ccl_in.head(rank.user_in.size)
-            aligned_all_reduce(rank, rings, rank.user_in, work, rank.user_out)
         else:
-            work = rank.stage_in()
-            if self.is_aligned:
-                aligned_all_reduce(rank, rings, work, work, work)
-            else:
-                rings_all_reduce(rank, rings, work)
-            rank.deliver(work)
+            self._reduce_scatter(rank, rings, helped)
 
     def _reduce_scatter(self, rank: Rank[Any, Any], rings: tuple[Plane, ...], helped: bool) -> None:
         slots = rank.slots(rank.user_out.size)
@@ -126,10 +110,6 @@ class RingsReduceScatter(Rings):
     op = "reduce_scatter"
 
 
-class RingsAllReduce(Rings):
-    op = "all_reduce"
-
-
 class AlignedAllGather(Rings):
     op = "all_gather"
     is_aligned = True
@@ -140,15 +120,7 @@ class AlignedReduceScatter(Rings):
     is_aligned = True
 
 
-class AlignedAllReduce(Rings):
-    op = "all_reduce"
-    is_aligned = True
-
-
-EXECUTORS = (
-    *(RingsAllGather, RingsReduceScatter, RingsAllReduce),
-    *(AlignedAllGather, AlignedReduceScatter, AlignedAllReduce),
-)
+EXECUTORS = (RingsAllGather, RingsReduceScatter, AlignedAllGather, AlignedReduceScatter)
 
 BY_KIND: dict[tuple[object, bool], type[Rings]] = {
     (executor.op, executor.is_aligned): executor for executor in EXECUTORS
@@ -212,17 +184,15 @@ def test_holds_what_every_executor_must(executor: type[Rings]) -> None:
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize(("preset", "rings"), [("atlas-900-a3", 2), ("atlas-800-9000", 4)])
 def test_every_ring_moves_the_same(preset: str, rings: int, op: str) -> None:
-    """Per ring p - 1 steps of 1/k of a slot; all-reduce goes round twice."""
+    """Per ring p - 1 steps of 1/k of a slot."""
     slot, p = 128 * rings, 8
-    count = slot // 4 * (p if op == "all_reduce" else 1)
-    tasks = recorded(op, False, preset, p, count).tasks
+    tasks = recorded(op, False, preset, p, slot // 4).tasks
     read = np.isin(tasks.kind, (TaskKind.READ, TaskKind.READ_REDUCE)) | (
         np.isin(tasks.kind, (TaskKind.WRITE, TaskKind.WRITE_REDUCE))
     )
-    rounds = (2 if op == "all_reduce" else 1) * (p - 1)
     for stream in range(rings):
         mine = read & (tasks.stream == stream) & (tasks.rank == 3)
-        assert tasks.size[mine].tolist() == [128] * rounds
+        assert tasks.size[mine].tolist() == [128] * (p - 1)
 
 
 def test_the_two_rings_of_a3_read_from_both_sides() -> None:
