@@ -216,8 +216,6 @@ class Communicator(CollectiveOps):
         """What this platform's run times are: `wall` or `model`."""
         return self._platform.clock
 
-    # ---- collectives ----
-
     # ---- groups ----
 
     def create_group(

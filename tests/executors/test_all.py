@@ -68,7 +68,8 @@ UNUSUAL = {
 def test_unusual_places(name: str) -> None:
     """What suits where ranks lie oddly, as in sub-communicators, is right there."""
     topology, suiting, place = UNUSUAL[name], 0, list(UNUSUAL).index(name)
-    for number, executor in enumerate(EXECUTORS):
+    for executor in EXECUTORS:
+        number = EXECUTORS.index(executor)
         options = fitting(executor, topology, 77)
         if not options:
             continue

@@ -9,6 +9,7 @@ from hccl_py.formats import from_json, to_json, to_npz
 from hccl_py.formats.npz_read import from_npz
 from hccl_py.program.describe import format_action, format_place, format_task
 from hccl_py.program.program import Program
+from hccl_py.program.tasks import Tasks
 
 FILE: dict[str, Any] = {
     "format": "hccl-py.program/1",
@@ -38,6 +39,15 @@ def test_tasks_of_a_stream_count_from_0() -> None:
     assert format_task(program(), 1) == (
         "rank 0 main   task 1  read rank 1 CCL[0:8] to user_out[8:16]   a.py:3"
     )
+
+
+def test_words_of_a_task_expand_no_column_of_all_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million findings name a task each."""
+    here = program()
+    words = [format_task(here, row) for row in range(len(here.tasks))]
+    for name in ("kind", "stream"):
+        monkeypatch.setattr(Tasks, name, property(lambda _: pytest.fail("a whole column")))
+    assert [format_task(here, row) for row in range(len(here.tasks))] == words
 
 
 def test_in_a_sentence_memory_says_whose_it_is() -> None:
