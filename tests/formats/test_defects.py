@@ -405,7 +405,7 @@ def in_tasks(tasks: str) -> str:
     return json.dumps({**VALID, "tasks": 0}).replace('"tasks": 0', f'"tasks": {tasks}')
 
 
-LARGE = 10_000_000
+LARGE = 4_000_000
 
 
 def many(item: str, last: str) -> str:

@@ -1,7 +1,7 @@
 """What the strategies draw is legal, suits, and reaches the corners."""
 
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import InvalidArgument
 
@@ -19,6 +19,7 @@ from hccl_py.topology import PRESETS, Topology, topology_of
 from hccl_py.verifier.sweeps.cases import Case
 
 QUIET = settings(database=None, derandomize=True, max_examples=2000)
+UNSHRUNK = settings(QUIET, phases=[Phase.generate])
 
 
 @given(topology=hccl.topologies(max_ranks=9))
@@ -105,8 +106,8 @@ def test_calls_suit_and_record(executor: type[Executor], data: st.DataObject) ->
 
 def test_calls_reach_rounds_rdma_graphs_and_in_place() -> None:
     calls = hccl.calls(AllGatherComm)
-    assert find(calls, lambda c: recorded(AllGatherComm, c).rounds > 1, settings=QUIET)
-    assert find(calls, lambda c: c.op.mode is Mode.GRAPH and c.op.in_place, settings=QUIET)
+    assert find(calls, lambda c: recorded(AllGatherComm, c).rounds > 1, settings=UNSHRUNK)
+    assert find(calls, lambda c: c.op.mode is Mode.GRAPH and c.op.in_place, settings=UNSHRUNK)
     found = find(calls, lambda c: c.op.count > 0 and _has_rdma(c), settings=QUIET)
     assert found.topology.size == 2
 
