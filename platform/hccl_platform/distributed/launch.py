@@ -14,7 +14,9 @@ import ctypes
 import os
 import selectors
 import signal
+import socket
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -55,24 +57,36 @@ def launch(ranks: int, work: Callable[[], int]) -> int:
     sys.stderr.flush()
     job = _Job(StoreServer())
     try:
-        with _without_interrupts():
+        with _interrupts_noted(job):
             for rank in range(ranks):
                 job.add(_fork(rank, ranks, job.server, work))
-        return job.wait()
-    except KeyboardInterrupt:
-        return INTERRUPTED
+            return job.wait()
     finally:
         job.close()
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Let Ctrl-C wait until all processes are there and have said that they ignore it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _interrupts_noted(job: _Job) -> Iterator[None]:
+    """Tell the job of Ctrl-C, whichever thread the kernel gives the signal to, and whatever is
+    under way; leave it alone where it is ignored, and outside of the main thread, which gets it.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    handler = signal.signal(signal.SIGINT, lambda *_: job.interrupt())
+    wakeup = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    job.wakes_by(ours)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.set_wakeup_fd(wakeup)
+        signal.signal(signal.SIGINT, handler)
+        ours.close()
+        theirs.close()
 
 
 @dataclass
@@ -110,7 +124,7 @@ def _fork(rank: int, ranks: int, server: StoreServer, work: Callable[[], int]) -
     status = DEFECT
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.set_wakeup_fd(-1)
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == parent:
             if errors is not None:
@@ -141,6 +155,7 @@ class _Job:
         self._children: dict[int, _Child] = {}
         self._failed: _Child | None = None
         self._end: float | None = None
+        self._is_interrupted = False
         self._selector = selectors.DefaultSelector()
         self._selector.register(server, selectors.EVENT_READ)
 
@@ -149,16 +164,29 @@ class _Job:
         self._children[child.pidfd] = child
         self._selector.register(child.pidfd, selectors.EVENT_READ)
 
+    def wakes_by(self, signals: socket.socket) -> None:
+        """Look up when a byte arrives: a signal has come."""
+        self._selector.register(signals, selectors.EVENT_READ)
+
+    def interrupt(self) -> None:
+        """End the job as soon as it is waited for."""
+        self._is_interrupted = True
+
     def wait(self) -> int:
-        """Serve the store until all have ended, or long enough after one has failed; return the
-        worst exit status.
+        """Serve the store until all have ended, or long enough after one has failed, or until
+        somebody interrupts; return the worst exit status.
         """
         while any(child.status is None for child in self._children.values()):
+            if self._is_interrupted:
+                return INTERRUPTED
             left = None if self._end is None else self._end - time.monotonic()
             if left is not None and left <= 0:
                 break
             for key, _ in self._selector.select(left):
-                self._handle(key.fd)
+                if isinstance(key.fileobj, socket.socket):
+                    self._drain(key.fileobj)
+                else:
+                    self._handle(key.fd)
         if self._failed is not None:
             _show(self._failed)
         codes = [child.status or 0 for child in self._children.values()]
@@ -170,6 +198,11 @@ class _Job:
             child.close()
         self._selector.close()
         self.server.close()
+
+    @staticmethod
+    def _drain(signals: socket.socket) -> None:
+        with suppress(BlockingIOError):
+            signals.recv(64)
 
     def _handle(self, descriptor: int) -> None:
         if descriptor == self.server.fileno():
