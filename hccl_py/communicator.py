@@ -31,7 +31,7 @@ from hccl_py.discovery import (
     installed_executors,
 )
 from hccl_py.enums import Mode
-from hccl_py.errors import ParameterError
+from hccl_py.errors import ParameterError, PeerLostError
 from hccl_py.executor import Executor
 from hccl_py.groups import check_name, members_of, members_of_colors
 from hccl_py.op_param import OpParam
@@ -39,7 +39,7 @@ from hccl_py.operators import make_operator
 from hccl_py.pending import CallQueue, Pending, Result
 from hccl_py.planning import BatchingWarning, ExecutorChooser, Plan, Planner, idle
 from hccl_py.planning import ExecutorChoice as Choice
-from hccl_py.platforms import Group, Platform, ProcessPlatform, Schedule, Session
+from hccl_py.platforms import Abortable, Group, Platform, ProcessPlatform, Schedule, Session
 from hccl_py.selection import Selection
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.tensors import Tensors, tensors_in
@@ -318,6 +318,17 @@ class Communicator(CollectiveOps):
         self._calls.run(self._release)
         self._calls.end()
         self._calls.join()
+
+    def abort(self, why: str) -> None:
+        """End the call that runs, if one does, at all ranks and with PeerLostError, and what waits
+        for its turn with ParameterError; then close. Another thread than the call's does so; on
+        platforms that cannot end a call, and over messages, this waits for its end.
+        """
+        self._calls.fail_pending()
+        session = self._session
+        if self._calls.is_running and isinstance(session, Abortable):
+            session.abort(PeerLostError(why, "Start the job anew."))
+        self.close()
 
     def __enter__(self) -> Communicator:
         return self

@@ -133,6 +133,11 @@ class CallQueue:
         self._worker: threading.Thread | None = None
         self._ends = False
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a call runs now."""
+        return bool(self._runs)
+
     def run(self, call: Callable[[], T]) -> T:
         """Make a call in this thread when its turn has come."""
         me = threading.get_ident()

@@ -24,6 +24,7 @@ from hccl_py.topology.topology import Topology
 
 __all__ = [
     "DONE",
+    "Abortable",
     "Adversary",
     "Chooser",
     "Group",
@@ -220,6 +221,14 @@ class Platform(Protocol):
         interleaving, where the platform can choose. None where this process owns no rank of the
         group.
         """
+
+
+@runtime_checkable
+class Abortable(Protocol):
+    """A session whose runs another thread can end."""
+
+    def abort(self, error: BaseException) -> None:
+        """End what runs, with this error at all ranks."""
 
 
 @runtime_checkable

@@ -70,13 +70,14 @@ def reduce(comm: Communicator, tensor: torch.Tensor, reduction: TorchReduction, 
 
 def all_gather(comm: Communicator, outputs: Tensors, input: torch.Tensor) -> None:
     """Give every rank all tensors, which may have different sizes."""
-    counts = [array_of(output).size for output in outputs]
+    data, counts = flat(input), [array_of(output).size for output in outputs]
     if len(set(counts)) == 1:
-        done = comm.all_gather([flat(input)])
+        done = comm.all_gather([data])
+        counts = [data.size] * comm.size
     else:
-        done = comm.all_gather_v([flat(input)], counts)
+        done = comm.all_gather_v([data], counts)
     _note("all_gather", comm, done)
-    put_parts(outputs, done.outputs[0])
+    put_parts(outputs, done.outputs[0], counts)
 
 
 def all_gather_into(comm: Communicator, output: torch.Tensor, input: torch.Tensor) -> None:
@@ -89,10 +90,11 @@ def all_gather_into(comm: Communicator, output: torch.Tensor, input: torch.Tenso
 
 def gather(comm: Communicator, outputs: Tensors, input: torch.Tensor, root: int) -> None:
     """Give the root all tensors."""
-    done = comm.gather([flat(input)], root)
+    data = flat(input)
+    done = comm.gather([data], root)
     _note("gather", comm, done)
     if _rank(comm) == root:
-        put_parts(outputs, done.outputs[0])
+        put_parts(outputs, done.outputs[0], [data.size] * comm.size)
 
 
 def scatter(comm: Communicator, output: torch.Tensor, inputs: Tensors, root: int) -> None:
@@ -141,7 +143,7 @@ def all_to_all(comm: Communicator, outputs: Tensors, inputs: Tensors) -> None:
     done = comm.all_to_all_v([joined(inputs)], matrix)
     _note("all_to_all", comm, done)
     if done.outputs[0] is not None:
-        put_parts(outputs, done.outputs[0])
+        put_parts(outputs, done.outputs[0], matrix[:, _rank(comm)].tolist())
 
 
 def barrier(comm: Communicator) -> None:

@@ -89,12 +89,16 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._sequence
 
     def shutdown(self) -> None:
-        """Let what was called end, then release everything."""
+        """Let what was called end, then release everything; after a failure wait for nothing."""
+        if self._queue.has_failed or self._messages.has_failed:
+            self.abort()
+            return
         self._queue.close()
         self._messages.close()
 
     def abort(self) -> None:
-        """Release everything under whatever runs."""
+        """End whatever runs, at all ranks, and release everything."""
+        self.member.is_over.set()
         self._queue.abort()
         self._messages.abort()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
@@ -39,6 +40,8 @@ class Member:
     config: Config
     registry: Registry
     store: dist.Store
+    is_over: threading.Event = field(default_factory=threading.Event)
+    """Set when nobody waits for this group any more."""
 
     @property
     def others(self) -> list[int]:
@@ -74,7 +77,7 @@ class Member:
     def _open(self, topology: Topology, rank: int, name: str) -> Communicator:
         """Open the communicator of some ranks, which are a world of their own for the platform."""
         config = self.config.model_copy(update={"exec_timeout": max(1, ceil(self.seconds))})
-        store = TorchStore(self.store, f"hccl_py/{name}")
+        store = TorchStore(self.store, f"hccl_py/{name}", self.is_over.is_set)
         platform = _platform().joined(rank, topology.size, store, self.seconds)
         group = Group.world(topology.size, name)
         domain = Domain(

@@ -10,14 +10,13 @@ import threading
 import time
 from collections import Counter
 
-import numpy as np
 import torch
 
 from hccl_py.communicator import Communicator
 from hccl_py.errors import ExecTimeoutError
 from hccl_py.torch.joining import Member
 from hccl_py.torch.queues import Call, TorchQueue
-from hccl_py.torch.tensors import array_of, flat, put
+from hccl_py.torch.tensors import flat, put
 from hccl_py.torch.work import TorchWork
 
 __all__ = ["PointToPoint"]
@@ -68,6 +67,11 @@ class PointToPoint:
         threading.Thread(target=work.run, args=(find,), daemon=True).start()
         return work
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether a message has ended in a way after which the group cannot be used."""
+        return any(queue.has_failed for queue in self._queues.values())
+
     def close(self) -> None:
         """Let all messages end."""
         for queue in self._queues.values():
@@ -80,10 +84,7 @@ class PointToPoint:
 
     def _receive(self, tensor: torch.Tensor, source: int, tag: int) -> TorchWork:
         def call(comm: Communicator) -> None:
-            target = array_of(tensor)
-            data = np.empty(target.size, target.dtype)
-            if target.flags.c_contiguous:
-                data = target.reshape(-1)
+            data = flat(tensor)
             comm.send_recv([None], [(_FIRST, _SECOND)], out=[data])
             put(tensor, data)
 
@@ -108,7 +109,7 @@ class PointToPoint:
     def _next_source(self, tag: int) -> int:
         """Wait for a message that no receive takes yet; return who sends it."""
         end = time.monotonic() + self._member.seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end and not self._member.is_over.is_set():
             for source in self._member.others:
                 sent = self._member.announced(source, tag)
                 with self._lock:

@@ -24,6 +24,8 @@ class TorchQueue:
         self._name, self._open = name, open_communicator
         self._communicator: Communicator | None = None
         self._calls = CallQueue()
+        self.has_failed = False
+        """Whether a call has ended in a way after which none can be made."""
 
     def submit(self, call: Call, work: TorchWork, *, in_background: bool) -> TorchWork:
         """Run a call after those before it; return its work, which has ended unless the call is in
@@ -32,6 +34,7 @@ class TorchQueue:
 
         def run() -> Any:
             work.run(lambda: call(self._opened()))
+            self.has_failed |= work.ends_group
 
         if not in_background:
             self._calls.run(run)
@@ -46,8 +49,10 @@ class TorchQueue:
         self._release()
 
     def abort(self) -> None:
-        """Fail what has not begun, and close the communicator when what has begun ends."""
+        """Fail what has not begun, end what has, and close the communicator."""
         self._calls.fail_pending()
+        if self._communicator is not None:
+            self._communicator.abort(f"A rank has given up the process group of {self._name}.")
         self.close()
 
     def _opened(self) -> Communicator:

@@ -10,7 +10,7 @@ import torch
 from torch.distributed import ReduceOp
 
 from hccl_py.errors import NotSupportedError
-from hccl_py.torch.tensors import Array
+from hccl_py.torch.tensors import Array, is_float8
 
 __all__ = ["TorchReduction", "reduction_of"]
 
@@ -45,6 +45,10 @@ class TorchReduction:
         if name in _BITWISE and (dtype.is_floating_point or dtype.is_complex):
             raise NotSupportedError(
                 f"{name} does not take {dtype}.", "Bitwise ops take whole numbers and bool."
+            )
+        if is_float8(dtype):
+            raise NotSupportedError(
+                f"{name} does not take {dtype}.", "Convert to torch.bfloat16; float8 is only moved."
             )
         if dtype.is_complex and name not in ("sum", "avg"):
             raise NotSupportedError(

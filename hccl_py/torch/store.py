@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch.distributed as dist
@@ -15,10 +16,15 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 2e-4, 1e-2
 
 
 class TorchStore:
-    """A store of torch.distributed, such as its TCPStore; `prefix` keeps its keys apart."""
+    """A store of torch.distributed, such as its TCPStore; `prefix` keeps its keys apart. Who waits
+    for a key gives up when `is_over` says so.
+    """
 
-    def __init__(self, store: Any, prefix: str) -> None:
+    def __init__(
+        self, store: Any, prefix: str, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
         self.torch_store = dist.PrefixStore(prefix, store)
+        self._is_over = is_over
 
     def set(self, key: str, value: bytes) -> None:
         self.torch_store.set(key, value)
@@ -30,6 +36,11 @@ class TorchStore:
         end, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
         try:
             while not self.torch_store.check([key]):
+                if self._is_over():
+                    raise PeerLostError(
+                        f"The process group was closed while it waited for {key!r}.",
+                        "Wait for calls before the group is destroyed.",
+                    )
                 if time.monotonic() > end:
                     raise ExecTimeoutError(
                         f"Nobody set {key!r} in the job's store within {timeout_s:g} s.",

@@ -10,18 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from hccl_py.errors import NotSupportedError
+from hccl_py.errors import NotSupportedError, ParameterError
 
-__all__ = ["Array", "array_of", "flat", "joined", "put", "put_parts"]
+__all__ = ["Array", "array_of", "flat", "is_float8", "joined", "put", "put_parts"]
 
 Array = npt.NDArray[Any]
 
 
 def array_of(tensor: torch.Tensor) -> Array:
-    """Return a tensor's memory as an array: bf16 as ml_dtypes' type, bool as bytes, complex numbers
-    as pairs. NotSupportedError for what is no dense tensor in CPU memory.
+    """Return a tensor's memory as an array: bf16 as ml_dtypes' type, bool and float8 as bytes,
+    complex numbers as pairs; a copy where torch has yet to conjugate or negate what is there.
+    NotSupportedError for what is no dense tensor in CPU memory.
     """
-    tensor = tensor.detach()
+    tensor = _plain(tensor.detach())
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise NotSupportedError(
             f"The tensor is {tensor.layout}, not dense.", "Give tensor.to_dense()."
@@ -33,13 +34,18 @@ def array_of(tensor: torch.Tensor) -> Array:
     array: Array
     if tensor.dtype is torch.bfloat16:
         array = tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    elif tensor.dtype is torch.bool:
+    elif tensor.dtype is torch.bool or is_float8(tensor.dtype):
         array = tensor.view(torch.uint8).numpy()
     elif tensor.is_complex():
-        array = torch.view_as_real(tensor.resolve_conj()).numpy()
+        array = torch.view_as_real(tensor).numpy()
     else:
         array = tensor.numpy()
     return array
+
+
+def is_float8(dtype: torch.dtype) -> bool:
+    """Whether a type is one of torch's floats of one byte, none of which HCCL's ops add."""
+    return bool(dtype.is_floating_point and dtype.itemsize == 1)
 
 
 def flat(tensor: torch.Tensor) -> Array:
@@ -56,16 +62,34 @@ def joined(tensors: Sequence[torch.Tensor]) -> Array:
 
 
 def put(tensor: torch.Tensor, elements: Array) -> None:
-    """Write elements into a tensor, unless they are its memory."""
-    target = array_of(tensor)
+    """Write elements into a tensor, unless they are its memory; ParameterError where it has another
+    size or type.
+    """
+    plain = _plain(tensor.detach())
+    target = array_of(plain)
+    if (target.size, target.dtype) != (elements.size, elements.dtype):
+        raise ParameterError(
+            f"The output has {target.size} elements of {target.dtype}, the result "
+            f"{elements.size} of {elements.dtype}.",
+            "Give an output of the result's size and type.",
+        )
     if not np.may_share_memory(target, elements):
         np.copyto(target, elements.reshape(target.shape))
+    if _is_lazy(tensor):
+        tensor.copy_(plain)
 
 
-def put_parts(tensors: Sequence[torch.Tensor], elements: Array) -> None:
-    """Deal elements to tensors in their order."""
-    begin = 0
-    for tensor in tensors:
-        target = array_of(tensor)
-        np.copyto(target, elements[begin : begin + target.size].reshape(target.shape))
-        begin += target.size
+def put_parts(tensors: Sequence[torch.Tensor], elements: Array, counts: Sequence[int]) -> None:
+    """Deal elements to tensors in rank order: `counts` are those of each rank."""
+    ends = np.cumsum(counts).tolist()
+    for tensor, end, count in zip(tensors, ends, counts, strict=True):
+        put(tensor, elements[end - count : end])
+
+
+def _is_lazy(tensor: torch.Tensor) -> bool:
+    """Whether torch has yet to conjugate or negate what is in the tensor's memory."""
+    return bool(tensor.is_conj() or tensor.is_neg())
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.resolve_conj().resolve_neg() if _is_lazy(tensor) else tensor

@@ -11,9 +11,17 @@ import torch
 import torch.distributed as dist
 from torch.futures import Future
 
-from hccl_py.errors import ExecTimeoutError, HcclError
+from hccl_py.errors import (
+    DeadlockError,
+    ExecTimeoutError,
+    HcclError,
+    MismatchError,
+    PeerLostError,
+)
 
 __all__ = ["TorchWork", "as_torch_error"]
+
+_LAST_ERRORS = (DeadlockError, ExecTimeoutError, MismatchError, PeerLostError)
 
 
 class TorchWork(dist.Work):  # type: ignore[misc]
@@ -67,6 +75,11 @@ class TorchWork(dist.Work):  # type: ignore[misc]
     def is_completed(self) -> bool:
         return self._ended.is_set()
 
+    @property
+    def ends_group(self) -> bool:
+        """Whether the call has ended in a way after which the group cannot be used."""
+        return self._error is not None and isinstance(self._error.__cause__, _LAST_ERRORS)
+
     def is_success(self) -> bool:
         return self._ended.is_set() and self._error is None
 
@@ -92,7 +105,9 @@ def as_torch_error(error: Exception) -> Exception:
     """
     if not isinstance(error, HcclError):
         return error
-    late = "Timed out (EI0002): " if isinstance(error, ExecTimeoutError) else ""
-    found: Exception = dist.DistBackendError(f"hccl_py: {late}{error}")
+    late = ["Timed out"] if isinstance(error, ExecTimeoutError) else []
+    code = [error.code] if error.code else []
+    said = ": ".join(["hccl_py", *late, *code, str(error)])
+    found: Exception = dist.DistBackendError(said)
     found.__cause__ = error
     return found

@@ -164,6 +164,10 @@ class Bells:
     def fail(self, error: BaseException) -> None:
         """Let all ranks know that this one has failed, unless one has before."""
         self.wake_up()
+        self.tell(error)
+
+    def tell(self, error: BaseException) -> None:
+        """Do so from any thread: the one that waits for this rank wakes up, and raises it."""
         if self._own[FAILED_BY]:
             return
         self.headers[self.rank].publish(error, self.rank)

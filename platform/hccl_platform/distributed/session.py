@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -34,6 +33,8 @@ from hccl_py.program.program import Program
 from hccl_py.resources import ResourceResponse
 
 __all__ = ["SharedSession"]
+
+T = TypeVar("T")
 
 _GATHERS = Call.of("gathers values of the hosts")
 _LETTER_HEAD = 8
@@ -115,7 +116,8 @@ class SharedSession:
             self._check_usable()
             part = self._part(tag, program)
             into, out = self._checked(part, program, inputs, outputs)
-            with self._calling(part.call, lambda: program.linked.check(program)):
+
+            def work() -> None:
                 self._memory.regions.provide(tag, program)
                 queues = part.bind(into, out)
                 is_good = False
@@ -125,6 +127,8 @@ class SharedSession:
                     is_good = True
                 finally:
                     part.release(out if is_good else None)
+
+            self._call(part.call, work, lambda: program.linked.check(program))
         return DONE
 
     def gather(self, data: bytes) -> list[bytes]:
@@ -135,8 +139,11 @@ class SharedSession:
                     f"{len(data)} bytes are too many to be gathered among hosts.",
                     f"Gather at most {LETTER_BYTES - _LETTER_HEAD}.",
                 )
-            with self._calling(_GATHERS):
-                return self._gather(data)
+            return self._call(_GATHERS, lambda: self._gather(data))
+
+    def abort(self, error: BaseException) -> None:
+        if not self._is_closed and os.getpid() == self._process:
+            self._bells.tell(error)
 
     def close(self) -> None:
         if self._is_closed:
@@ -197,17 +204,19 @@ class SharedSession:
         shared = (self._memory, self._notifies, self._reducer, self._words)
         return BoundPart(tag, program, part, *shared)
 
-    @contextmanager
-    def _calling(self, call: Call, check: Callable[[], None] | None = None) -> Iterator[None]:
-        """Make a call: what it raises ends all ranks of the group."""
+    def _call(
+        self, call: Call, work: Callable[[], T], check: Callable[[], None] | None = None
+    ) -> T:
+        """Make a call: what it raises, an interrupt too, ends all ranks of the group."""
         try:
             self._bells.begin(call, check)
-            yield
+            result = work()
             self._bells.end()
         except BaseException as error:
             self._error = error
             self._fail(error)
             raise
+        return result
 
     def _fail(self, error: BaseException) -> None:
         """Let all ranks know."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import select
@@ -97,6 +98,8 @@ class Children:
         process = os.fork()
         if process:
             return process
+        gc.callbacks.clear()  # hypothesis has one, and an interrupt raised in it would be lost
+        signal.signal(signal.SIGINT, _interrupt)
         try:
             ended = Ended(body(world))
         except HcclError as error:
@@ -106,6 +109,11 @@ class Children:
             ended = Ended(None, type(error).__name__, str(error), at=time.monotonic())
         os.write(self.results[world.rank], pickle.dumps(ended))
         os._exit(0)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """Raise as Python's own handler does, whose interrupt a forked process was seen to lose."""
+    raise KeyboardInterrupt
 
 
 @contextmanager

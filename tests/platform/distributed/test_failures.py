@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -78,6 +79,24 @@ def test_a_killed_process_ends_the_others(seed: int, pipe: tuple[int, int], tmp_
         assert found.error == "PeerLostError"
         assert f"Rank {victim}'s process has ended" in found.message
         assert found.at - killed < SOON_S
+
+
+def test_no_callback_of_whoever_runs_the_tests_swallows_an_interrupt(tmp_path: Path) -> None:
+    def interrupted(phase: str, info: dict[str, int]) -> None:
+        signal.raise_signal(signal.SIGINT)  # is raised here, and only reported
+
+    def body(world: World) -> int:
+        gc.collect()
+        return len(gc.callbacks)
+
+    gc.disable()
+    gc.callbacks.append(interrupted)
+    try:
+        with children(1, body, tmp_path) as started:
+            assert started.wait()[0].value == 0
+    finally:
+        gc.callbacks.remove(interrupted)
+        gc.enable()
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,0 +1,32 @@
+"""The backend with unusual tensors, and with many groups and messages, in four processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.torch import corners
+from tests.torch.conftest import Ranks
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        corners.unusual_types,
+        corners.lazy_tensors,
+        corners.outputs_that_do_not_fit,
+        corners.in_its_own_slot,
+        corners.shapes,
+        corners.nothing,
+        corners.averages_and_inference,
+        corners.large_objects,
+        corners.waited_for_elsewhere,
+        corners.many_messages,
+        corners.any_source_among_others,
+        corners.groups_come_and_go,
+    ],
+    ids=lambda program: program.__name__,
+)
+def test_corner(ranks: Ranks, program: Callable[[int, int], None]) -> None:
+    ranks.run(program)

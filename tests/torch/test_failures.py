@@ -1,0 +1,211 @@
+"""What goes wrong in a torch program ends all of its ranks, in time and in torch's words; and
+destroying the group never hangs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: pip install hccl-py[torch]")
+
+import torch
+import torch.distributed as dist
+
+import hccl_py.torch
+from hccl_platform.distributed.world import World
+from tests.platform.distributed.children import children
+
+RANKS = 3
+SOON_S, DIFFER_S, AT_ONCE_S = 2.0, 1.0, 1.0
+PATIENT_S = 60.0
+
+Body = Callable[[int], Any]
+
+
+def in_group(
+    folder: Path, body: Body, seconds: float = PATIENT_S, settings: Any = None
+) -> Callable[[World], tuple[str, float, float]]:
+    """Return what a process does: join, run the body, and destroy the group. It gives the error's
+    text, when it was raised, and how long destroying took.
+    """
+
+    def work(world: World) -> tuple[str, float, float]:
+        torch.set_num_threads(1)
+        dist.init_process_group(
+            "hccl_py",
+            init_method=f"file://{folder}/torch",
+            rank=world.rank,
+            world_size=world.size,
+            timeout=timedelta(seconds=seconds),
+            pg_options=settings and settings(world.rank),
+        )
+        text = ""
+        try:
+            body(world.rank)
+        except dist.DistBackendError as error:
+            text = str(error)
+        at = time.monotonic()
+        dist.destroy_process_group()
+        return text, at, time.monotonic() - at
+
+    return work
+
+
+def ends(work: Callable[[World], Any], folder: Path) -> list[tuple[str, float, float]]:
+    with children(RANKS, work, folder) as started:
+        ended = started.wait()
+    assert {found.error for found in ended.values()} == {""}, ended
+    return [ended[rank].value for rank in range(RANKS)]
+
+
+def differs(rank: int, kind: str) -> None:
+    """Rank 1 calls something else."""
+    is_other = rank == 1
+    count, dtype, op = 5, torch.float32, dist.ReduceOp.SUM
+    if kind == "count":
+        count = 6 if is_other else 5
+    elif kind == "type":
+        dtype = torch.int32 if is_other else torch.float32
+    elif kind == "op":
+        op = dist.ReduceOp.MAX if is_other else dist.ReduceOp.SUM
+    tensor = torch.ones(count, dtype=dtype)
+    if kind == "order" and is_other:
+        dist.broadcast(tensor, 0)
+    dist.all_reduce(tensor, op)
+    dist.broadcast(tensor, 0)
+
+
+WORDS = {
+    "count": ("of 5 fp32", "of 6 fp32"),
+    "type": ("fp32", "int32"),
+    "op": ("sum", "max"),
+    "order": ("all_reduce", "broadcast"),
+    "executor": ("by AllReduceMeshSmallCountExecutor", "by AllReduceComm"),
+}
+
+
+def other_executor(rank: int) -> hccl_py.torch.Settings:
+    named = {"all_reduce": "AllReduceComm"} if rank == 1 else None
+    return hccl_py.torch.Settings(executor=named)
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_ranks_that_differ(kind: str, tmp_path: Path) -> None:
+    settings = other_executor if kind == "executor" else None
+
+    def body(rank: int) -> None:
+        dist.barrier()
+        differs(rank, kind)
+
+    found = ends(in_group(tmp_path, body, settings=settings), tmp_path)
+    assert max(at for _, at, _ in found) - min(at for _, at, _ in found) < DIFFER_S
+    for text, _, took_s in found:
+        assert "EI0005" in text
+        assert "rank 1 calls" in text
+        assert all(word in text for word in WORDS[kind]), text
+        assert took_s < AT_ONCE_S
+
+
+@pytest.mark.parametrize("how", ["killed", "crashed"])
+def test_a_rank_that_goes_ends_the_others(how: str, tmp_path: Path) -> None:
+    def body(rank: int) -> None:
+        tensor = torch.ones(3)
+        for number in range(10**9):
+            dist.all_reduce(tensor, dist.ReduceOp.MAX)
+            if (rank, number) == (1, 20):
+                if how == "killed":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                raise RuntimeError("made up")
+
+    begun = time.monotonic()
+    with children(RANKS, in_group(tmp_path, body), tmp_path) as started:
+        ended = started.wait()
+    assert ended.pop(1).error == ("killed" if how == "killed" else "RuntimeError")
+    for found in ended.values():
+        text, at, took_s = found.value
+        assert "Rank 1's process has ended" in text
+        assert at - begun < SOON_S + 3
+        assert took_s < AT_ONCE_S
+
+
+def test_a_message_that_nobody_takes(tmp_path: Path) -> None:
+    """It is over after the group's time-out, and so is a receive from any source."""
+
+    def body(rank: int) -> None:
+        if rank == 0:
+            dist.isend(torch.ones(3), 1).wait()
+        elif rank == 1:
+            dist.irecv(torch.ones(3), tag=7).wait()
+        else:
+            dist.all_reduce(torch.ones(3))
+
+    for text, _, took_s in ends(in_group(tmp_path, body, seconds=0.5), tmp_path):
+        assert "Timed out" in text
+        assert "EI0002" in text
+        assert took_s < AT_ONCE_S
+
+
+def test_destroying_after_an_error_waits_for_nothing(tmp_path: Path) -> None:
+    """Not for messages whose other end never comes, be they the first between two ranks or not."""
+
+    def body(rank: int) -> None:
+        dist.barrier()
+        if rank < 2:  # a pair that is open, and a message that never comes
+            tensor = torch.ones(3)
+            dist.send(tensor, 1, tag=1) if rank == 0 else dist.recv(tensor, 0, tag=1)
+            dist.irecv(tensor, 1 - rank, tag=1 + 2 * rank)
+        dist.isend(torch.ones(3), (rank + 1) % RANKS, tag=9)
+        dist.irecv(torch.ones(3), tag=11)
+        differs(rank, "count")
+
+    for text, _, took_s in ends(in_group(tmp_path, body), tmp_path):
+        assert "EI0005" in text
+        assert took_s < AT_ONCE_S
+
+
+def test_calls_that_nobody_waits_for_end_before_the_group(tmp_path: Path) -> None:
+    def body(rank: int) -> None:
+        for _ in range(5):
+            dist.all_reduce(torch.ones(3), async_op=True)
+
+    assert [text for text, _, _ in ends(in_group(tmp_path, body), tmp_path)] == [""] * RANKS
+
+
+def test_groups_among_gloos(tmp_path: Path) -> None:
+    """A group of ours in a world of gloo, and the other way round; a world of one rank."""
+
+    def work(world: World) -> list[float]:
+        found = []
+        for default, other in (("gloo", "hccl_py"), ("hccl_py", "gloo")):
+            dist.init_process_group(
+                default,
+                init_method=f"file://{tmp_path}/{default}",
+                rank=world.rank,
+                world_size=world.size,
+            )
+            group, tensor = dist.new_group([2, 0], backend=other), torch.ones(3)
+            dist.all_reduce(tensor)
+            if world.rank != 1:
+                dist.all_reduce(tensor, group=group)
+            found.append(tensor[0].item())
+            dist.destroy_process_group()
+        dist.init_process_group("hccl_py", store=dist.HashStore(), rank=0, world_size=1)
+        tensor = torch.ones(3)
+        dist.all_reduce(tensor)
+        dist.reduce_scatter(tensor, [2 * tensor])
+        found.append(tensor[0].item())
+        dist.destroy_process_group()
+        return found
+
+    with children(RANKS, work, tmp_path) as started:
+        ended = started.wait()
+    assert {found.message for found in ended.values()} == {""}
+    assert [found.value for found in ended.values()] == [[6, 6, 2], [3, 3, 2], [6, 6, 2]], ended
