@@ -105,9 +105,9 @@ def as_torch_error(error: Exception) -> Exception:
     """
     if not isinstance(error, HcclError):
         return error
-    late = ["Timed out"] if isinstance(error, ExecTimeoutError) else []
-    code = [error.code] if error.code else []
-    said = ": ".join(["hccl_py", *late, *code, str(error)])
-    found: Exception = dist.DistBackendError(said)
+    code = f"{error.code}: " if error.code else ""
+    if isinstance(error, ExecTimeoutError):
+        code = f"Timed out ({error.code}): "
+    found: Exception = dist.DistBackendError(f"hccl_py: {code}{error}")
     found.__cause__ = error
     return found

@@ -173,7 +173,7 @@ def test_several_targets_are_counted_at_the_end(
 
 
 def test_an_op_is_all_of_its_executors(capsys: pytest.CaptureFixture[str]) -> None:
-    few = ["--ranks", "3", "--count", "64", "-d", "int8,fp32"]
+    few = ["--ranks", "3", "--count", "64", "-d", "int8"]
     assert main(["check", "all_to_all", *few, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     found = {report["target"] for report in document["reports"]}
@@ -182,9 +182,9 @@ def test_an_op_is_all_of_its_executors(capsys: pytest.CaptureFixture[str]) -> No
     }
     assert all(report["cases"] > 1 for report in document["reports"])
     assert document["unsuited"] == ["RunAlltoAllSingleExecutor"]
-    assert main(["check", min(found), "RunAlltoAllSingleExecutor", *few]) == 0
+    assert main(["check", "all_to_all", *few]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == "2 targets: 1 ok, 1 suit no such call"
+    assert last == f"{len(found) + 1} targets: {len(found)} ok, 1 suit no such call"
 
 
 def test_a_barrier_is_all_reduce_s_executors() -> None:

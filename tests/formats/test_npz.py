@@ -4,7 +4,7 @@ import io
 import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,8 @@ def parts(program: Program) -> list[Any]:
         (batch.ranks.tolist(), [[formula(v) for v in i] for i in batch.instructions])
         for batch in program.batches
     ]
-    arrays = [program.buffer_sizes, *vars(transports).values(), *vars(declared).values()]
+    stated = [getattr(part, f.name) for part in (transports, declared) for f in fields(part)]
+    arrays = [program.buffer_sizes, *stated]
     plain = [array.tolist() if isinstance(array, np.ndarray) else array for array in arrays]
     texts = (program.labels, program.lines, program.splits, program.buffers)
     names = (program.op, program.executor, program.ranks, program.rounds)
