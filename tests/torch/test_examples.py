@@ -86,4 +86,4 @@ def test_gradient_averaging() -> None:
 )
 def test_parallelism(name: str, ranks: int, expected: list[str]) -> None:
     lines = run(name, ranks)
-    assert sum(expected[0] in line for line in lines) == len(expected)
+    assert sum(expected[0] in line for line in lines) == len(expected), lines
