@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import threading
 from collections.abc import Iterable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ __all__ = [
     "installed_executors",
     "installed_platforms",
 ]
+
+_LOADING = threading.RLock()
 
 EXECUTOR_GROUP = "hccl_py.executors"
 PLATFORM_GROUP = "hccl_py.platforms"
@@ -195,7 +198,9 @@ def _sorted_points(group: str) -> list[EntryPoint]:
 def _exported(point: EntryPoint, name: str) -> Iterable[Any]:
     """Load a plugin package and return its tuple."""
     try:
-        with redirect_stdout(sys.stderr):  # what a plugin prints is none of our results
+        # What a plugin prints is none of our results. One thread at a time: another one would take
+        # the diverted output for the true one, and put that back.
+        with _LOADING, redirect_stdout(sys.stderr):
             exported = getattr(point.load(), name, None)
     except KeyboardInterrupt:
         raise

@@ -1,6 +1,9 @@
 """Plugins are validated when they are registered; a broken one does not stop the others."""
 
+import contextlib
 import sys
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from hccl_py.discovery import (
     Platforms,
     Registry,
     _add_platform,
+    _exported,
     check_platform,
     find_platform,
     installed_executors,
@@ -126,3 +130,26 @@ def test_unknown_platforms_name_the_known_ones() -> None:
     assert find_platform("emulated").name == "emulated"
     with pytest.raises(ParameterError, match="Did you mean emulated"):
         find_platform("emulate")
+
+
+def test_threads_that_load_plugins_leave_the_output_where_it_was() -> None:
+    """The second is inside of load() longer than the first, unless it waits for its turn."""
+    both, inside = threading.Barrier(2), []
+
+    def load() -> object:
+        inside.append(threading.current_thread())
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.2)
+        if threading.current_thread() is not inside[0]:
+            inside[0].join(1)
+        return SimpleNamespace(PLATFORMS=())
+
+    point: Any = SimpleNamespace(value="slow", module="slow", load=load)
+    before = sys.stdout
+    threads = [threading.Thread(target=_exported, args=(point, "PLATFORMS")) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    after, sys.stdout = sys.stdout, before
+    assert after is before

@@ -129,6 +129,7 @@ def member_of(options: Any, settings: Any, world: Member | None) -> Member:
             f"The topology has {topology.size} ranks, the world {world_size} processes.",
             "Give hccl_py.torch.Settings a topology of as many ranks.",
         )
+    _platform()  # plugins are loaded here, not in the queues' threads
     registry = installed_executors().copy()
     for executor in found.executors:
         registry.add(executor, "this process group")
