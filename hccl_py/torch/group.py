@@ -244,7 +244,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def _submit(self, call: Callable[[Communicator], None], result: Any, opts: Any) -> TorchWork:
         self._sequence += 1
-        work = TorchWork(result, self.member.seconds)
+        work = TorchWork(result)
         is_async = getattr(opts, "asyncOp", True)
         return self._queue.submit(call, work, in_background=is_async)
 

@@ -39,6 +39,7 @@ class Member:
     topology: Topology
     config: Config
     registry: Registry
+    platform: ProcessPlatform
     store: dist.Store
     is_over: threading.Event = field(default_factory=threading.Event)
     """Set when nobody waits for this group any more."""
@@ -78,7 +79,7 @@ class Member:
         """Open the communicator of some ranks, which are a world of their own for the platform."""
         config = self.config.model_copy(update={"exec_timeout": max(1, ceil(self.seconds))})
         store = TorchStore(self.store, f"hccl_py/{name}", self.is_over.is_set)
-        platform = _platform().joined(rank, topology.size, store, self.seconds)
+        platform = self.platform.joined(rank, topology.size, store, self.seconds)
         group = Group.world(topology.size, name)
         domain = Domain(
             topology=topology,
@@ -92,12 +93,6 @@ class Member:
             name=name,
         )
         return Communicator(domain=domain)
-
-
-def _platform() -> ProcessPlatform:
-    platform = find_platform(PLATFORM)
-    assert isinstance(platform, ProcessPlatform)
-    return platform
 
 
 class _Named:
@@ -129,7 +124,8 @@ def member_of(options: Any, settings: Any, world: Member | None) -> Member:
             f"The topology has {topology.size} ranks, the world {world_size} processes.",
             "Give hccl_py.torch.Settings a topology of as many ranks.",
         )
-    _platform()  # plugins are loaded here, not in the queues' threads
+    platform = find_platform(PLATFORM)  # plugins are loaded here, not in the queues' threads
+    assert isinstance(platform, ProcessPlatform)
     registry = installed_executors().copy()
     for executor in found.executors:
         registry.add(executor, "this process group")
@@ -145,5 +141,6 @@ def member_of(options: Any, settings: Any, world: Member | None) -> Member:
         topology=topology.subset(members),
         config=config,
         registry=registry,
+        platform=platform,
         store=options.store,
     )

@@ -57,7 +57,7 @@ class PointToPoint:
 
     def recv_any(self, tensor: torch.Tensor, tag: int) -> TorchWork:
         """Receive the next message of whichever rank sends first."""
-        work = TorchWork([tensor], self._member.seconds)
+        work = TorchWork([tensor])
 
         def find() -> None:
             source = self._next_source(tag)
@@ -93,7 +93,7 @@ class PointToPoint:
     def _submit(
         self, source: int, destination: int, tag: int, call: Call, result: list[torch.Tensor]
     ) -> TorchWork:
-        work = TorchWork(result, self._member.seconds)
+        work = TorchWork(result)
         return self._queue(source, destination, tag).submit(call, work, in_background=True)
 
     def _queue(self, source: int, destination: int, tag: int) -> TorchQueue:

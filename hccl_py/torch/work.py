@@ -27,10 +27,10 @@ _LAST_ERRORS = (DeadlockError, ExecTimeoutError, MismatchError, PeerLostError)
 class TorchWork(dist.Work):  # type: ignore[misc]
     """A call that waits in its queue, runs, or has ended; `result()` has its outputs."""
 
-    def __init__(self, outputs: Any, seconds: float) -> None:
+    def __init__(self, outputs: Any) -> None:
         super().__init__()
         self.source = -1
-        self._outputs, self._seconds = outputs, seconds
+        self._outputs = outputs
         self._ended = threading.Event()
         self._error: Exception | None = None
         self._future: Future[Any] = Future()
@@ -61,7 +61,7 @@ class TorchWork(dist.Work):  # type: ignore[misc]
         self._future.set_exception(error)
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait until the call has ended, at most as long as `timeout`, or the group's."""
+        """Wait until the call has ended, at most as long as `timeout`."""
         given = timeout.total_seconds() if timeout else 0.0
         if not self._ended.wait(given if given > 0 else None):
             raise RuntimeError(f"hccl_py: Timed out after {given} s (EI0002).")

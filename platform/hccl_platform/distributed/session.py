@@ -27,6 +27,7 @@ from hccl_platform.distributed.rendezvous import Descriptors, exchange, make_des
 from hccl_platform.distributed.world import CONNECT_S
 from hccl_platform.lowering.part import USER_BUFFERS, part_of
 from hccl_platform.lowering.reducing import Reducer
+from hccl_platform.lowering.responses import Responses
 from hccl_py.errors import HcclError, ParameterError
 from hccl_py.platforms import DONE, Store, Work
 from hccl_py.program.program import Program
@@ -80,7 +81,7 @@ class SharedSession:
         self._reducer = Reducer()
         self._letters = 0
         self._parts: WeakKeyDictionary[Program, dict[str, BoundPart]] = WeakKeyDictionary()
-        self._responses: dict[str, ResourceResponse] = {}
+        self._responses = Responses()
 
     @property
     def local_ranks(self) -> range:
@@ -88,16 +89,7 @@ class SharedSession:
 
     def allocate(self, tag: str, program: Program) -> ResourceResponse:
         self._check_usable()
-        declared, held = program.declared, self._responses.get(tag)
-        if held is None or declared.scratch_bytes.max() > max(held.scratch_bytes):
-            columns = (
-                declared.sub_streams,
-                declared.notifies,
-                program.transports.counts(program.ranks),
-                declared.scratch_bytes,
-            )
-            self._responses[tag] = ResourceResponse(tag, *(tuple(c.tolist()) for c in columns))
-        return self._responses[tag]
+        return self._responses.of(tag, program)
 
     def expect(self, tag: str, program: Program, runs: int) -> None:
         self._check_usable()

@@ -15,6 +15,7 @@ from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler, WaitLimit
 from hccl_platform.emulated.turns import Turns, check_slow
 from hccl_platform.lowering.moves import moves_of
+from hccl_platform.lowering.responses import Responses
 from hccl_py.config import Config
 from hccl_py.errors import ParameterError
 from hccl_py.platforms import DONE, Group, Schedule, Work
@@ -67,7 +68,7 @@ class EmulatedSession:
         self._topology = topology
         self._memory = Memory(ccl_bytes)
         self._fast = FastPath(threads, thresholds)
-        self._responses: dict[str, ResourceResponse] = {}
+        self._responses = Responses()
         self._prepared: WeakKeyDictionary[Program, Prepared] = WeakKeyDictionary()
         self._is_closed = False
 
@@ -77,16 +78,7 @@ class EmulatedSession:
 
     def allocate(self, tag: str, program: Program) -> ResourceResponse:
         self._check_open()
-        declared, held = program.declared, self._responses.get(tag)
-        if held is None or declared.scratch_bytes.max() > max(held.scratch_bytes):
-            columns = (
-                declared.sub_streams,
-                declared.notifies,
-                program.transports.counts(program.ranks),
-                declared.scratch_bytes,
-            )
-            self._responses[tag] = ResourceResponse(tag, *(tuple(c.tolist()) for c in columns))
-        return self._responses[tag]
+        return self._responses.of(tag, program)
 
     def expect(self, tag: str, program: Program, runs: int) -> None:
         if self._schedule is None:
