@@ -1,13 +1,11 @@
 """`hccl-py compare`: its table, its document, its files, its errors."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from hccl_py.cli import main
-from tests.cli.authors import AUTHOR
 
 FEW = ("--ranks", "4", "--jobs", "1", "--executors", "AllReduceComm,AllReduceRing")
 
@@ -104,16 +102,6 @@ def test_every_point_into_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert again["rows"] == first["rows"]
     assert first["notes"] == [f"8 of 8 points timed, all are in {path}"]
     assert again["notes"] == [f"0 of 8 points timed, all are in {path}"]
-
-
-@pytest.fixture
-def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the name of an author's module in the current folder."""
-    name = f"author_{tmp_path.name}".replace("-", "_")
-    (tmp_path / f"{name}.py").write_text(AUTHOR)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    return name
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

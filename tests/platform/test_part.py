@@ -1,5 +1,7 @@
 """The parts of all ranks together do what the program does."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from random import Random
 
@@ -34,6 +36,21 @@ def a_program(executor: type[Executor]) -> Program | None:
     return None
 
 
+@contextmanager
+def right_outputs(program: Program, used: Sequence[int]) -> Iterator[list[Bytes]]:
+    """Give the bytes of the slots of a call on known inputs; the block must fill the outputs."""
+    slots = Memory(1 << 20).slots("tag", program, used)
+    inputs = inputs_of(program.op, program.ranks)
+    sizes = program.buffer_sizes[:, program.buffers.index("OUT")] // program.op.unit
+    outputs = [np.zeros(size, program.op.dtype.numpy) for size in sizes]
+    wanted = expected_outputs(make_operator(program.op.name), program.op, inputs)
+    fill_user_slots(slots, program, inputs, outputs)
+    yield slots
+    for rank, (output, right) in enumerate(zip(outputs, wanted, strict=True)):
+        if right is not None and not program.op.displs:
+            assert first_wrong([output[: right.size]], [right], [rank]) is None
+
+
 def run_parts(program: Program, parts: list[Part], slots: list[Bytes]) -> None:
     """Run the parts stream by stream; a notify is a count."""
     posted, waited = dict.fromkeys(range(program.cells), 0), dict.fromkeys(range(program.cells), 0)
@@ -64,16 +81,8 @@ def test_parts_of_all_ranks_are_the_program(executor: type[Executor]) -> None:
         pytest.skip("one rank only")
     parts = [part_of(program, rank) for rank in range(program.ranks)]
     used = sorted({slot for part in parts for slot in part.slots})
-    slots = Memory(1 << 20).slots("tag", program, used)
-    inputs = inputs_of(program.op, program.ranks)
-    sizes = program.buffer_sizes[:, program.buffers.index("OUT")] // program.op.unit
-    outputs = [np.zeros(size, program.op.dtype.numpy) for size in sizes]
-    wanted = expected_outputs(make_operator(program.op.name), program.op, inputs)
-    fill_user_slots(slots, program, inputs, outputs)
-    run_parts(program, parts, slots)
-    for rank, (output, right) in enumerate(zip(outputs, wanted, strict=True)):
-        if right is not None and not program.op.displs:
-            assert first_wrong([output[: right.size]], [right], [rank]) is None
+    with right_outputs(program, used) as slots:
+        run_parts(program, parts, slots)
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
