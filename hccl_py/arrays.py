@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.device_arrays import DeviceArray, is_array
 from hccl_py.enums import DataType
 from hccl_py.errors import HcclResult, ParameterError
 from hccl_py.op_param import OpParam
@@ -36,6 +37,7 @@ __all__ = [
     "Array",
     "Arrays",
     "Data",
+    "Likes",
     "MissingArrayError",
     "Output",
     "Shape",
@@ -50,6 +52,8 @@ Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 Output: TypeAlias = Array | Any
 """An array, or None at a rank that has no output; which one, the caller of the op knows."""
+Likes: TypeAlias = Sequence[DeviceArray | None] | None
+"""For each local rank an array that lies where its arrays must, or None for the host."""
 Copies: TypeAlias = list[tuple[Array, Array]]
 """Where to, and where from."""
 
@@ -104,9 +108,9 @@ class Arrays:
 
 def one_per_rank(op: str, given: Any, what: str, local_ranks: range) -> Sequence[Any]:
     """Return a sequence with one array per local rank; a bare array stands for exactly one."""
-    if isinstance(given, np.ndarray) and len(local_ranks) == 1:
+    if is_array(given) and len(local_ranks) == 1:
         return [given]
-    is_sequence = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim)
+    is_sequence = isinstance(given, (list, tuple)) or (is_array(given) and given.ndim)
     if not is_sequence:
         raise ParameterError(
             f"{op} got a {type(given).__name__} as {what}.", "Give a list with one array per rank."
@@ -126,6 +130,8 @@ def taken(given: Any, rank: int) -> Array:
         raise ParameterError(
             f"Rank {rank}'s input is a masked array.", "Fill it first: array.filled(value)."
         )
+    if isinstance(given, DeviceArray):
+        return given  # type: ignore[return-value]
     try:
         array = np.asarray(given)
     except ValueError as error:
@@ -145,7 +151,7 @@ def common_type(
     given = [(rank, array) for rank, array in arrays if array is not None]
     given = [pair for pair in given if pair[1].size] or given
     if not given and isinstance(out, (list, tuple)):
-        given = [(at, array) for at, array in enumerate(out) if isinstance(array, np.ndarray)]
+        given = [(at, array) for at, array in enumerate(out) if is_array(array)]
     if not given:
         raise MissingArrayError(
             f"{op} got no array at all, so its data type is unknown.",
@@ -171,21 +177,23 @@ def place(
     out: Sequence[Array | None] | None,
     topology: Topology,
     local_ranks: range,
+    likes: Likes = None,
 ) -> Arrays:
     """Bring a call's arrays into the form that platforms take, and find out whether it works in
-    place.
+    place. New ones lie where those of `likes` do.
     """
     op, dtype = data.op, data.op.dtype.numpy
-    results = _results(data, out, local_ranks)
+    likes = likes or [None] * len(local_ranks)
+    results = _results(data, out, local_ranks, likes)
     bytes_in, bytes_out = operator.user_bytes(op, topology.size)
     loads: Copies = []
     inputs = [
-        _flat_input(array, bytes_in[rank] // op.unit, dtype, loads)
-        for rank, array in zip(local_ranks, data.inputs, strict=True)
+        _flat_input(array, bytes_in[rank] // op.unit, dtype, like, loads)
+        for rank, array, like in zip(local_ranks, data.inputs, likes, strict=True)
     ]
     outputs = [
-        _flat_output(array, bytes_out[rank] // op.unit, dtype)
-        for rank, array in zip(local_ranks, results, strict=True)
+        _flat_output(array, bytes_out[rank] // op.unit, dtype, like)
+        for rank, array, like in zip(local_ranks, results, likes, strict=True)
     ]
     offsets: list[int | None] = [None] * len(inputs)
     if out is not None:
@@ -206,41 +214,53 @@ def place(
 
 
 def flat_arrays(
-    operator: Operator, op: OpParam, inputs: Sequence[Array], ranks: int, local_ranks: range
+    operator: Operator,
+    op: OpParam,
+    inputs: Sequence[Array],
+    ranks: int,
+    local_ranks: range,
+    likes: Likes = None,
 ) -> Arrays:
     """Return arrays for flat inputs of the right sizes; in place, each input lies at the beginning
-    of its output, or the other way round.
+    of its output, or the other way round. They lie where those of `likes` do.
     """
     sizes = operator.user_bytes(op, ranks)[1] // op.unit
     given, taking = [], []
-    for rank, array in zip(local_ranks, inputs, strict=True):
+    for rank, array, like in zip(
+        local_ranks, inputs, likes or [None] * len(local_ranks), strict=True
+    ):
         size = int(sizes[rank])
-        if op.in_place:
-            memory = np.empty(max(array.size, size), array.dtype)
+        if op.in_place or like is not None:
+            room = max(array.size, size) if op.in_place else array.size
+            memory = np.empty(room, array.dtype, like=like)
             memory[: array.size] = array
             given.append(memory[: array.size])
-            taking.append(memory[:size])
+            taking.append(memory[:size] if op.in_place else np.empty(size, array.dtype, like=like))
         else:
             given.append(array)
             taking.append(np.empty(size, array.dtype))
     return Arrays(op, given, taking, list(taking))
 
 
-def _flat_input(array: Array | None, size: int, dtype: np.dtype[Any], loads: Copies) -> Array:
+def _flat_input(
+    array: Array | None, size: int, dtype: np.dtype[Any], like: DeviceArray | None, loads: Copies
+) -> Array:
     """Return an array as one row; memory of its own where there is none, or none is needed."""
     if array is None or array.size != size:
-        return np.empty(size, dtype)
+        return np.empty(size, dtype, like=like)
     if array.flags.c_contiguous:
         return array.reshape(-1)
-    flat = np.empty(size, array.dtype)
+    flat = np.empty(size, array.dtype, like=like)
     loads.append((flat, array))
     return flat
 
 
-def _flat_output(array: Array | None, size: int, dtype: np.dtype[Any]) -> Array:
+def _flat_output(
+    array: Array | None, size: int, dtype: np.dtype[Any], like: DeviceArray | None
+) -> Array:
     """Return an array as one row; memory of its own where it has gaps, too."""
     if array is None or array.size != size or not array.flags.c_contiguous:
-        return np.empty(size, dtype)
+        return np.empty(size, dtype, like=like)
     return array.reshape(-1)
 
 
@@ -287,16 +307,22 @@ def _move_out(inputs: list[Array], offsets: Sequence[int | None], loads: Copies)
 
 
 def _results(
-    data: Data, out: Sequence[Array | None] | None, local_ranks: range
+    data: Data,
+    out: Sequence[Array | None] | None,
+    local_ranks: range,
+    likes: Sequence[DeviceArray | None],
 ) -> list[Array | None]:
     """Return the arrays that the user gets: the given ones, checked, or new ones."""
     op, dtype = data.op, data.op.dtype.numpy
     if out is None:
-        make = np.zeros if op.displs else np.empty  # what lies between displaced parts is 0
-        return [
-            None if shape is None or rank in data.open else make(shape, dtype)
-            for rank, shape in zip(local_ranks, data.shapes, strict=True)
+        made: list[Array | None] = [
+            None if shape is None or rank in data.open else np.empty(shape, dtype, like=like)
+            for rank, shape, like in zip(local_ranks, data.shapes, likes, strict=True)
         ]
+        for array in made if op.displs else ():  # what lies between displaced parts is 0
+            if array is not None:
+                array[...] = np.zeros(array.shape, dtype)
+        return made
     given = one_per_rank(op.name, out, "outputs", local_ranks)
     for rank, array, shape in zip(local_ranks, given, data.shapes, strict=True):
         needed = shape is not None and rank not in data.open
@@ -307,14 +333,14 @@ def _results(
 
 def _check_output(op: OpParam, rank: int, array: Any, shape: Shape | None) -> None:
     if shape is None:
-        if isinstance(array, np.ndarray) and not array.size:
+        if is_array(array) and not array.size:
             return
         raise ParameterError(f"Rank {rank} has no output in {op.name}.", "Give None for it.")
     if array is None:
         raise MissingArrayError(
             f"Rank {rank} has None as output.", f"{op.name} needs an array of shape {shape} there."
         )
-    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+    if not is_array(array):
         raise ParameterError(
             f"Rank {rank}'s output is a {type(array).__name__}.", "Outputs are numpy arrays."
         )

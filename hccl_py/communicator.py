@@ -17,12 +17,11 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hccl_py.arrays import Arrays, place
 from hccl_py.collective_ops import CollectiveOps, Layout, Outputs
 from hccl_py.collectives import Ranks, averaged, check_average, index_of
 from hccl_py.config import Config
+from hccl_py.device_arrays import DeviceArray, is_array
 from hccl_py.discovery import (
     Registered,
     Registry,
@@ -39,7 +38,16 @@ from hccl_py.operators import make_operator
 from hccl_py.pending import CallQueue, Pending, Result
 from hccl_py.planning import BatchingWarning, ExecutorChooser, Plan, Planner, idle
 from hccl_py.planning import ExecutorChoice as Choice
-from hccl_py.platforms import Abortable, Group, Platform, ProcessPlatform, Schedule, Session
+from hccl_py.platforms import (
+    Abortable,
+    Asynchronous,
+    Group,
+    OnDevice,
+    Platform,
+    ProcessPlatform,
+    Schedule,
+    Session,
+)
 from hccl_py.selection import Selection
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.tensors import Tensors, tensors_in
@@ -196,6 +204,7 @@ class Communicator(CollectiveOps):
             self.topology, self.config, self.registry, self.name, domain.chooser
         )
         self._session: Session | None = None
+        self._likes: Sequence[DeviceArray] | None = None
         self._calls = CallQueue()
         self._opening, self._planning = threading.Lock(), threading.Lock()
         self._group_numbers = itertools.count(1)
@@ -309,6 +318,20 @@ class Communicator(CollectiveOps):
         """
         return self._calls.run(partial(self._open_session().gather, data))
 
+    def synchronize(self) -> None:
+        """Return when all calls have ended, also those that a device is still at; raises what one
+        of them has raised.
+        """
+        session = self._open_session()
+        if isinstance(session, Asynchronous):
+            self._calls.run(session.synchronize)
+
+    @property
+    def likes(self) -> Sequence[DeviceArray | None] | None:
+        """For each local rank an array that lies where its arrays must; None for the host."""
+        self._open_session()
+        return self._likes
+
     def close(self) -> None:
         """Release everything that the communicator holds, after the calls that were made before;
         it cannot run afterwards.
@@ -361,12 +384,13 @@ class Communicator(CollectiveOps):
         """Run a call, unless it has no data: HCCL looks at nothing else first."""
         session = self._open_session()
         local = session.local_ranks
-        tensors = tensors_in(inputs, out, local) if "torch" in sys.modules else None
+        likes = self._likes
+        tensors = tensors_in(inputs, out, local, likes) if "torch" in sys.modules else None
         if tensors is not None:
             inputs, out = tensors.inputs, tensors.out
-        if isinstance(out, np.ndarray) and len(local) == 1:
+        if is_array(out) and len(local) == 1:
             out = [out]
-        data = layout(inputs, out, Ranks(self.topology, local, self.exchange))
+        data = layout(inputs, out, Ranks(self.topology, local, self.exchange, likes))
         operator, op = make_operator(data.op.name), replace(data.op, mode=self.config.mode)
         plan = self._planner.nothing(op) if idle(op) else None
         if plan is None:
@@ -374,11 +398,19 @@ class Communicator(CollectiveOps):
             if average:
                 check_average(op)
         data = replace(data, op=op if plan is None else plan.op)
-        arrays = place(operator, data, out, self.topology, local)
+        arrays = place(operator, data, out, self.topology, local, likes)
         plan = plan or self.plan(arrays.op, executor)
         sums = [at for at, rank in enumerate(local) if rank not in data.open] if average else ()
         call = partial(self._run, session, plan, arrays, stream, sums, tensors)
-        return self._start(data.op.name, call) if async_op else self._calls.run(call)
+        if async_op and not isinstance(session, Asynchronous):
+            return self._start(data.op.name, call)
+        if not async_op:
+            return self._calls.run(call)
+        pending = Pending(
+            data.op.name, self._calls, call
+        )  # the device is at it when it is enqueued
+        self._calls.run(pending.run)()
+        return pending
 
     def _run(
         self,
@@ -430,6 +462,11 @@ class Communicator(CollectiveOps):
                 f"This process owns no rank of {self.name}: {self.topology.description}.",
                 "Make a communicator of as many ranks as the job has.",
             )
+        if isinstance(session, OnDevice):
+            self._likes = session.likes
+            if session.inline_reductions is not None:
+                self._planner.limit(session.inline_reductions)
+                self.topology = self._planner.topology
         return session
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from hccl_py.arrays import Arrays, flat_arrays
 from hccl_py.communicator import Communicator
 from hccl_py.data import Array, WrongElement, expected_outputs, first_wrong, inputs_of, poison
+from hccl_py.device_arrays import host_copy
 from hccl_py.op_param import OpParam
 from hccl_py.operators import Operator, make_operator
 from hccl_py.planning import Plan
@@ -66,9 +67,10 @@ class Measurement:
         op, ranks, local = plan.op, self.comm.size, self.comm.local_ranks
         operator = make_operator(op.name)
         mine, right = self._data(operator, op)
-        arrays = flat_arrays(operator, op, mine, ranks, local)
+        arrays = flat_arrays(operator, op, mine, ranks, local, self.comm.likes)
         seconds = self._time(plan, arrays, mine, right, progress)
-        wrong = first_wrong(arrays.outputs, right, local) if self.check else None
+        found = [host_copy(output) for output in arrays.outputs] if self.check else []
+        wrong = first_wrong(found, right, local) if self.check else None
         seconds, wrong = self._of_all(seconds, wrong)
         verdict = ("failed" if wrong else "success") if self.check else "NULL"
         return SizeResult(
@@ -120,8 +122,10 @@ class Measurement:
             if plan.op.in_place:
                 for memory, values in zip(arrays.inputs, inputs, strict=True):
                     memory[:] = values
+            self.comm.synchronize()
             start = time.perf_counter()
             self.comm.run_plan(plan, arrays)
+            self.comm.synchronize()
             if iteration >= 0:
                 total += time.perf_counter() - start
             progress()

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.device_arrays import address_of
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators.base import Operator
@@ -86,7 +87,7 @@ def is_in_place(op: OpParam, offsets: list[int | None], local_ranks: range) -> b
 
 
 def _bounds(array: Array) -> tuple[int, int]:
-    start = array.__array_interface__["data"][0]
+    start = address_of(array)
     if array.flags.c_contiguous:
         return start, start + array.nbytes
     steps = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]

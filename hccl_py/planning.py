@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry
+from hccl_py.enums import DataType, ReduceOp
 from hccl_py.executor import Executor, OpParam, Rank, RankView, ResourceRequest, Topology
 from hccl_py.operators import make_operator
 from hccl_py.ops import OPS
@@ -111,6 +112,11 @@ class Planner:
             ruleset="",
         )
         return Plan(op, chosen, self._recorded(_Nothing(), op))
+
+    def limit(self, inline: Collection[tuple[DataType, ReduceOp]]) -> None:
+        """Plan for links that reduce on their way no more than this."""
+        self.topology = self.topology.reducing(inline)
+        self.clear()
 
     def clear(self) -> None:
         """Let go of all plans."""

@@ -17,6 +17,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy.typing as npt
 
 from hccl_py.config import Config
+from hccl_py.device_arrays import DeviceArray
+from hccl_py.enums import DataType, ReduceOp
 from hccl_py.program.program import Program
 from hccl_py.resources import ResourceResponse
 from hccl_py.stragglers import EVEN, Stragglers
@@ -26,8 +28,10 @@ __all__ = [
     "DONE",
     "Abortable",
     "Adversary",
+    "Asynchronous",
     "Chooser",
     "Group",
+    "OnDevice",
     "Platform",
     "ProcessPlatform",
     "Replayed",
@@ -150,7 +154,8 @@ class Work(Protocol):
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Return when the run has ended, or raise what it raised; ExecTimeoutError after
-        `timeout_s`, while the run goes on.
+        `timeout_s`, while the run goes on. In an Asynchronous session: when what the caller puts on
+        its stream from now on comes after the run.
         """
 
     def is_completed(self) -> bool:
@@ -221,6 +226,29 @@ class Platform(Protocol):
         interleaving, where the platform can choose. None where this process owns no rank of the
         group.
         """
+
+
+@runtime_checkable
+class OnDevice(Protocol):
+    """A session whose arrays lie in the memory of devices."""
+
+    @property
+    def likes(self) -> Sequence[DeviceArray]:
+        """For each local rank an array that lies where its inputs and outputs must."""
+
+    @property
+    def inline_reductions(self) -> frozenset[tuple[DataType, ReduceOp]] | None:
+        """What the devices reduce while they copy, so that programs may: None for all that the
+        product does.
+        """
+
+
+@runtime_checkable
+class Asynchronous(Protocol):
+    """A session whose runs are enqueued on streams of devices, and go on after `run` returns."""
+
+    def synchronize(self) -> None:
+        """Return when all runs have ended; raises what one of them has raised."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""torch's CPU tensors in the place of arrays: the same memory, seen by numpy.
+"""torch's tensors in the place of arrays: the same memory, seen by numpy where it is the host's.
 
     dense                 tensor.numpy(), contiguous or not
     bfloat16              by way of int16, as ml_dtypes' bfloat16
@@ -13,11 +13,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.device_arrays import DeviceArray
 from hccl_py.enums import DataType
 from hccl_py.errors import NotSupportedError, ParameterError
 
@@ -45,15 +46,19 @@ class Tensors:
         return [None if array is None else _tensor(array, self.dtype) for array in arrays]
 
 
-def tensors_in(inputs: Any, out: Any, local_ranks: range) -> Tensors | None:
-    """Return the tensors among a call's arguments as arrays, or None where there are none;
-    NotSupportedError for a tensor that numpy cannot see, ParameterError for arrays among them. For
-    programs that have imported torch.
+def tensors_in(
+    inputs: Any, out: Any, local_ranks: range, likes: Sequence[DeviceArray] | None = None
+) -> Tensors | None:
+    """Return the tensors among a call's arguments as arrays, or None where there are none: those of
+    `likes`' devices as DeviceArrays, where it is given. NotSupportedError for a tensor that is
+    elsewhere or that numpy cannot see, ParameterError for arrays among them. For programs that have
+    imported torch.
     """
     kind = getattr(sys.modules["torch"], "Tensor", ())  # () while torch is being imported
     leaves = [leaf for side in (inputs, out) for leaf in _leaves(side) if leaf is not None]
     found = [leaf for leaf in leaves if isinstance(leaf, kind)]
     if not found:
+        _refuse_arrays(leaves, likes)
         return None
     stranger = next((leaf for leaf in leaves if not isinstance(leaf, kind)), None)
     if stranger is not None:
@@ -63,12 +68,29 @@ def tensors_in(inputs: Any, out: Any, local_ranks: range) -> Tensors | None:
         )
     if isinstance(out, kind) and len(local_ranks) == 1:
         out = [out]
+    at = _Places(local_ranks, likes or [None] * len(local_ranks))
     return Tensors(
-        _converted(inputs, "input", local_ranks, _array),
-        _converted(out, "output", local_ranks, _output_array),
+        _converted(inputs, "input", at, _array),
+        _converted(out, "output", at, _output_array),
         out,
         found[0].dtype,
     )
+
+
+class _Places(NamedTuple):
+    """The ranks that have tensors, and for each an array that lies where they must."""
+
+    ranks: range
+    likes: Sequence[DeviceArray | None]
+
+
+def _refuse_arrays(leaves: list[Any], likes: Sequence[DeviceArray] | None) -> None:
+    if likes and leaves:
+        device = likes[0].tensor.device
+        raise ParameterError(
+            f"A call got a {type(leaves[0]).__name__}: this platform takes tensors on {device}.",
+            f'Give torch.as_tensor(array, device="{device}").',
+        )
 
 
 def _leaves(side: Any) -> Iterator[Any]:
@@ -84,29 +106,32 @@ def _leaves(side: Any) -> Iterator[Any]:
 
 
 def _converted(
-    side: Any, what: str, local_ranks: range, array: Callable[[Tensor, str], Array]
+    side: Any, what: str, at: _Places, array: Callable[[Tensor, str, DeviceArray | None], Array]
 ) -> Any:
     """Return an argument with arrays in the place of tensors."""
     if side is None:
         return None
     if not isinstance(side, (list, tuple)):
-        return array(side, f"Rank {local_ranks[0]}'s {what}")
+        return array(side, f"Rank {at.ranks[0]}'s {what}", at.likes[0])
     converted: list[Any] = []
-    for at, each in enumerate(side):
-        where = f"Rank {local_ranks.start + at}'s {what}"
+    likes = [*at.likes, *[None] * len(side)]  # how many there are is looked at later
+    for rank, (each, like) in enumerate(zip(side, likes, strict=False), at.ranks.start):
+        where = f"Rank {rank}'s {what}"
         if isinstance(each, (list, tuple)):
-            converted.append([None if leaf is None else array(leaf, where) for leaf in each])
+            converted.append([None if leaf is None else array(leaf, where, like) for leaf in each])
         else:
-            converted.append(None if each is None else array(each, where))
+            converted.append(None if each is None else array(each, where, like))
     return converted
 
 
-def _array(tensor: Tensor, where: str) -> Array:
+def _array(tensor: Tensor, where: str, like: DeviceArray | None) -> Array:
     """Return the memory of a tensor as an array."""
     torch: Any = sys.modules["torch"]
-    _check_dense(tensor, where)
+    _check_dense(tensor, where, torch.device("cpu") if like is None else like.tensor.device)
     if tensor.requires_grad:
         tensor = tensor.detach()
+    if like is not None:
+        return _on_device(tensor, where)
     try:
         if tensor.dtype is torch.bfloat16:
             bits: Array = tensor.view(torch.int16).numpy()
@@ -123,9 +148,19 @@ def _array(tensor: Tensor, where: str) -> Array:
     return array
 
 
-def _output_array(tensor: Tensor, where: str) -> Array:
+def _on_device(tensor: Tensor, where: str) -> Array:
+    try:
+        return DeviceArray(tensor)  # type: ignore[return-value]
+    except NotSupportedError:
+        raise NotSupportedError(
+            f"{where} is a {tensor.dtype} tensor: HCCL has no data type for it.",
+            "A view such as tensor.view(torch.uint8) moves bytes as they are.",
+        ) from None
+
+
+def _output_array(tensor: Tensor, where: str, like: DeviceArray | None) -> Array:
     """Return the memory of an output; each of its elements has a place of its own."""
-    array = _array(tensor, where)
+    array = _array(tensor, where, like)
     if any(n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)):
         raise ParameterError(
             f"{where} is an expanded tensor: its elements share memory.",
@@ -134,12 +169,12 @@ def _output_array(tensor: Tensor, where: str) -> Array:
     return array
 
 
-def _check_dense(tensor: Tensor, where: str) -> None:
+def _check_dense(tensor: Tensor, where: str, device: Any) -> None:
     torch: Any = sys.modules["torch"]
     if tensor.device.type == "meta":
-        what, hint = "on device meta and has no data", "Give a CPU tensor."
-    elif tensor.device.type != "cpu":
-        what, hint = f"on device {tensor.device}", "Give tensor.cpu()."
+        what, hint = "on device meta and has no data", f"Give a tensor on {device}."
+    elif tensor.device != device:
+        what, hint = f"on device {tensor.device}", f'Give tensor.to("{device}").'
     elif tensor.layout is not torch.strided or tensor.is_nested:
         layout = str(tensor.layout).removeprefix("torch.")
         what, hint = f"a {layout} tensor", "Give tensor.to_dense(), or its parts one by one."
@@ -150,8 +185,10 @@ def _check_dense(tensor: Tensor, where: str) -> None:
     raise NotSupportedError(f"{where} is {what}.", hint)
 
 
-def _tensor(array: Array, dtype: Any) -> Tensor:
+def _tensor(array: Array | DeviceArray, dtype: Any) -> Tensor:
     torch: Any = sys.modules["torch"]
+    if isinstance(array, DeviceArray):
+        return array.tensor.view(dtype) if dtype is torch.bool else array.tensor
     if dtype is torch.bfloat16:
         return torch.from_numpy(array.view(np.int16)).view(dtype)
     tensor = torch.from_numpy(array)

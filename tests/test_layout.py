@@ -57,7 +57,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "lines", "printable"),
     ("cost", "documents", "enums", "ops", "stragglers", "values"),
     ("algo", "op_param", "resources"),
-    ("program",),
+    ("device_arrays", "program"),
     ("topology",),
     ("config", "formats", "orchestration"),
     ("authors", "call_spec", "executor", "operators", "platforms"),

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import hccl_py as hccl
+from hccl_py.enums import TaskKind
 from hccl_py.errors import HcclError
+from tests.tensor_platform import TensorPlatform
 from tests.thread_platform import in_threads
 
 torch: Any = pytest.importorskip("torch", reason="tensors need torch: pip install hccl-py[torch]")
@@ -22,9 +24,10 @@ def ramp(rank: int, dtype: str = "float32", shape: Any = (2, 3)) -> Any:
     return (torch.arange(count).reshape(shape) % 7 + rank).to(getattr(torch, dtype))
 
 
-@pytest.fixture
-def comm() -> Any:
-    with hccl.Communicator(2) as comm:
+@pytest.fixture(params=["host", "device"])
+def comm(request: Any) -> Any:
+    platform = "emulated" if request.param == "host" else TensorPlatform()
+    with hccl.Communicator(2, platform=platform) as comm:
         yield comm
 
 
@@ -125,8 +128,11 @@ def test_one_tensor_where_a_process_has_one_rank() -> None:
             lambda: torch.quantize_per_tensor(ramp(0), 0.1, 0, torch.qint8),
             "Rank 1's input is a quantized tensor",
         ),
-        (lambda: torch.empty(2, 3).to(torch.float8_e4m3fn), "that numpy cannot see"),
-        (lambda: torch.ones(2, 3, dtype=torch.complex64), "no data type for numpy's complex64"),
+        (
+            lambda: torch.empty(2, 3).to(torch.float8_e4m3fn),
+            "that numpy cannot see|no data type for it",
+        ),
+        (lambda: torch.ones(2, 3, dtype=torch.complex64), "no data type for"),
         (lambda: ramp(0, "float64"), "Rank 1's input is float64, rank 0's is float32"),
         (lambda: ramp(0, shape=(3, 2)), "Rank 1's input has shape"),
     ],
@@ -151,3 +157,34 @@ def test_outputs_that_are_refused(comm: Any) -> None:
         assert caught.value.hint
     with pytest.raises(HcclError, match="got tensors and a ndarray"):
         comm.all_reduce([np.ones(4)] * 2, out=data)
+
+
+def test_arrays_are_refused_where_tensors_of_a_device_are_taken() -> None:
+    with (
+        hccl.Communicator(2, platform=TensorPlatform()) as comm,
+        pytest.raises(HcclError, match="takes tensors on cpu"),
+    ):
+        comm.all_reduce([np.ones(3, np.float32)] * 2)
+
+
+def test_a_pending_call_of_a_device_is_enqueued_at_once() -> None:
+    with hccl.Communicator(2, platform=TensorPlatform()) as comm:
+        pending = comm.all_reduce([ramp(0), ramp(1)], async_op=True)
+        assert pending.is_completed()
+        assert torch.equal(pending.wait().outputs[0], ramp(0) + ramp(1))
+
+
+def test_programs_reduce_on_the_way_only_where_the_device_does() -> None:
+    """fp32 sums do, everything else lands and is reduced by its rank."""
+    only = frozenset({(hccl.DataType.FP32, hccl.ReduceOp.SUM)})
+    kinds = {}
+    with hccl.Communicator(4, platform=TensorPlatform(only)) as comm:
+        for op in ("sum", "max"):
+            done = comm.all_reduce([ramp(rank, shape=1 << 19) for rank in range(4)], op)
+            kinds[op] = {kind.name for kind in map(TaskKind, done.program.tasks.kind)}
+            stacked = torch.stack([ramp(rank, shape=1 << 19) for rank in range(4)])
+            right = stacked.sum(0) if op == "sum" else stacked.amax(0)
+            assert all(torch.equal(output, right) for output in done.outputs)
+    assert kinds["sum"] & {"READ_REDUCE", "WRITE_REDUCE"}
+    assert "REDUCE" in kinds["max"]
+    assert not kinds["max"] & {"READ_REDUCE", "WRITE_REDUCE"}

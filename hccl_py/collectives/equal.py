@@ -9,6 +9,7 @@ import numpy as np
 
 from hccl_py.arrays import Array, Data, MissingArrayError, Shape, common_type, one_per_rank
 from hccl_py.collectives.ranks import Inputs, Ranks, all_given, common_shape, given, index_of
+from hccl_py.device_arrays import is_array
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
@@ -79,7 +80,8 @@ def _without_root(name: str, arrays: Sequence[Array | None], ranks: Ranks, root:
 def barrier(ranks: Ranks) -> Data:
     """Return what HCCL's barrier communicates, in memory of its own."""
     op = OpParam("barrier", BARRIER_COUNT, DataType.FP32, ReduceOp.SUM)
-    zeros = [np.zeros(BARRIER_COUNT, np.float32) for _ in ranks.local]
+    likes = ranks.likes or [None] * len(ranks.local)
+    zeros = [np.zeros(BARRIER_COUNT, np.float32, like=like) for like in likes]
     return Data(op, zeros, [(BARRIER_COUNT,)] * len(zeros))
 
 
@@ -98,7 +100,7 @@ def _count(name: str, shape: Shape, ranks: Ranks) -> int:
 def _shape_without_input(name: str, empty: list[Array], ranks: Ranks, out: object) -> Shape:
     """Return the shape of the outputs where no rank here has an input with data."""
     outputs = [] if out is None else one_per_rank(name, out, "outputs", ranks.local)
-    arrays = [array for array in outputs if isinstance(array, np.ndarray)] or empty
+    arrays = [array for array in outputs if is_array(array)] or empty
     if not arrays:
         raise MissingArrayError(
             f"Rank {ranks.local[0]} has neither input nor output in {name}, so the shape of what "

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.arrays import Array, MissingArrayError, Shape, one_per_rank, taken
+from hccl_py.device_arrays import DeviceArray, is_array
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import Numbers, OpParam, Table
 from hccl_py.operators.base import MAX_COUNT
@@ -44,12 +45,14 @@ def _alone(data: bytes) -> list[bytes]:
 
 class Ranks(NamedTuple):
     """All ranks of a communicator, and those whose arrays are here. `gather` gives what every
-    process gives it, in the order of their ranks.
+    process gives it, in the order of their ranks. `likes` has an array for each local rank that
+    lies where its arrays must, None for the host.
     """
 
     topology: Topology
     local: range
     gather: Callable[[bytes], list[bytes]] = _alone
+    likes: Sequence[DeviceArray | None] | None = None
 
     @property
     def size(self) -> int:
@@ -74,10 +77,10 @@ def row_arrays(op: str, inputs: Inputs, ranks: Ranks) -> list[Array | None]:
 
 def counts_in(arrays: object, ranks: Ranks) -> list[tuple[int, Array]]:
     """Return the arrays that there are with their ranks: inputs, or outputs as they were given."""
-    if not isinstance(arrays, (list, tuple, np.ndarray)):
+    if not isinstance(arrays, (list, tuple, np.ndarray, DeviceArray)):
         return []
     pairs = zip(ranks.local, arrays, strict=False)
-    return [(rank, a) for rank, a in pairs if isinstance(a, np.ndarray) and a.ndim]
+    return [(rank, a) for rank, a in pairs if is_array(a) and a.ndim]
 
 
 def all_given(op: str, inputs: Inputs, ranks: Ranks) -> list[Array]:

@@ -6,7 +6,8 @@ anyhow: then a server has its ranks in rank order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -123,8 +124,18 @@ class Topology:
         """
         if (inter_hccs, intra_roce) == (self.inter_hccs, self.intra_roce):
             return self
+        return self._with(self.product, inter_hccs, intra_roce)
+
+    def reducing(self, inline: Collection[tuple[DataType, ReduceOp]]) -> Topology:
+        """Return the same ranks with links that reduce on their way no more than this."""
+        if self.product.inline <= set(inline):
+            return self
+        product = replace(self.product, inline=self.product.inline & set(inline))
+        return self._with(product, self.inter_hccs, self.intra_roce)
+
+    def _with(self, product: Product, inter_hccs: bool, intra_roce: bool) -> Topology:
         return Topology(
-            self.product,
+            product,
             self.servers,
             self.superpods,
             inter_hccs=inter_hccs,
