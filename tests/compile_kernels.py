@@ -37,6 +37,7 @@ def compile_verifier() -> None:
     program = recorded("AllReduceMeshExecutor", op_of("all_reduce"), servers)
     verify(program)
     levels(program)
+    program.open_ends  # noqa: B018 - kept by the program
     into, what = np.zeros((2, 1), np.uint16)
     reduce_words.compiled(into, what, False, 0)
     run_in_tiles(program)

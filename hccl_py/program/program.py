@@ -146,6 +146,15 @@ class Program:
         save(self, path)
 
     @cached_property
+    def open_ends(self) -> IntArray:
+        """Rows (task, rank): what may still run when the main stream of a rank that it concerns has
+        ended, found on first use. `ends.check_ends` raises for them.
+        """
+        from hccl_py.program.ends import open_ends  # few platforms ask
+
+        return open_ends(self)
+
+    @cached_property
     def digest(self) -> str:
         """A hash of what the program does, stream by stream.
 

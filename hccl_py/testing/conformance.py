@@ -4,8 +4,9 @@
 
 Four properties are views on one sweep over the calls that the executor suits: semantics, races,
 deadlock, resources. `batches` and `numeric` look at the same sweep's recordings and runs with data,
-`rounds` and `in_place` look closer where executors are often wrong, and `sync_deletion` turns the
-question round: is everything needed that the executor waits for?
+`rounds` and `in_place` look closer where executors are often wrong, `ends` asks whether platforms
+may come back before a run is over, and `sync_deletion` turns the question round: is everything
+needed that the executor waits for?
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hccl_py.discovery import Registry
-from hccl_py.errors import HcclError, ParameterError, did_you_mean
+from hccl_py.errors import HcclError, OrchestrationError, ParameterError, did_you_mean
 from hccl_py.executor import Executor
 from hccl_py.platforms import Adversary, Schedule
+from hccl_py.program.ends import check_ends
 from hccl_py.program.program import Program
 from hccl_py.testing.calls import recorded
-from hccl_py.testing.deletion import Deletions
+from hccl_py.testing.deletion import Deletions, small_cases
 from hccl_py.testing.schedules import shortest
 from hccl_py.verifier.classes import CLASSES
 from hccl_py.verifier.finding import Report
@@ -270,6 +272,21 @@ def _sync_deletion(suite: Suite) -> str:
     return "\n".join(map(str, deletions.needless))
 
 
+def _ends(suite: Suite) -> str:
+    """Look at small calls of every kind."""
+    for case in small_cases(suite.space.cases):
+        try:
+            program = suite.record(case)
+            program.linked.check(program)
+        except HcclError:
+            continue  # `batches` or `deadlock` says so
+        try:
+            check_ends(program)
+        except OrchestrationError as error:
+            return f"{case.text}:\n{error}"
+    return ""
+
+
 PROPERTIES: tuple[Property, ...] = (
     Property("semantics", "every byte of every output is right", _semantics),
     Property(
@@ -286,6 +303,11 @@ PROPERTIES: tuple[Property, ...] = (
         "resources",
         "what is used was asked for, and exists",
         lambda suite: _view(suite, *GROUPS["resources"]),
+    ),
+    Property(
+        "ends",
+        "when a rank's main stream ends, its other streams and all access to its memory are over",
+        _ends,
     ),
     Property("batches", "recording succeeds, in batches as rank by rank", _batches),
     Property(

@@ -52,6 +52,15 @@ class NoAcks(Turns):
         to.rx_data_signal(rank.main)
 
 
+class LeavesEarly(Turns):
+    """Does not say when it has read a peer's memory."""
+
+    def step(self, rank: Any, to: Any, frm: Any, staged: Any, recv: Any) -> None:
+        to.tx_ack(rank.main)
+        frm.rx_ack(rank.main)
+        rank.main.copy(recv, frm.remote(staged))
+
+
 class NeverAnswers(Turns):
     """Waits for a DataSignal that nobody posts."""
 

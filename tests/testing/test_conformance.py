@@ -46,6 +46,7 @@ def test_a_right_executor_passes() -> None:
     ("executor", "properties"),
     [
         (authors.NoAcks, {"races", "numeric"}),
+        (authors.LeavesEarly, {"races", "ends", "numeric"}),
         (authors.NeverAnswers, {"deadlock", "numeric"}),
         (authors.OwnInput, {"semantics", "numeric"}),
         (authors.Overflows, {"resources", "rounds"}),
@@ -71,6 +72,16 @@ def test_texts_are_the_reports() -> None:
     assert re.search(r"> task \d+ +read rank \d CCL_In", found["races"])
     assert "in common: every case with data and several ranks" in found["races"]
     assert "Mend the rest first" in found["sync_deletion"]
+
+
+def test_an_open_end_is_said_in_one_sentence() -> None:
+    text = failing(authors.LeavesEarly)["ends"]
+    assert re.search(
+        r"Open end: rank \d main task \d+ reads rank \d's CCL_In\[0:\d+\] to .* "
+        r"\(testing/authors\.py:\d+\), and nothing says that this is over when rank (\d)'s main "
+        r"ends\..*\nLet rank \d post a notify after that task, and rank \1 wait for it",
+        text,
+    )
 
 
 def test_a_wrong_run_is_repeated_by_its_short_schedule() -> None:

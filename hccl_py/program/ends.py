@@ -1,0 +1,165 @@
+"""Which tasks may still run when the rank that they concern has left its main stream.
+
+A task concerns the rank on whose stream it is, and the rank whose memory it reads or writes. Some
+platforms do not wait for the end of a run: the caller's next work follows main in stream order, and
+may take the memory of the rank. They need every task to be over before the main streams of all
+ranks that it concerns are, by stream order and from posts to waits.
+
+One walk from the last task to the first: every stream knows whose mains end after what comes next
+on it; a wait hands that on to the post that it consumes. What goes through an RDMA connection
+arrives in the order of the walk, so a write there is over for who waits for a later post on it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import POST, RDMA_WRITES, READS, WAIT, WRITES
+from hccl_py.errors import OrchestrationError
+from hccl_py.program.describe import format_action, format_line_of, format_place, format_stream
+from hccl_py.program.kernels import kernel, reading
+from hccl_py.values import IntArray
+
+if TYPE_CHECKING:
+    from hccl_py.program.program import Program
+
+__all__ = ["check_ends", "open_ends"]
+
+Int32s = npt.NDArray[np.int32]
+
+_BITS = 63
+
+
+def open_ends(program: Program) -> IntArray:
+    """Return the tasks that nothing orders before the end of a main stream, one row (task, rank)
+    for each rank that a task concerns. DeadlockError or OrchestrationError where the program is not
+    clean (`Linked.check`).
+    """
+    tasks, linked = program.tasks, program.linked
+    linked.check(program)
+    touches = np.isin(tasks.kind, (*READS, *WRITES)) & (tasks.size > 0)
+    ends = len(program.transports)
+    connection = np.full(len(tasks), -1, np.int64)
+    if ends and program.transports.is_rdma.any():
+        goes = np.isin(tasks.kind, (*RDMA_WRITES, POST)) & (tasks.end >= 0)
+        goes[goes] = program.transports.is_rdma[tasks.end[goes]]
+        connection[goes] = tasks.end[goes]
+    queue = tasks.rank.astype(np.int64) * program.streams + tasks.stream
+    is_open = _find_open.sized(len(tasks) * (1 + program.ranks // _BITS))(
+        reading(linked.order),
+        reading(linked.post_of),
+        reading(queue),
+        reading(tasks.kind),
+        reading(np.where(touches, tasks.peer, -1).astype(np.int64)),
+        reading(connection),
+        ends,
+        program.ranks,
+        program.streams,
+    )
+    own, peers = (np.flatnonzero(column) for column in is_open)
+    found = np.concatenate(
+        [np.column_stack([own, tasks.rank[own]]), np.column_stack([peers, tasks.peer[peers]])]
+    )
+    return found[np.lexsort((found[:, 1], found[:, 0]))].astype(np.int64)
+
+
+def check_ends(program: Program) -> None:
+    """Raise OrchestrationError where a rank could leave its main stream before its other streams,
+    and all access to its memory, are over.
+    """
+    found = program.open_ends
+    if len(found):
+        own = np.flatnonzero(program.tasks.rank[found[:, 0]] == found[:, 1])  # a cause of others
+        first = found[own[0] if len(own) else 0]
+        message, hint = _described(program, *first.tolist())
+        more = f" So may {len(found) - 1} more." if len(found) > 1 else ""
+        raise OrchestrationError(f"Open end: {message}{more}", hint)
+
+
+def _described(program: Program, row: int, rank: int) -> tuple[str, str]:
+    """Return what an open end is, and what to add."""
+    tasks, line = program.tasks, format_line_of(program, row)
+    where = f" ({line})" if line else ""
+    what = f"{format_place(program, row)} {format_action(program, row, in_sentence=True)}{where}"
+    message = f"{what}, and nothing says that this is over when rank {rank}'s main ends."
+    owner, stream = int(tasks.rank[row]), int(tasks.stream[row])
+    if owner != rank:
+        return message, (
+            f"Let rank {owner} post a notify after that task, and rank {rank} wait for it before "
+            "its main stream ends."
+        )
+    if stream:
+        return message, (
+            f"Let {format_stream(stream)} post a notify at its end that main waits for "
+            "(rank.fork() does)."
+        )
+    return message, (
+        f"It goes on over RDMA: let rank {int(tasks.peer[row])} answer with DataAck when it has "
+        f"the data, and rank {rank} wait for that before its main stream ends."
+    )
+
+
+@kernel
+def _find_open(
+    order: Int32s,
+    post_of: Int32s,
+    queue: IntArray,
+    kind: npt.NDArray[np.int8],
+    peer: IntArray,
+    connection: IntArray,
+    ends: int,
+    ranks: int,
+    streams: int,
+) -> npt.NDArray[np.bool_]:
+    """Return for every task whether it is open for its own rank, and for its peer.
+
+    `after[q]` has a bit for every rank whose main stream ends after what comes next on queue q, and
+    so has `arrived[e]` for what comes next on connection e. A wait keeps its queue's bits for its
+    post, under the post's number.
+    """
+    words = (ranks + _BITS - 1) // _BITS
+    after = np.zeros((ranks * streams, words), np.int64)
+    arrived = np.zeros((ends, words), np.int64)
+    kept = np.full(len(order), -1, np.int64)
+    free = np.empty(len(order), np.int64)
+    room = np.zeros((64, words), np.int64)
+    used, unused = 0, 0
+    is_open = np.zeros((2, len(order)), np.bool_)
+    for rank in range(ranks):
+        after[rank * streams, rank // _BITS] = np.int64(1) << (rank % _BITS)
+    for at in range(len(order) - 1, -1, -1):
+        row = order[at]
+        q = queue[row]
+        link = connection[row]
+        if kind[row] == WAIT:
+            if unused > 0:
+                unused -= 1
+                place = free[unused]
+            else:
+                if used == len(room):
+                    larger = np.zeros((2 * used, words), np.int64)
+                    larger[:used] = room
+                    room = larger
+                place = used
+                used += 1
+            for word in range(words):
+                room[place, word] = after[q, word]
+            kept[post_of[row]] = place
+        elif kind[row] == POST:
+            place = kept[row]
+            for word in range(words):
+                after[q, word] |= room[place, word]
+                if link >= 0:
+                    arrived[link, word] |= room[place, word]
+            free[unused] = place
+            unused += 1
+        own, other = q // streams, peer[row]
+        moves_on = link >= 0 and kind[row] != POST
+        known = arrived[link] if moves_on else after[q]
+        is_open[0, row] = (known[own // _BITS] >> (own % _BITS)) & 1 == 0
+        if other >= 0:
+            is_open[1, row] = (known[other // _BITS] >> (other % _BITS)) & 1 == 0
+    return is_open
