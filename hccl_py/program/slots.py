@@ -17,7 +17,7 @@ from hccl_py.values import IntArray, RankInt, values_of
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
 
-__all__ = ["atomic_slots", "remote_slots"]
+__all__ = ["atomic_slots", "exposed_slots", "remote_slots"]
 
 
 def atomic_slots(program: Program) -> frozenset[int]:
@@ -48,6 +48,12 @@ def remote_slots(program: Program, names: Collection[str]) -> frozenset[int]:
             if i.kind.writes_remote and i.dst_buffer in wanted:
                 found.update(_slots(batch, i, i.peer, i.dst_buffer, buffers).tolist())
     return frozenset(found)
+
+
+def exposed_slots(program: Program, rank: int) -> frozenset[int]:
+    """Return the slots of a rank that peers touch: what its process has to show them."""
+    touched = remote_slots(program, program.buffers)
+    return frozenset(slot for slot in touched if slot // len(program.buffers) == rank)
 
 
 def _slots(
