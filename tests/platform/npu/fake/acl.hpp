@@ -11,6 +11,7 @@ using aclError = int;
 
 enum Code : aclError {
   OK = 0,
+  INVALID_PARAM = 100000,  // said before the runtime looks: null pointers, reserved arguments
   UNINITIALIZED = 100001,
   REPEATED_INIT = 100002,
   REPEATED_FINALIZE = 100037,

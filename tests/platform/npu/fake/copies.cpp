@@ -9,23 +9,29 @@
 
 static bool is_host(const BlockRef& block) { return !block || block->device == HOST; }
 
-static aclError check_kind(const char* function, int kind, const BlockRef& to, const BlockRef& from) {
+static aclError check_kind(const char* function, int kind, const BlockRef& to,
+                           const BlockRef& from) {
   const bool foreign = (to && to->imported) || (from && from->imported);
   if (foreign && kind != DEVICE_TO_DEVICE) {
-    return refuse(NOT_SUPPORTED, function, "imported memory is copied from device to device only, and by name");
+    return refuse(NOT_SUPPORTED, function,
+                  "imported memory is copied from device to device only, and by name");
   }
   if (kind == BY_ADDRESS) return OK;
-  if (kind < HOST_TO_HOST || kind > BY_ADDRESS) return refuse(PARAM_INVALID, function, "kind %d", kind);
+  if (kind < HOST_TO_HOST || kind > BY_ADDRESS)
+    return refuse(PARAM_INVALID, function, "kind %d", kind);
   const bool to_host = kind == HOST_TO_HOST || kind == DEVICE_TO_HOST;
   const bool from_host = kind == HOST_TO_HOST || kind == HOST_TO_DEVICE;
-  if (to_host != is_host(to)) return refuse(PARAM_INVALID, function, "dst is not where kind %d says", kind);
-  if (from_host != is_host(from)) return refuse(PARAM_INVALID, function, "src is not where kind %d says", kind);
+  if (to_host != is_host(to))
+    return refuse(PARAM_INVALID, function, "dst is not where kind %d says", kind);
+  if (from_host != is_host(from))
+    return refuse(PARAM_INVALID, function, "src is not where kind %d says", kind);
   return OK;
 }
 
 static aclError check_size(const char* function, size_t room, size_t bytes) {
   if (bytes > room) return refuse(PARAM_INVALID, function, "%zu bytes into %zu", bytes, room);
-  if (bytes > knobs().most_bytes) return refuse(PARAM_INVALID, function, "%zu bytes are too many at once", bytes);
+  if (bytes > knobs().most_bytes)
+    return refuse(PARAM_INVALID, function, "%zu bytes are too many at once", bytes);
   return OK;
 }
 
@@ -44,7 +50,8 @@ API aclError aclrtMemcpy(void* to, size_t room, const void* from, size_t bytes, 
   return OK;
 }
 
-API aclError aclrtMemcpyAsync(void* to, size_t room, const void* from, size_t bytes, int kind, void* handle) {
+API aclError aclrtMemcpyAsync(void* to, size_t room, const void* from, size_t bytes, int kind,
+                              void* handle) {
   std::shared_ptr<Stream> stream;
   BlockRef target, source;
   TRY(stream_of(__func__, handle, &stream));
@@ -60,10 +67,12 @@ API aclError aclrtMemcpyAsync(void* to, size_t room, const void* from, size_t by
     return OK;
   }));
   if (target && source) return OK;
-  return stream->synchronize(-1);  // host memory that is not pinned: the call comes back when all is copied
+  return stream->synchronize(
+      -1);  // host memory that is not pinned: the call comes back when all is copied
 }
 
-static aclError check_fill(const char* function, void* to, size_t room, size_t bytes, int device, BlockRef* target) {
+static aclError check_fill(const char* function, void* to, size_t room, size_t bytes, int device,
+                           BlockRef* target) {
   TRY(check_size(function, room, bytes));
   return operand(function, to, bytes, device, target);
 }

@@ -25,7 +25,8 @@ aclError refuse(aclError code, const char* function, const char* format, ...) {
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   message = std::string(function) + ": " + text;
-  if (knobs().verbose) std::fprintf(stderr, "fakeacl[%d] %s -> %d\n", getpid(), message.c_str(), code);
+  if (knobs().verbose)
+    std::fprintf(stderr, "fakeacl[%d] %s -> %d\n", getpid(), message.c_str(), code);
   return code;
 }
 
@@ -42,7 +43,8 @@ bool reaches(int device, int peer) { return device == peer || reach[device][peer
 
 aclError enable_peer(const char* function, int device, int peer) {
   if (device == peer) return OK;
-  if (!knobs().peers) return refuse(NOT_SUPPORTED, function, "device %d cannot reach %d", device, peer);
+  if (!knobs().peers)
+    return refuse(NOT_SUPPORTED, function, "device %d cannot reach %d", device, peer);
   reach[device][peer] = true;
   return OK;
 }
@@ -76,7 +78,8 @@ API aclError aclrtGetDevice(int32_t* device) {
 }
 
 static aclError reset(const char* function, int32_t device, bool force) {
-  if (device < 0 || device >= knobs().devices) return refuse(INVALID_DEVICE, function, "no device %d", device);
+  if (device < 0 || device >= knobs().devices)
+    return refuse(INVALID_DEVICE, function, "no device %d", device);
   if (force || users[device] <= 1) {
     users[device] = 0;
     destroy_streams_of(device);
@@ -116,20 +119,22 @@ API aclError aclrtDeviceEnablePeerAccess(int32_t peer, uint32_t flags) {
   int device;
   TRY(here(__func__, &device));
   if (flags) REFUSE(PARAM_INVALID, "flags must be 0");
-  if (peer < 0 || peer >= knobs().devices || peer == device) REFUSE(INVALID_DEVICE, "no peer %d", peer);
+  if (peer < 0 || peer >= knobs().devices || peer == device)
+    REFUSE(INVALID_DEVICE, "no peer %d", peer);
   return enable_peer(__func__, device, peer);
 }
 
 API aclError aclrtDeviceDisablePeerAccess(int32_t peer) {
   int device;
   TRY(here(__func__, &device));
-  if (peer < 0 || peer >= knobs().devices || peer == device) REFUSE(INVALID_DEVICE, "no peer %d", peer);
+  if (peer < 0 || peer >= knobs().devices || peer == device)
+    REFUSE(INVALID_DEVICE, "no peer %d", peer);
   reach[device][peer] = false;
   return OK;
 }
 
 API aclError aclrtDeviceGetBareTgid(int32_t* pid) {
-  if (!pid) REFUSE(PARAM_INVALID, "null");
+  if (!pid) REFUSE(INVALID_PARAM, "null");
   *pid = bare_tgid();
   return OK;
 }

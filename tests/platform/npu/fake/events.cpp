@@ -1,5 +1,5 @@
-// Events: they catch how far a stream has come. Plain ones stay on their device; those with the flag for
-// other processes (ACL_EVENT_IPC) also cross the devices of one process.
+// Events: they catch how far a stream has come. Plain ones stay on their device; those with the
+// flag for other processes (ACL_EVENT_IPC) also cross the devices of one process.
 #include <chrono>
 #include <condition_variable>
 
@@ -15,8 +15,8 @@ struct Event {
   uint32_t flag;
   std::mutex mutex;
   std::condition_variable changed;
-  uint64_t recorded = 0, done = 0;         // numbers of records
-  std::shared_ptr<Stream> stream;          // of the last record
+  uint64_t recorded = 0, done = 0;  // numbers of records
+  std::shared_ptr<Stream> stream;   // of the last record
   Clock::time_point at;
 };
 
@@ -27,7 +27,7 @@ static Handles<Event>& events = *new Handles<Event>(0x530000000000);
 int live_events() { return static_cast<int>(events.items().size()); }
 
 static aclError find(const char* function, void* handle, EventRef* event) {
-  if (!handle) return refuse(PARAM_INVALID, function, "a null event");
+  if (!handle) return refuse(INVALID_PARAM, function, "a null event");
   *event = events.find(handle);
   if (!*event) return refuse(INVALID_HANDLE, function, "no event %p", handle);
   return OK;
@@ -36,7 +36,7 @@ static aclError find(const char* function, void* handle, EventRef* event) {
 API aclError aclrtCreateEventExWithFlag(void** handle, uint32_t flag) {
   int device;
   TRY(here(__func__, &device));
-  if (!handle) REFUSE(PARAM_INVALID, "null");
+  if (!handle) REFUSE(INVALID_PARAM, "null");
   const auto event = std::make_shared<Event>();
   event->device = device;
   event->flag = flag;
@@ -44,7 +44,9 @@ API aclError aclrtCreateEventExWithFlag(void** handle, uint32_t flag) {
   return OK;
 }
 
-API aclError aclrtCreateEventWithFlag(void** event, uint32_t flag) { return aclrtCreateEventExWithFlag(event, flag); }
+API aclError aclrtCreateEventWithFlag(void** event, uint32_t flag) {
+  return aclrtCreateEventExWithFlag(event, flag);
+}
 API aclError aclrtCreateEvent(void** event) { return aclrtCreateEventExWithFlag(event, 0xf); }
 
 API aclError aclrtDestroyEvent(void* handle) {
@@ -59,7 +61,8 @@ API aclError aclrtRecordEvent(void* handle, void* stream_handle) {
   std::shared_ptr<Stream> stream;
   TRY(find(__func__, handle, &event));
   TRY(stream_of(__func__, stream_handle, &stream));
-  if (event->device != stream->device) REFUSE(STREAM_CONTEXT, "an event of device %d", event->device);
+  if (event->device != stream->device)
+    REFUSE(STREAM_CONTEXT, "an event of device %d", event->device);
   uint64_t number;
   {
     std::lock_guard<std::mutex> lock(event->mutex);
@@ -76,7 +79,8 @@ API aclError aclrtRecordEvent(void* handle, void* stream_handle) {
 }
 
 // Waits for a record. Behind a task that failed it never comes: then with that task's code.
-static aclError wait_for(Event& event, uint64_t number, const Stream* waiting, Clock::time_point end) {
+static aclError wait_for(Event& event, uint64_t number, const Stream* waiting,
+                         Clock::time_point end) {
   std::unique_lock<std::mutex> lock(event.mutex);
   while (event.done < number) {
     if (event.stream->error()) return event.stream->error();
@@ -119,7 +123,9 @@ static aclError synchronize(const char* function, void* handle, Clock::time_poin
   return OK;
 }
 
-API aclError aclrtSynchronizeEvent(void* event) { return synchronize(__func__, event, Clock::time_point::max()); }
+API aclError aclrtSynchronizeEvent(void* event) {
+  return synchronize(__func__, event, Clock::time_point::max());
+}
 
 API aclError aclrtSynchronizeEventWithTimeout(void* event, int32_t milliseconds) {
   if (milliseconds < 0) return aclrtSynchronizeEvent(event);
@@ -148,7 +154,9 @@ API aclError aclrtQueryEvent(void* event, int* status) {
   return OK;
 }
 
-API aclError aclrtQueryEventWaitStatus(void* event, int* status) { return aclrtQueryEvent(event, status); }
+API aclError aclrtQueryEventWaitStatus(void* event, int* status) {
+  return aclrtQueryEvent(event, status);
+}
 
 API aclError aclrtResetEvent(void* handle, void*) {
   EventRef event;

@@ -17,8 +17,18 @@ API aclError aclrtSetExceptionInfoCallback(Callback function) {
 
 static constexpr uint32_t NOTHING = 0xffffffff;
 
-API uint32_t aclrtGetTaskIdFromExceptionInfo(const Exception* info) { return info ? info->task : NOTHING; }
-API uint32_t aclrtGetStreamIdFromExceptionInfo(const Exception* info) { return info ? info->stream : NOTHING; }
-API uint32_t aclrtGetThreadIdFromExceptionInfo(const Exception* info) { return info ? info->thread : NOTHING; }
-API uint32_t aclrtGetDeviceIdFromExceptionInfo(const Exception* info) { return info ? info->device : NOTHING; }
-API uint32_t aclrtGetErrorCodeFromExceptionInfo(const Exception* info) { return info ? info->code : NOTHING; }
+API uint32_t aclrtGetTaskIdFromExceptionInfo(const Exception* info) {
+  return info ? info->task : NOTHING;
+}
+API uint32_t aclrtGetStreamIdFromExceptionInfo(const Exception* info) {
+  return info ? info->stream : NOTHING;
+}
+API uint32_t aclrtGetThreadIdFromExceptionInfo(const Exception* info) {
+  return info ? info->thread : NOTHING;
+}
+API uint32_t aclrtGetDeviceIdFromExceptionInfo(const Exception* info) {
+  return info ? info->device : NOTHING;
+}
+API uint32_t aclrtGetErrorCodeFromExceptionInfo(const Exception* info) {
+  return info ? info->code : NOTHING;
+}

@@ -24,7 +24,8 @@ static std::deque<Fault>& faults() {
       int device;
       char kind[16];
       long after;
-      if (std::sscanf(one.c_str(), "device=%d:kind=%15[a-z]:after=%ld", &device, kind, &after) == 3) {
+      if (std::sscanf(one.c_str(), "device=%d:kind=%15[a-z]:after=%ld", &device, kind, &after) ==
+          3) {
         Fault& fault = found->emplace_back();
         fault.device = device, fault.kind = kind, fault.after = after;
       } else {

@@ -23,10 +23,12 @@ static std::multimap<std::string, BlockRef>& imported = *new std::multimap<std::
 
 aclError list_pids(const char* function, PidList& list, const int32_t* pids, size_t count) {
   if (!pids || !count) return refuse(PARAM_INVALID, function, "no processes");
-  if (knobs().ipc != "list") return refuse(DRIVER_ERROR, function, "lists of processes fail here (FAKEACL_IPC)");
+  if (knobs().ipc != "list")
+    return refuse(DRIVER_ERROR, function, "lists of processes fail here (FAKEACL_IPC)");
   for (size_t i = 0; i < count; i++) {
     const uint32_t place = list.count++;
-    if (place >= MOST_PIDS) return refuse(DRIVER_ERROR, function, "more than %d processes", MOST_PIDS);
+    if (place >= MOST_PIDS)
+      return refuse(DRIVER_ERROR, function, "more than %d processes", MOST_PIDS);
     list.pids[place] = pids[i];
   }
   return OK;
@@ -35,7 +37,8 @@ aclError list_pids(const char* function, PidList& list, const int32_t* pids, siz
 aclError admit(const char* function, const PidList& list) {
   if (knobs().ipc == "free") {
     if (list.unvalidated) return OK;
-    return refuse(DRIVER_ERROR, function, "exported with validation, which fails here (FAKEACL_IPC)");
+    return refuse(DRIVER_ERROR, function,
+                  "exported with validation, which fails here (FAKEACL_IPC)");
   }
   for (uint32_t i = 0; i < list.count && i < MOST_PIDS; i++) {
     if (list.pids[i] == bare_tgid()) return OK;
@@ -50,12 +53,14 @@ void write_key(char* key, std::initializer_list<std::string> words) {
   std::memcpy(key, text.c_str(), KEY_BYTES);
 }
 
-API aclError aclrtIpcMemGetExportKey(void* address, size_t bytes, char* key, size_t length, uint64_t flags) {
+API aclError aclrtIpcMemGetExportKey(void* address, size_t bytes, char* key, size_t length,
+                                     uint64_t flags) {
   int device;
   TRY(here(__func__, &device));
   if (knobs().ipc == "none") REFUSE(NOT_SUPPORTED, "no keys on this machine (FAKEACL_IPC)");
   const BlockRef block = block_of(address);
-  if (!block || block->device == HOST || block->imported) REFUSE(PARAM_INVALID, "no memory of a device");
+  if (!block || block->device == HOST || block->imported)
+    REFUSE(PARAM_INVALID, "no memory of a device");
   if (block->device != device) REFUSE(PARAM_INVALID, "memory of device %d", block->device);
   if (address != block->base) REFUSE(PARAM_INVALID, "not the start of an allocation");
   if (!bytes || bytes > block->size) REFUSE(PARAM_INVALID, "%zu bytes of %zu", bytes, block->size);
@@ -65,7 +70,8 @@ API aclError aclrtIpcMemGetExportKey(void* address, size_t bytes, char* key, siz
   Export& header = block->header();
   uint64_t nonce = header.nonce;
   if (!nonce) {
-    if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) REFUSE(DRIVER_ERROR, "no random numbers");
+    if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce)
+      REFUSE(DRIVER_ERROR, "no random numbers");
     nonce |= 1;
     header.size = block->size;
     header.device = block->device;
@@ -73,15 +79,15 @@ API aclError aclrtIpcMemGetExportKey(void* address, size_t bytes, char* key, siz
     header.pids.unvalidated = flags & MEMORY_EXPORT_UNVALIDATED;
     header.nonce = nonce;
   }
-  write_key(key, {"memory", std::to_string(getpid()), std::to_string(block->file), std::to_string(block->size),
-                  std::to_string(nonce)});
+  write_key(key, {"memory", std::to_string(getpid()), std::to_string(block->file),
+                  std::to_string(block->size), std::to_string(nonce)});
   std::lock_guard<std::mutex> lock(mutex);
   exported[key] = block;
   return OK;
 }
 
 API aclError aclrtIpcMemSetImportPid(const char* key, int32_t* pids, size_t count) {
-  if (!key) REFUSE(PARAM_INVALID, "null");
+  if (!key) REFUSE(INVALID_PARAM, "null");
   std::lock_guard<std::mutex> lock(mutex);
   const auto at = exported.find(key);
   if (at == exported.end()) REFUSE(PARAM_INVALID, "not a key of this process");
@@ -117,16 +123,18 @@ API aclError aclrtIpcMemImportByKey(void** address, const char* key, uint64_t fl
   size_t size;
   uint64_t nonce;
   TRY(here(__func__, &device));
-  if (!address || !key) REFUSE(PARAM_INVALID, "null");
+  if (!address || !key) REFUSE(INVALID_PARAM, "null");
   if (flags & ~MEMORY_IMPORT_PEER_ACCESS) REFUSE(PARAM_INVALID, "flags %lu", flags);
-  if (std::sscanf(key, "memory %d %d %zu %lu", &pid, &file, &size, &nonce) != 4) REFUSE(PARAM_INVALID, "not a key");
+  if (std::sscanf(key, "memory %d %d %zu %lu", &pid, &file, &size, &nonce) != 4)
+    REFUSE(PARAM_INVALID, "not a key");
   BlockRef block;
   try {
     block = opened(pid, file, size, nonce);
   } catch (const std::bad_alloc&) {
     REFUSE(OUT_OF_MEMORY, "no place for %zu bytes", size);
   }
-  if (!block) REFUSE(DRIVER_ERROR, "the exporter has gone, has freed the memory, or has closed the key");
+  if (!block)
+    REFUSE(DRIVER_ERROR, "the exporter has gone, has freed the memory, or has closed the key");
   TRY(admit(__func__, block->header().pids));
   if (flags & MEMORY_IMPORT_PEER_ACCESS) TRY(enable_peer(__func__, device, block->device));
   block->header().importers++;
@@ -138,7 +146,7 @@ API aclError aclrtIpcMemImportByKey(void** address, const char* key, uint64_t fl
 }
 
 API aclError aclrtIpcMemClose(const char* key) {
-  if (!key) REFUSE(PARAM_INVALID, "null");
+  if (!key) REFUSE(INVALID_PARAM, "null");
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (const auto at = imported.find(key); at != imported.end()) {
@@ -147,7 +155,8 @@ API aclError aclrtIpcMemClose(const char* key) {
       imported.erase(at);
     } else if (const auto own = exported.find(key); own != exported.end()) {
       Export& header = own->second->header();
-      if (header.importers > 0) complain(Complaint::EARLY_CLOSE, "a key closed before its importers closed it");
+      if (header.importers > 0)
+        complain(Complaint::EARLY_CLOSE, "a key closed before its importers closed it");
       header.nonce = 0;
       exported.erase(own);
     } else {

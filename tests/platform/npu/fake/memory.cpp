@@ -14,7 +14,8 @@
 #include "knobs.hpp"
 
 static constexpr size_t PAGE = 4096, HUGE_PAGE = 2 << 20;
-static constexpr size_t POISONED = 8 << 20;  // fresh memory holds anything: here NaNs, at most so many
+static constexpr size_t POISONED =
+    8 << 20;  // fresh memory holds anything: here NaNs, at most so many
 
 static std::mutex mutex;
 static std::map<const char*, BlockRef>& blocks = *new std::map<const char*, BlockRef>;
@@ -25,7 +26,10 @@ static size_t rounded(size_t bytes) {
 }
 
 Block::Block(size_t bytes, int device)
-    : size(rounded(bytes)), device(device), imported(false), file(memfd_create("fakeacl", MFD_CLOEXEC)) {
+    : size(rounded(bytes)),
+      device(device),
+      imported(false),
+      file(memfd_create("fakeacl", MFD_CLOEXEC)) {
   if (file < 0) throw std::bad_alloc();
   if (ftruncate(file, size + PAGE)) {
     close(file);
@@ -35,7 +39,10 @@ Block::Block(size_t bytes, int device)
   if (device != HOST) std::memset(base, 0xff, std::min(size, POISONED));
 }
 
-Block::Block(int file, size_t size, int device) : size(size), device(device), imported(true), file(file) { map(); }
+Block::Block(int file, size_t size, int device)
+    : size(size), device(device), imported(true), file(file) {
+  map();
+}
 
 // Reserves enough to find an address that is a multiple of a huge page, and gives the rest back.
 void Block::map() {
@@ -109,22 +116,26 @@ static size_t allocated(int device) {
   return bytes;
 }
 
-aclError operand(const char* function, const void* address, size_t bytes, int device, BlockRef* block) {
-  if (!address) return refuse(PARAM_INVALID, function, "a null address");
+aclError operand(const char* function, const void* address, size_t bytes, int device,
+                 BlockRef* block) {
+  if (!address) return refuse(INVALID_PARAM, function, "a null address");
   const BlockRef found = block_of(address);
   if (!found) return OK;
   if (bytes > found->size - (static_cast<const char*>(address) - found->base)) {
-    return refuse(PARAM_INVALID, function, "%zu bytes do not end in the block they begin in", bytes);
+    return refuse(PARAM_INVALID, function, "%zu bytes do not end in the block they begin in",
+                  bytes);
   }
   if (found->device != HOST && !reaches(device, found->device)) {
-    return refuse(DRIVER_ERROR, function, "device %d has no peer access to %d", device, found->device);
+    return refuse(DRIVER_ERROR, function, "device %d has no peer access to %d", device,
+                  found->device);
   }
   *block = found;
   return OK;
 }
 
 static aclError allocate(const char* function, void** address, size_t bytes, int device) {
-  if (!address || !bytes) return refuse(PARAM_INVALID, function, "a null pointer, or nothing to allocate");
+  if (!address || !bytes)
+    return refuse(PARAM_INVALID, function, "a null pointer, or nothing to allocate");
   const size_t size = rounded(bytes);
   if (device != HOST && (size > knobs().memory || allocated(device) > knobs().memory - size)) {
     return refuse(OUT_OF_MEMORY, function, "no %zu bytes left on device %d", bytes, device);
@@ -153,7 +164,9 @@ API aclError aclrtMallocWithCfg(void** address, size_t bytes, int policy, void*)
   return aclrtMalloc(address, bytes, policy);
 }
 
-API aclError aclrtMallocHost(void** address, size_t bytes) { return allocate(__func__, address, bytes, HOST); }
+API aclError aclrtMallocHost(void** address, size_t bytes) {
+  return allocate(__func__, address, bytes, HOST);
+}
 
 static aclError release(const char* function, void* address, bool host) {
   const BlockRef block = block_of(address);
@@ -161,7 +174,8 @@ static aclError release(const char* function, void* address, bool host) {
     return refuse(PARAM_INVALID, function, "%p is no start of memory to free", address);
   }
   if (!host && block->header().nonce.exchange(0)) {
-    complain(Complaint::EARLY_FREE, "memory of device " + std::to_string(block->device) + " freed while exported");
+    complain(Complaint::EARLY_FREE,
+             "memory of device " + std::to_string(block->device) + " freed while exported");
   }
   remove_block(block);
   if (block.use_count() > 1) complain(Complaint::EARLY_FREE, "memory freed while tasks use it");
@@ -188,7 +202,7 @@ struct PointerAttributes {
 };
 
 API aclError aclrtPointerGetAttributes(const void* address, PointerAttributes* attributes) {
-  if (!address || !attributes) REFUSE(PARAM_INVALID, "null");
+  if (!address || !attributes) REFUSE(INVALID_PARAM, "null");
   const BlockRef block = block_of(address);
   *attributes = {};
   attributes->where = !block ? 2 : block->device == HOST ? 0 : 1;

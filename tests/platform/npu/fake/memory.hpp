@@ -36,12 +36,13 @@ struct Export {
   PidList pids;
 };
 
-// A file mapped at an aligned address. Tasks hold it: memory that is freed too early stays readable.
+// A file mapped at an aligned address. Tasks hold it: memory that is freed too early stays
+// readable.
 class Block {
  public:
   // Both throw std::bad_alloc.
-  Block(size_t size, int device);                        // a new one
-  Block(int file, size_t size, int device);              // another process's: takes the file over
+  Block(size_t size, int device);            // a new one
+  Block(int file, size_t size, int device);  // another process's: takes the file over
   ~Block();
   Block(const Block&) = delete;
 
@@ -65,6 +66,7 @@ BlockRef block_of(const void* address);
 void add_block(const BlockRef& block);
 bool remove_block(const BlockRef& block);
 
-// An operand of a task on a device: bytes that lie in one block, which that device reaches. `block` is
-// null for host memory that the runtime did not allocate.
-aclError operand(const char* function, const void* address, size_t bytes, int device, BlockRef* block);
+// An operand of a task on a device: bytes that lie in one block, which that device reaches. `block`
+// is null for host memory that the runtime did not allocate.
+aclError operand(const char* function, const void* address, size_t bytes, int device,
+                 BlockRef* block);

@@ -1,5 +1,5 @@
-// Notifies: one bit each, in memory that all processes of the machine share. A record sets the bit and
-// wakes the wait; the wait clears it, and may come first. A record on a set bit is lost.
+// Notifies: one bit each, in memory that all processes of the machine share. A record sets the bit
+// and wakes the wait; the wait clears it, and may come first. A record on a set bit is lost.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
@@ -26,7 +26,8 @@ constexpr int MOST_NOTIFIES = 8192;
 struct Slot {
   std::atomic<uint32_t> bit;
   std::atomic<uint32_t> generation;  // counts the notifies that have had this place
-  std::atomic<int32_t> holders[MOST_PIDS];  // one entry per handle; the first is the creator's. 0: none
+  std::atomic<int32_t>
+      holders[MOST_PIDS];  // one entry per handle; the first is the creator's. 0: none
   PidList pids;
 };
 
@@ -121,7 +122,7 @@ int live_notifies(bool imported) {
 }
 
 static aclError find(const char* function, void* handle, std::shared_ptr<Notify>* notify) {
-  if (!handle) return refuse(PARAM_INVALID, function, "a null notify");
+  if (!handle) return refuse(INVALID_PARAM, function, "a null notify");
   *notify = notifies.find(handle);
   if (!*notify) return refuse(INVALID_HANDLE, function, "no notify %p", handle);
   return OK;
@@ -148,7 +149,8 @@ API aclError aclrtDestroyNotify(void* handle) {
   if (!notifies.take(handle)) REFUSE(INVALID_HANDLE, "no notify %p", handle);
   if (!notify->imported && notify->slot->bit) {
     complain(Complaint::LEFT_POST, "notify " + std::to_string(notify->id) + " of device " +
-                                       std::to_string(notify->device) + " destroyed with a post that nobody waited for");
+                                       std::to_string(notify->device) +
+                                       " destroyed with a post that nobody waited for");
   }
   let_go(*notify->slot, notify->imported);
   int device;
@@ -158,12 +160,13 @@ API aclError aclrtDestroyNotify(void* handle) {
 API aclError aclrtGetNotifyId(void* handle, uint32_t* id) {
   std::shared_ptr<Notify> notify;
   TRY(find(__func__, handle, &notify));
-  if (!id) REFUSE(PARAM_INVALID, "null");
+  if (!id) REFUSE(INVALID_PARAM, "null");
   *id = notify->id;
   return OK;
 }
 
-static void futex(std::atomic<uint32_t>& bit, int operation, uint32_t value, const timespec* limit) {
+static void futex(std::atomic<uint32_t>& bit, int operation, uint32_t value,
+                  const timespec* limit) {
   syscall(SYS_futex, &bit, operation, value, limit, nullptr, 0);
 }
 
@@ -172,7 +175,8 @@ static void record(const Notify& notify, const Stream& stream) {
   if (notify.slot->bit.exchange(1)) {
     complain(Complaint::LOST_POST, "notify " + std::to_string(notify.id) + " of device " +
                                        std::to_string(notify.device) + " was set already: device " +
-                                       std::to_string(stream.device) + ", stream " + std::to_string(stream.id));
+                                       std::to_string(stream.device) + ", stream " +
+                                       std::to_string(stream.id));
   }
   futex(notify.slot->bit, FUTEX_WAKE, 1, nullptr);
 }
@@ -213,8 +217,10 @@ API aclError aclrtWaitAndResetNotify(void* handle, void* stream_handle, uint32_t
   TRY(find(__func__, handle, &notify));
   TRY(stream_of(__func__, stream_handle, &stream));
   if (notify->imported) REFUSE(PARAM_INVALID, "imported: only its creator waits for a notify");
-  if (notify->device != stream->device) REFUSE(PARAM_INVALID, "a notify of device %d", notify->device);
-  return enqueue(stream, [notify, own = stream.get(), seconds] { return wait(*notify, *own, seconds); });
+  if (notify->device != stream->device)
+    REFUSE(PARAM_INVALID, "a notify of device %d", notify->device);
+  return enqueue(stream,
+                 [notify, own = stream.get(), seconds] { return wait(*notify, *own, seconds); });
 }
 
 API aclError aclrtNotifyGetExportKey(void* handle, char* key, size_t length, uint64_t flags) {
@@ -225,8 +231,9 @@ API aclError aclrtNotifyGetExportKey(void* handle, char* key, size_t length, uin
   if (!key || length < KEY_BYTES) REFUSE(PARAM_INVALID, "a key has %zu bytes", KEY_BYTES);
   if (flags & ~NOTIFY_EXPORT_UNVALIDATED) REFUSE(PARAM_INVALID, "flags %lu", flags);
   notify->slot->pids.unvalidated = flags != 0;
-  write_key(key, {"notify", std::to_string(getpid()), std::to_string(bank_file()), std::to_string(notify->device),
-                  std::to_string(notify->id), std::to_string(notify->slot->generation)});
+  write_key(key, {"notify", std::to_string(getpid()), std::to_string(bank_file()),
+                  std::to_string(notify->device), std::to_string(notify->id),
+                  std::to_string(notify->slot->generation)});
   return OK;
 }
 
@@ -256,7 +263,7 @@ API aclError aclrtNotifyImportByKey(void** handle, const char* key, uint64_t fla
   int device, pid, file, owner;
   uint32_t id, generation;
   TRY(here(__func__, &device));
-  if (!handle || !key) REFUSE(PARAM_INVALID, "null");
+  if (!handle || !key) REFUSE(INVALID_PARAM, "null");
   if (flags & ~NOTIFY_IMPORT_PEER_ACCESS) REFUSE(PARAM_INVALID, "flags %lu", flags);
   if (std::sscanf(key, "notify %d %d %d %u %u", &pid, &file, &owner, &id, &generation) != 5) {
     REFUSE(PARAM_INVALID, "not a key");
@@ -264,7 +271,8 @@ API aclError aclrtNotifyImportByKey(void** handle, const char* key, uint64_t fla
   Bank* const bank = bank_of(pid, file);
   if (!bank) REFUSE(DRIVER_ERROR, "the exporter has gone");
   Slot& slot = bank->slots[owner][id];
-  if (!slot.holders[0] || slot.generation != generation) REFUSE(DRIVER_ERROR, "the notify is destroyed");
+  if (!slot.holders[0] || slot.generation != generation)
+    REFUSE(DRIVER_ERROR, "the notify is destroyed");
   TRY(admit(__func__, slot.pids));
   if (flags & NOTIFY_IMPORT_PEER_ACCESS) TRY(enable_peer(__func__, device, owner));
   if (!hold(slot)) REFUSE(DRIVER_ERROR, "more than %d processes hold the notify", MOST_PIDS);

@@ -1,5 +1,5 @@
-// Reduces that several streams and processes may do into one place: each element is exchanged for what was
-// read plus what is added, until nobody came between.
+// Reduces that several streams and processes may do into one place: each element is exchanged for
+// what was read plus what is added, until nobody came between.
 #include <algorithm>
 #include <thread>
 
@@ -68,18 +68,20 @@ struct Reducer {
 };
 
 static const Reducer REDUCERS[] = {
-    {0, 4, reduce<Single>},         {1, 2, reduce<Rounded<Float16>>}, {2, 1, reduce<Exact<int8_t>>},
-    {3, 4, reduce<Exact<int32_t>>}, {6, 2, reduce<Exact<int16_t>>},   {27, 2, reduce<Rounded<BFloat16>>},
+    {0, 4, reduce<Single>},         {1, 2, reduce<Rounded<Float16>>},
+    {2, 1, reduce<Exact<int8_t>>},  {3, 4, reduce<Exact<int32_t>>},
+    {6, 2, reduce<Exact<int16_t>>}, {27, 2, reduce<Rounded<BFloat16>>},
 };
 
-API aclError aclrtReduceAsync(void* to, const void* from, uint64_t bytes, int kind, int type, void* handle,
-                              void* reserve) {
+API aclError aclrtReduceAsync(void* to, const void* from, uint64_t bytes, int kind, int type,
+                              void* handle, void* reserve) {
   std::shared_ptr<Stream> stream;
   BlockRef target, source;
   TRY(stream_of(__func__, handle, &stream));
-  if (reserve) REFUSE(PARAM_INVALID, "reserve must be null");
+  if (reserve) REFUSE(INVALID_PARAM, "reserve must be null");
   if (kind != SUM && kind != MAX && kind != MIN) REFUSE(PARAM_INVALID, "kind %d", kind);
-  const auto reducer = std::find_if(std::begin(REDUCERS), std::end(REDUCERS), [=](auto& one) { return one.type == type; });
+  const auto reducer = std::find_if(std::begin(REDUCERS), std::end(REDUCERS),
+                                    [=](auto& one) { return one.type == type; });
   if (reducer == std::end(REDUCERS)) REFUSE(NOT_SUPPORTED, "data type %d", type);
   if (!bytes || bytes % reducer->bytes) REFUSE(PARAM_INVALID, "%lu bytes", bytes);
   if (bytes > knobs().most_bytes) REFUSE(PARAM_INVALID, "%lu bytes are too many at once", bytes);
@@ -88,7 +90,8 @@ API aclError aclrtReduceAsync(void* to, const void* from, uint64_t bytes, int ki
   for (const BlockRef& block : {target, source}) {
     if (!block || block->device == HOST) REFUSE(PARAM_INVALID, "not memory of a device");
     if (knobs().reduce == "local" && block->device != stream->device) {
-      REFUSE(PARAM_INVALID, "memory of device %d on a stream of device %d", block->device, stream->device);
+      REFUSE(PARAM_INVALID, "memory of device %d on a stream of device %d", block->device,
+             stream->device);
     }
   }
   return enqueue(stream, [=, run = reducer->run]() -> aclError {

@@ -19,7 +19,8 @@ using std::chrono::milliseconds;
 
 static Handles<Stream>& streams = *new Handles<Stream>(0x510000000000);
 static std::mutex defaults_mutex;
-static std::map<int, std::shared_ptr<Stream>>& defaults = *new std::map<int, std::shared_ptr<Stream>>;
+static std::map<int, std::shared_ptr<Stream>>& defaults =
+    *new std::map<int, std::shared_ptr<Stream>>;
 static std::atomic<int32_t> next_id{0};
 static thread_local uint32_t last_task = 0;
 
@@ -100,7 +101,8 @@ void Stream::stop(bool at_once) {
   }
 }
 
-// A pure function of the seed, the stream and the task: the same in every run. Half of all tasks start at once.
+// A pure function of the seed, the stream and the task: the same in every run. Half of all tasks
+// start at once.
 uint32_t Stream::delay_us(uint32_t task) const {
   if (!knobs().delay_us) return 0;
   uint64_t x = knobs().seed * 0x9e3779b97f4a7c15 + (static_cast<uint64_t>(device) << 48) +
@@ -125,15 +127,16 @@ static aclError find(const char* function, void* handle, std::shared_ptr<Stream>
   *stream = handle ? streams.find(handle) : default_stream(device);
   if (!*stream) return refuse(INVALID_HANDLE, function, "no stream %p", handle);
   if ((*stream)->device != device) {
-    return refuse(STREAM_CONTEXT, function, "a stream of device %d, and device %d is set", (*stream)->device,
-                  device);
+    return refuse(STREAM_CONTEXT, function, "a stream of device %d, and device %d is set",
+                  (*stream)->device, device);
   }
   return OK;
 }
 
 aclError stream_of(const char* function, void* handle, std::shared_ptr<Stream>* stream) {
   TRY(find(function, handle, stream));
-  if ((*stream)->captured) return refuse(NOT_SUPPORTED, function, "captured tasks are kept nowhere");
+  if ((*stream)->captured)
+    return refuse(NOT_SUPPORTED, function, "captured tasks are kept nowhere");
   return OK;
 }
 
@@ -166,7 +169,7 @@ aclError synchronize_device(int device, int milliseconds) {
 API aclError aclrtCreateStreamWithConfig(void** stream, uint32_t, uint32_t) {
   int device;
   TRY(here(__func__, &device));
-  if (!stream) REFUSE(PARAM_INVALID, "null");
+  if (!stream) REFUSE(INVALID_PARAM, "null");
   *stream = streams.add(std::make_shared<Stream>(device, next_id++));
   return OK;
 }
@@ -175,7 +178,8 @@ API aclError aclrtCreateStream(void** stream) { return aclrtCreateStreamWithConf
 
 static aclError destroy(const char* function, void* handle, bool at_once) {
   const auto stream = streams.take(handle);
-  if (!stream) return refuse(handle ? INVALID_HANDLE : PARAM_INVALID, function, "no stream %p", handle);
+  if (!stream)
+    return refuse(handle ? INVALID_HANDLE : INVALID_PARAM, function, "no stream %p", handle);
   stream->stop(at_once);  // also where the device is lost: what is destroyed is gone
   int device;
   return here(function, &device);
@@ -187,7 +191,8 @@ API aclError aclrtDestroyStreamForce(void* stream) { return destroy(__func__, st
 static aclError synchronize(const char* function, void* handle, int milliseconds) {
   std::shared_ptr<Stream> stream;
   TRY(find(function, handle, &stream));
-  if (stream->captured) return refuse(STREAM_CAPTURED, function, "stream %d is captured", stream->id);
+  if (stream->captured)
+    return refuse(STREAM_CAPTURED, function, "stream %d is captured", stream->id);
   if (const aclError code = stream->synchronize(milliseconds)) {
     return refuse(code, function, "a task of stream %d failed, or did not end in time", stream->id);
   }
@@ -197,7 +202,8 @@ static aclError synchronize(const char* function, void* handle, int milliseconds
 API aclError aclrtSynchronizeStream(void* stream) { return synchronize(__func__, stream, -1); }
 
 API aclError aclrtSynchronizeStreamWithTimeout(void* stream, int32_t milliseconds) {
-  if (milliseconds < -1 || milliseconds == 0) REFUSE(PARAM_INVALID, "a time-out of %d ms", milliseconds);
+  if (milliseconds < -1 || milliseconds == 0)
+    REFUSE(PARAM_INVALID, "a time-out of %d ms", milliseconds);
   return synchronize(__func__, stream, milliseconds);
 }
 
@@ -232,7 +238,7 @@ API aclError aclrtStreamGetId(void* handle, int32_t* id) {
 }
 
 API aclError aclrtGetThreadLastTaskId(uint32_t* task) {
-  if (!task) REFUSE(PARAM_INVALID, "null");
+  if (!task) REFUSE(INVALID_PARAM, "null");
   *task = last_task;
   return OK;
 }

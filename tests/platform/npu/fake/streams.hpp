@@ -22,14 +22,16 @@ class Stream {
   // Puts a task behind the others. Where one has failed, no later one runs.
   uint32_t enqueue(std::function<aclError()> work);
 
-  // Waits for the end of all tasks (milliseconds; negative: for ever) and gives the code of the failed one.
+  // Waits for the end of all tasks (milliseconds; negative: for ever) and gives the code of the
+  // failed one.
   aclError synchronize(int milliseconds);
   bool is_idle();
   aclError error() const { return error_; }
 
   // Ends the thread: behind the tasks, or in the middle of one.
   void stop(bool at_once);
-  // Tasks that wait look at this: the code to fail with once the stream is given up or its device lost.
+  // Tasks that wait look at this: the code to fail with once the stream is given up or its device
+  // lost.
   aclError given_up() const;
 
   uint32_t delay_us(uint32_t task) const;
@@ -55,8 +57,8 @@ class Stream {
   std::thread thread_;
 };
 
-// The stream behind a handle (null: the default stream of the thread's device), which must be alive, of
-// the thread's device, and not captured.
+// The stream behind a handle (null: the default stream of the thread's device), which must be
+// alive, of the thread's device, and not captured.
 aclError stream_of(const char* function, void* handle, std::shared_ptr<Stream>* stream);
 
 // Enqueues, and remembers the task for aclrtGetThreadLastTaskId.
