@@ -20,6 +20,8 @@ from types import TracebackType
 
 import pytest
 
+from tests.platform.npu.remote import Npu
+
 SOURCES = Path(__file__).parent / "fake"
 DEMANDED = "HCCL_PY_DEMAND_FAKE_NPU"  # set: a missing compiler fails tests instead of skipping them
 FLAGS = ("-O1", "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
@@ -111,6 +113,10 @@ class Machine:
         trace: TracebackType | None,
     ) -> None:
         os.close(self.shared)
+
+    def process(self, device: int | None = 0, **knobs: object) -> Npu:
+        """A process that does what the test asks of it."""
+        return Npu(self.environment(**knobs), device)
 
     def environment(self, **knobs: object) -> dict[str, str]:
         """The variables for a child process; knobs without their prefix."""

@@ -150,9 +150,13 @@ API aclError aclrtIpcMemClose(const char* key) {
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (const auto at = imported.find(key); at != imported.end()) {
-      at->second->header().importers--;
-      remove_block(at->second);
+      const BlockRef block = at->second;
       imported.erase(at);
+      remove_block(block);
+      block->header().importers--;
+      if (block.use_count() > 1) {
+        complain(Complaint::EARLY_CLOSE, "a key closed while tasks use its memory");
+      }
     } else if (const auto own = exported.find(key); own != exported.end()) {
       Export& header = own->second->header();
       if (header.importers > 0)

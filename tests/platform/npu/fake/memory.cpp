@@ -173,12 +173,12 @@ static aclError release(const char* function, void* address, bool host) {
   if (!block || block->imported || address != block->base || (block->device == HOST) != host) {
     return refuse(PARAM_INVALID, function, "%p is no start of memory to free", address);
   }
-  if (!host && block->header().nonce.exchange(0)) {
-    complain(Complaint::EARLY_FREE,
-             "memory of device " + std::to_string(block->device) + " freed while exported");
-  }
   remove_block(block);
-  if (block.use_count() > 1) complain(Complaint::EARLY_FREE, "memory freed while tasks use it");
+  if (!host && block->header().nonce.exchange(0)) {
+    complain(Complaint::EARLY_FREE, "memory freed while exported");
+  } else if (block.use_count() > 1) {
+    complain(Complaint::EARLY_FREE, "memory freed while tasks use it");
+  }
   int device;
   return host ? OK : here(function, &device);
 }

@@ -268,6 +268,7 @@ API aclError aclrtNotifyImportByKey(void** handle, const char* key, uint64_t fla
   if (std::sscanf(key, "notify %d %d %d %u %u", &pid, &file, &owner, &id, &generation) != 5) {
     REFUSE(PARAM_INVALID, "not a key");
   }
+  if (owner < 0 || owner >= MOST_DEVICES || id >= MOST_NOTIFIES) REFUSE(PARAM_INVALID, "not a key");
   Bank* const bank = bank_of(pid, file);
   if (!bank) REFUSE(DRIVER_ERROR, "the exporter has gone");
   Slot& slot = bank->slots[owner][id];

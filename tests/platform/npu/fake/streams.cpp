@@ -93,12 +93,8 @@ void Stream::stop(bool at_once) {
     if (at_once) at_once_ = true;
     changed_.notify_all();
   }
-  if (!thread_.joinable()) return;
-  if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();
-  } else {
-    thread_.join();
-  }
+  if (thread_.joinable()) thread_.join();
+  tasks_.clear();  // they may hold events, which hold their stream
 }
 
 // A pure function of the seed, the stream and the task: the same in every run. Half of all tasks
@@ -177,7 +173,7 @@ API aclError aclrtCreateStreamWithConfig(void** stream, uint32_t, uint32_t) {
 API aclError aclrtCreateStream(void** stream) { return aclrtCreateStreamWithConfig(stream, 0, 0); }
 
 static aclError destroy(const char* function, void* handle, bool at_once) {
-  const auto stream = streams.take(handle);
+  const auto stream = streams.take(handle);  // (not from a callback of its own, as documented)
   if (!stream)
     return refuse(handle ? INVALID_HANDLE : INVALID_PARAM, function, "no stream %p", handle);
   stream->stop(at_once);  // also where the device is lost: what is destroyed is gone
