@@ -23,7 +23,7 @@ import pytest
 from tests.platform.npu.remote import Npu
 
 SOURCES = Path(__file__).parent / "fake"
-DEMANDED = "HCCL_PY_DEMAND_FAKE_NPU"  # set: a missing compiler fails tests instead of skipping them
+DEMANDED = "HCCL_PY_DEMAND_FAKE_NPU"  # a missing compiler fails tests
 FLAGS = ("-O1", "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
 
 # torch_npu links against these too, and needs nothing out of them.
@@ -34,14 +34,14 @@ def library() -> Path:
     """The folder with libascendcl.so, for LD_LIBRARY_PATH."""
     compiler = shutil.which("g++")
     if compiler is None:
-        missing("no g++ to build the fake Ascend runtime with")
+        missing("no g++ to build the fake Ascend runtime with", DEMANDED)
     assert compiler is not None
     return built(compiler)
 
 
-def missing(why: str) -> None:
-    """Skip the test, or fail it where the environment demands it."""
-    if os.environ.get(DEMANDED):
+def missing(why: str, demanded: str) -> None:
+    """Skip the test, or fail it where a variable of the environment demands it."""
+    if os.environ.get(demanded):
         pytest.fail(why)
     pytest.skip(why)
 

@@ -97,8 +97,8 @@ def test_events(machine: Machine) -> None:
         npu.synchronize(first)
 
 
-def pauses(machine: Machine, **knobs: object) -> list[list[int]]:
-    with machine.process(**knobs) as npu:
+def pauses(machine: Machine, **knobs: int) -> list[list[int]]:
+    with machine.process(0, **knobs) as npu:
         streams = [npu.stream() for _ in range(3)]
         return [[npu.code("fakeacl_delay_us", one, task) for task in range(40)] for one in streams]
 
