@@ -270,4 +270,4 @@ WAIT = int(TaskKind.NOTIFY_WAIT)
 
 def moves_data(kinds: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
     """Return which of a column of kinds move data."""
-    return kinds <= TaskKind.RDMA_WRITE_REDUCE
+    return kinds <= int(TaskKind.RDMA_WRITE_REDUCE)

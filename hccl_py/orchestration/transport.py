@@ -41,7 +41,7 @@ class Link:
         self.rank = rank
         self.peer = peer
         self.end = PerRank.of(ends)
-        is_rdma = transports.kind[ends] == LinkKind.RDMA
+        is_rdma = transports.kind[ends] == int(LinkKind.RDMA)
         self.rdma = PerBool.of(is_rdma)
         self._exports = _common(transports.exports[far])
         self._near = _Notifies(PerRank.of(ends * transports.stride))

@@ -61,7 +61,7 @@ def _slots(
 ) -> IntArray:
     """Return the slots of one side of an instruction, for the ranks where it moves bytes."""
     everywhere = np.broadcast_to(values_of(owners), len(batch.ranks))
-    return everywhere[_moves_bytes(batch, i)].astype(np.int64) * buffers + buffer
+    return everywhere[_moves_bytes(batch, i)].astype(np.int64) * buffers + int(buffer)
 
 
 def _moves_bytes(batch: Batch, i: Instruction) -> IntArray:

@@ -269,7 +269,7 @@ class Topology:
         else RDMA.
         """
         rdma = self.sdma_groups[ranks] != self.sdma_groups[peers]
-        return np.where(rdma, LinkKind.RDMA, LinkKind.SDMA).astype(np.int8)
+        return np.where(rdma, int(LinkKind.RDMA), int(LinkKind.SDMA)).astype(np.int8)
 
     @property
     def _has_whole_packages(self) -> bool:

@@ -21,6 +21,7 @@ def fence() -> None:
     lock = getattr(_lock, "lock", None)
     if lock is None:
         lock = _lock.lock = threading.Lock()
+    if not lock.locked():  # the first fence, or the last one was interrupted between its halves
         lock.acquire()
     lock.release()
     lock.acquire()

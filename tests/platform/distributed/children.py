@@ -99,7 +99,7 @@ class Children:
         if process:
             return process
         gc.callbacks.clear()  # hypothesis has one, and an interrupt raised in it would be lost
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for jobs with &
         try:
             ended = Ended(body(world))
         except HcclError as error:
@@ -109,11 +109,6 @@ class Children:
             ended = Ended(None, type(error).__name__, str(error), at=time.monotonic())
         os.write(self.results[world.rank], pickle.dumps(ended))
         os._exit(0)
-
-
-def _interrupt(number: int, frame: object) -> None:
-    """Raise as Python's own handler does, whose interrupt a forked process was seen to lose."""
-    raise KeyboardInterrupt
 
 
 @contextmanager
