@@ -39,6 +39,7 @@ __all__ = [
     "Seeded",
     "Session",
     "Store",
+    "Watchful",
     "Work",
 ]
 
@@ -125,6 +126,14 @@ class Store(Protocol):
 
     def get(self, key: str, timeout_s: float) -> bytes:
         """Return what some process set, and wait for it: ExecTimeoutError after `timeout_s`."""
+
+
+@runtime_checkable
+class Watchful(Protocol):
+    """A store that knows more than who waits for others to come."""
+
+    def look(self) -> None:
+        """Raise PeerLostError where one of them never will."""
 
 
 @dataclass(frozen=True)

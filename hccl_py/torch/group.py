@@ -6,6 +6,7 @@ its releases, and both are there.
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -53,6 +54,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._messages = PointToPoint(member)
         self._name = self._description = ""
         self._sequence = 0
+        atexit.register(member.shut)
 
     # ---- who it is ----
 
@@ -90,6 +92,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def shutdown(self) -> None:
         """Let what was called end, then release everything; after a failure wait for nothing."""
+        atexit.unregister(self.member.shut)
         if self._queue.has_failed or self._messages.has_failed:
             self.abort()
             return

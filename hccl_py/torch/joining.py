@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -13,18 +14,20 @@ import torch.distributed as dist
 from hccl_py.communicator import Communicator, Domain
 from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry, find_platform, installed_executors
-from hccl_py.errors import ParameterError
+from hccl_py.errors import ParameterError, PeerLostError
 from hccl_py.op_param import OpParam
 from hccl_py.planning import ExecutorChooser
 from hccl_py.platforms import Group, ProcessPlatform
 from hccl_py.selection import Selection, select
 from hccl_py.topology import Topology, topology_of
+from hccl_py.torch.presence import Presence
 from hccl_py.torch.settings import Settings
 from hccl_py.torch.store import TorchStore
 
 __all__ = ["Member", "member_of"]
 
 PLATFORM = "distributed"
+_LAST_REQUEST_S = 1.0
 
 
 @dataclass
@@ -41,6 +44,9 @@ class Member:
     registry: Registry
     platform: ProcessPlatform
     store: dist.Store
+    presence: Presence
+    gate: threading.Lock
+    """Whoever has it uses the store."""
     is_over: threading.Event = field(default_factory=threading.Event)
     """Set when nobody waits for this group any more."""
 
@@ -51,7 +57,7 @@ class Member:
 
     def communicator(self) -> Communicator:
         """Open the group's communicator; all its ranks do so."""
-        return self._open(self.topology, self.rank, self.name)
+        return self._open(tuple(range(self.size)), self.name)
 
     def pair(self, source: int, destination: int, name: str) -> Communicator:
         """Open the communicator of a sender, its rank 0, and a receiver; both do so."""
@@ -59,26 +65,40 @@ class Member:
             raise ParameterError(
                 f"Rank {self.rank} sends to itself.", "Copy the tensor: torch has no such message."
             )
-        topology = self.topology.subset((source, destination))
-        return self._open(topology, int(self.rank == destination), name)
+        return self._open((source, destination), name)
+
+    def shut(self) -> None:
+        """Keep all threads out of the store for good: the process ends."""
+        self.gate.acquire(timeout=_LAST_REQUEST_S)
+
+    def look(self, ranks: Sequence[int]) -> None:
+        """Raise PeerLostError where this group is over, or the process of one of these ranks."""
+        if self.is_over.is_set():
+            raise PeerLostError(
+                "The process group was closed while its ranks met.",
+                "Wait for calls before the group is destroyed.",
+            )
+        self.presence.check(ranks)
 
     def announce(self, destination: int, tag: int) -> None:
         """Count one message more from here."""
-        self.store.add(f"sent/{self.rank}/{destination}/{tag}", 1)
+        with self.gate:
+            self.store.add(f"sent/{self.rank}/{destination}/{tag}", 1)
 
     def announced(self, source: int, tag: int) -> int:
         """Return how many messages a rank has begun to send here."""
-        number: int = self.store.add(f"sent/{source}/{self.rank}/{tag}", 0)
-        return number
+        with self.gate:
+            return int(self.store.add(f"sent/{source}/{self.rank}/{tag}", 0))
 
     @property
     def _chooser(self) -> ExecutorChooser | None:
         return _Named(self.settings.executor) if self.settings.executor else None
 
-    def _open(self, topology: Topology, rank: int, name: str) -> Communicator:
+    def _open(self, ranks: tuple[int, ...], name: str) -> Communicator:
         """Open the communicator of some ranks, which are a world of their own for the platform."""
+        topology, rank = self.topology.subset(ranks), ranks.index(self.rank)
         config = self.config.model_copy(update={"exec_timeout": max(1, ceil(self.seconds))})
-        store = TorchStore(self.store, f"hccl_py/{name}", self.is_over.is_set)
+        store = TorchStore(self.store, f"hccl_py/{name}", partial(self.look, ranks), self.gate)
         platform = self.platform.joined(rank, topology.size, store, self.seconds)
         group = Group.world(topology.size, name)
         domain = Domain(
@@ -132,6 +152,7 @@ def member_of(options: Any, settings: Any, world: Member | None) -> Member:
     config = Config.load(
         algo=found.algo, buffsize_mb=found.buffsize_mb, deterministic=found.deterministic
     )
+    gate = threading.Lock()
     return Member(
         rank=options.group_rank,
         size=size,
@@ -143,4 +164,6 @@ def member_of(options: Any, settings: Any, world: Member | None) -> Member:
         registry=registry,
         platform=platform,
         store=options.store,
+        presence=Presence(options.store, options.group_rank, gate),
+        gate=gate,
     )

@@ -13,7 +13,7 @@ from collections import Counter
 import torch
 
 from hccl_py.communicator import Communicator
-from hccl_py.errors import ExecTimeoutError
+from hccl_py.errors import ExecTimeoutError, PeerLostError
 from hccl_py.torch.joining import Member
 from hccl_py.torch.queues import Call, TorchQueue
 from hccl_py.torch.tensors import flat, put
@@ -116,6 +116,13 @@ class PointToPoint:
                     if sent > self._taken[source, tag]:
                         self._taken[source, tag] += 1
                         return source
+            ended = self._member.presence.ended(self._member.others)
+            if ended and ended == self._member.others:
+                gone = ", ".join(map(str, ended))
+                raise PeerLostError(
+                    f"Rank {gone}: the process has ended, and nobody is left to send a message.",
+                    "Its own output says why. Start the job anew.",
+                )
             time.sleep(_POLL_S)
         raise ExecTimeoutError(
             f"Rank {self._member.rank} waited {self._member.seconds:g} s for any rank's message.",

@@ -4,8 +4,12 @@ destroying the group never hangs.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -136,6 +140,25 @@ def test_a_rank_that_goes_ends_the_others(how: str, tmp_path: Path) -> None:
         assert took_s < AT_ONCE_S
 
 
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_rank_that_goes_before_the_first_call(victim: int, tmp_path: Path) -> None:
+    def body(rank: int) -> None:
+        if rank == victim:
+            os.kill(os.getpid(), signal.SIGKILL)
+        dist.all_reduce(torch.ones(3))
+
+    with children(RANKS, in_group(tmp_path, body), tmp_path) as started:
+        killed = started.wait(iter([victim]))[victim]
+        begun = time.monotonic()
+        ended = started.wait()
+    assert killed.error == "killed"
+    for found in ended.values():
+        text, at, took_s = found.value
+        assert f"Rank {victim}'s process has ended before all ranks had come" in text
+        assert at - begun < SOON_S
+        assert took_s < AT_ONCE_S
+
+
 def test_a_message_that_nobody_takes(tmp_path: Path) -> None:
     """It is over after the group's time-out, and so is a receive from any source."""
 
@@ -147,9 +170,10 @@ def test_a_message_that_nobody_takes(tmp_path: Path) -> None:
         else:
             dist.all_reduce(torch.ones(3))
 
-    for text, _, took_s in ends(in_group(tmp_path, body, seconds=0.5), tmp_path):
-        assert "Timed out" in text
-        assert "EI0002" in text
+    found = sorted(ends(in_group(tmp_path, body, seconds=0.5), tmp_path), key=lambda end: end[1])
+    assert "Timed out (EI0002)" in found[0][0]
+    for text, _, took_s in found:  # the others may find that the first is gone
+        assert "Timed out (EI0002)" in text or "process has ended" in text
         assert took_s < AT_ONCE_S
 
 
@@ -209,3 +233,67 @@ def test_groups_among_gloos(tmp_path: Path) -> None:
         ended = started.wait()
     assert {found.message for found in ended.values()} == {""}
     assert [found.value for found in ended.values()] == [[6, 6, 2], [3, 3, 2], [6, 6, 2]], ended
+
+
+BLOCKED = """
+import signal, sys, time, torch, torch.distributed as dist, hccl_py.torch
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for a job with &
+rank, kind = int(sys.argv[1]), sys.argv[3]
+dist.init_process_group("hccl_py", init_method=sys.argv[2], rank=rank, world_size=2)
+dist.barrier()
+print("ready", flush=True)
+if rank:
+    sys.stdin.read()
+try:
+    if kind == "sync":
+        dist.all_reduce(torch.ones(3))
+    elif kind == "async":
+        dist.all_reduce(torch.ones(3), async_op=True).wait()
+    else:
+        dist.recv(torch.ones(3), None if kind == "any" else 1 - rank)
+finally:
+    print(time.monotonic(), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "sync",
+        "any",
+        pytest.param("async", marks=pytest.mark.long),
+        pytest.param("recv", marks=pytest.mark.long),
+    ],
+)
+def test_an_interrupt_of_a_blocked_rank(kind: str, tmp_path: Path) -> None:
+    with contextlib.ExitStack() as started:
+        first, second = (blocked(started, rank, tmp_path, kind) for rank in range(2))
+        for process in (first, second):
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        select.select([], [], [], 0.2)
+        begun = time.monotonic()
+        first.send_signal(signal.SIGINT)
+        raised, errors = first.communicate(timeout=PATIENT_S)
+        assert errors.strip().endswith("KeyboardInterrupt"), errors
+        assert first.returncode == -signal.SIGINT
+        assert float(raised) - begun < SOON_S
+        gone = time.monotonic()
+        missed, errors = second.communicate(timeout=PATIENT_S)
+        assert "Rank 0" in errors, errors
+        assert float(missed) - gone < SOON_S
+
+
+def blocked(
+    started: contextlib.ExitStack, rank: int, folder: Path, kind: str
+) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", BLOCKED, str(rank), f"file://{folder}/torch", kind],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    started.enter_context(process)
+    started.callback(process.kill)
+    return process

@@ -1,8 +1,8 @@
 """How the processes of one host hand each other their memory, before anything else is shared.
 
-    rank 0      listens on an abstract socket and says in the store which
-    rank r      connects, and hands over its descriptors and what it was opened with
-    rank 0      hands everybody's descriptors to everybody
+    first rank  listens on an abstract socket and says in the store which
+    others      connect, and hand over their descriptors and what they were opened with
+    first rank  hands everybody's descriptors to everybody
 
 An abstract socket is no file, and closes with the process: nothing is left, whatever happens.
 """
@@ -14,13 +14,21 @@ import os
 import secrets
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from hccl_platform.distributed.failures import as_text, from_text
 from hccl_platform.distributed.memory import make_file
-from hccl_py.errors import ExecTimeoutError, MismatchError, NotSupportedError, PeerLostError
-from hccl_py.platforms import Store
+from hccl_py.errors import (
+    ExecTimeoutError,
+    HcclError,
+    MismatchError,
+    NotSupportedError,
+    PeerLostError,
+)
+from hccl_py.platforms import Store, Watchful
 
 __all__ = ["Descriptors", "exchange", "make_descriptors"]
 
@@ -28,6 +36,7 @@ _AT_ONCE = 80
 """Ranks whose descriptors go in one message: the kernel takes 253 descriptors."""
 
 _LONGEST = 1 << 16
+_LOOK_S = 0.1
 _UID = struct.Struct("3i")
 """What SO_PEERCRED tells: process, user, group."""
 
@@ -60,23 +69,23 @@ def make_bell() -> int:
 
 def exchange(
     rank: int,
-    size: int,
+    mates: Sequence[int],
     store: Store,
     key: str,
     own: Descriptors,
     settings: str,
     connect_s: float,
 ) -> list[Descriptors]:
-    """Return the descriptors of all ranks, which wait `connect_s` for each other; this rank's are
-    `own`.
+    """Return the descriptors of a host's ranks, `mates`, which wait `connect_s` for each other;
+    this rank's are `own`.
 
     Raises MismatchError where ranks bring different `settings`, ExecTimeoutError where one does not
     come, PeerLostError where one goes.
     """
     try:
-        if rank:
-            return _Guest(rank, size, store, key, connect_s).exchange(own, settings)
-        return _Host(size, store, key, connect_s).exchange(own, settings)
+        if rank != mates[0]:
+            return _Guest(rank, mates, store, key, connect_s).exchange(own, settings)
+        return _Host(mates, store, key, connect_s).exchange(own, settings)
     except TimeoutError:
         raise ExecTimeoutError(
             f"The ranks of {key} did not all come within {connect_s:g} s.",
@@ -90,41 +99,66 @@ def exchange(
 
 
 class _Host:
-    """Rank 0: everybody comes here."""
+    """The first rank: everybody comes here."""
 
-    def __init__(self, size: int, store: Store, key: str, connect_s: float) -> None:
-        self._size, self._connect_s = size, connect_s
+    def __init__(self, mates: Sequence[int], store: Store, key: str, connect_s: float) -> None:
+        self._mates, self._connect_s = mates, connect_s
         self._address = f"\0hccl_py-{os.getpid()}-{secrets.token_hex(16)}"
         self._store, self._key = store, key
+        self._guests: dict[int, socket.socket] = {}
 
     def exchange(self, own: Descriptors, settings: str) -> list[Descriptors]:
-        guests: dict[int, socket.socket] = {}
-        found, brought = {0: own}, {0: settings}
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
             listening.bind(self._address)
-            listening.listen(self._size)
-            listening.settimeout(self._connect_s)
+            listening.listen(len(self._mates))
+            listening.settimeout(_LOOK_S)
             self._store.set(self._key, self._address[1:].encode())
             try:
-                while len(found) < self._size:
-                    guest = self._accept(listening)
-                    if guest is not None:
-                        text, descriptors = _receive(guest, 1)
-                        rank, brought_by = json.loads(text)
-                        guests[rank], found[rank] = guest, descriptors[0]
-                        brought[rank] = brought_by
-                self._check(brought, guests)
-                everything = [found[rank] for rank in range(self._size)]
-                for guest in guests.values():
+                found = self._received(listening, own, settings)
+                everything = [found[rank] for rank in self._mates]
+                for guest in self._guests.values():
                     _hand_out(guest, everything)
+            except HcclError as error:
+                self._refuse(error)
+                raise
             finally:
-                for guest in guests.values():
+                for guest in self._guests.values():
                     guest.close()
         return everything
 
-    def _accept(self, listening: socket.socket) -> socket.socket | None:
-        """Take one in; nobody of another user."""
-        guest, _ = listening.accept()
+    def _received(
+        self, listening: socket.socket, own: Descriptors, settings: str
+    ) -> dict[int, Descriptors]:
+        """Return the descriptors of all ranks, which bring the same settings."""
+        first, end = self._mates[0], time.monotonic() + self._connect_s
+        found, brought = {first: own}, {first: settings}
+        while len(found) < len(self._mates):
+            guest = self._accepted(listening, end)
+            if guest is not None:
+                text, descriptors = _receive(guest, 1)
+                rank, brought_by = json.loads(text)
+                self._guests[rank], found[rank] = guest, descriptors[0]
+                brought[rank] = brought_by
+        other = next((rank for rank in sorted(brought) if brought[rank] != settings), None)
+        if other is not None:
+            raise MismatchError(
+                f"The ranks of {self._key} were opened differently: "
+                f"rank {first} with {settings}, rank {other} with {brought[other]}.",
+                "Give every process the same topology and settings, HCCL_BUFFSIZE among them.",
+            )
+        return found
+
+    def _accepted(self, listening: socket.socket, end: float) -> socket.socket | None:
+        """Take one in; nobody of another user. Meanwhile the store may know that one has gone."""
+        while True:
+            try:
+                guest, _ = listening.accept()
+                break
+            except TimeoutError:
+                if time.monotonic() > end:
+                    raise
+                if isinstance(self._store, Watchful):
+                    self._store.look()
         guest.settimeout(self._connect_s)
         credentials = guest.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UID.size)
         if _UID.unpack(credentials)[1] != os.getuid():
@@ -132,26 +166,20 @@ class _Host:
             return None
         return guest
 
-    def _check(self, brought: dict[int, str], guests: dict[int, socket.socket]) -> None:
-        """Refuse ranks that do not agree, and let all of them know."""
-        other = next((rank for rank in sorted(brought) if brought[rank] != brought[0]), None)
-        if other is None:
-            return
-        message = (
-            f"The ranks of {self._key} were opened differently: "
-            f"rank 0 with {brought[0]}, rank {other} with {brought[other]}."
-        )
-        for guest in guests.values():
+    def _refuse(self, error: HcclError) -> None:
+        """Let who has come know why nothing comes of it."""
+        for guest in self._guests.values():
             with suppress(OSError):
-                guest.send(_BAD + message.encode())
-        raise _differ(message)
+                guest.send(_BAD + as_text(error, self._mates[0]))
 
 
 class _Guest:
     """Any other rank."""
 
-    def __init__(self, rank: int, size: int, store: Store, key: str, connect_s: float) -> None:
-        self._rank, self._size, self._store, self._key = rank, size, store, key
+    def __init__(
+        self, rank: int, mates: Sequence[int], store: Store, key: str, connect_s: float
+    ) -> None:
+        self._rank, self._mates, self._store, self._key = rank, mates, store, key
         self._connect_s = connect_s
 
     def exchange(self, own: Descriptors, settings: str) -> list[Descriptors]:
@@ -161,22 +189,17 @@ class _Guest:
             host.connect(f"\0{address}")
             socket.send_fds(host, [json.dumps([self._rank, settings]).encode()], list(own))
             found: list[Descriptors] = []
-            while len(found) < self._size:
+            while len(found) < len(self._mates):
                 text, descriptors = _receive(host, _AT_ONCE)
                 if text.startswith(_BAD):
-                    raise _differ(text[1:].decode())
+                    raise from_text(text[1:])
                 found += descriptors
                 host.send(_GOOD)
-        for descriptor in found[self._rank]:  # our own, which came back
+        place = self._mates.index(self._rank)
+        for descriptor in found[place]:  # our own, which came back
             os.close(descriptor)
-        found[self._rank] = own
+        found[place] = own
         return found
-
-
-def _differ(message: str) -> MismatchError:
-    return MismatchError(
-        message, "Give every process the same topology and settings, HCCL_BUFFSIZE among them."
-    )
 
 
 def _receive(end: socket.socket, most: int) -> tuple[bytes, list[Descriptors]]:

@@ -279,8 +279,7 @@ def _met(
     """Return the descriptors of all ranks. For those of other hosts, which share no memory with
     this one and are in step with it by messages, its own stand in.
     """
-    place = mates.index(rank)
-    found = exchange(place, len(mates), store, f"{key}/{mates[0]}", own, settings, connect_s)
+    found = exchange(rank, mates, store, f"{key}/{mates[0]}", own, settings, connect_s)
     descriptors = [own] * size
     for mate, theirs in zip(mates, found, strict=True):
         descriptors[mate] = theirs

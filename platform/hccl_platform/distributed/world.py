@@ -11,6 +11,7 @@ memory: on one machine, in the same namespaces. Containers of one machine are di
 from __future__ import annotations
 
 import os
+import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -170,10 +171,12 @@ def _world_of_torch() -> World:
         import torch.distributed as dist
     except ImportError as error:
         raise missing_library("torch", "torch", "RANK and WORLD_SIZE are torchrun's") from error
+    from hccl_py.torch.presence import Presence
     from hccl_py.torch.store import TorchStore
 
     store, _, _ = next(dist.rendezvous("env://"))
-    return World(rank, size, TorchStore(store, "hccl_py"))
+    presence = Presence(store, rank, threading.Lock())
+    return World(rank, size, TorchStore(store, "hccl_py", lambda: presence.check(range(size))))
 
 
 def _world_of_mpi(rank: int, size: int) -> World:

@@ -1,0 +1,104 @@
+"""Whether the processes of a group are still there, before they share memory.
+
+Every process says in the group's store which it is. Who waits for others to come looks now and then
+whether they still run, where they are on this machine: on another one nobody can see that.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch.distributed as dist
+
+from hccl_py.errors import PeerLostError
+
+__all__ = ["Presence"]
+
+LOOK_S = 0.1
+"""How long nobody looks again."""
+
+_FIRST = "first to end"
+
+_STATE, _STARTED = 0, 19
+"""Fields of /proc/PID/stat behind the name: what it is doing, and when it started."""
+
+_ENDED = "ZX"
+"""States of a process that nobody has waited for yet."""
+
+
+class Presence:
+    """The processes of a group of torch's, by rank; this one is `rank`. Who has the `gate` uses the
+    store.
+    """
+
+    def __init__(self, store: Any, rank: int, gate: AbstractContextManager[object]) -> None:
+        self._store = dist.PrefixStore("hccl_py/process", store)
+        self._here: dict[int, tuple[int, str]] = {}
+        self._elsewhere = {rank}
+        self._gate, self._next_s = gate, 0.0
+        own = os.getpid()
+        self._store.set(str(rank), f"{_machine()} {own} {_start_of(own)}")
+
+    def ended(self, ranks: Iterable[int]) -> list[int]:
+        """Return those of these ranks whose processes have ended; none soon after the last look."""
+        with self._gate:
+            now = time.monotonic()
+            if now < self._next_s:
+                return []
+            self._next_s = now + LOOK_S
+            return [rank for rank in ranks if self._has_ended(rank)]
+
+    def check(self, ranks: Iterable[int]) -> None:
+        """Raise PeerLostError where the process of one of these ranks has ended: the first that
+        somebody has missed, because others end then.
+        """
+        ended = self.ended(ranks)
+        if not ended:
+            return
+        with self._gate:
+            if not self._store.check([_FIRST]):
+                self._store.set(_FIRST, str(ended[0]))
+            first = int(self._store.get(_FIRST))
+        raise PeerLostError(
+            f"Rank {first}'s process has ended before all ranks had come.",
+            "Its own output says why. Start the job anew.",
+        )
+
+    def _has_ended(self, rank: int) -> bool:
+        if rank in self._elsewhere:
+            return False
+        if rank not in self._here:
+            if not self._store.check([str(rank)]):
+                return False
+            machine, process, start = self._store.get(str(rank)).decode().rsplit(" ", 2)
+            if machine != _machine():
+                self._elsewhere.add(rank)
+                return False
+            self._here[rank] = int(process), start
+        process_id, start = self._here[rank]
+        return _start_of(process_id) != start
+
+
+def _start_of(process: int) -> str:
+    """Return when a process started, which tells it from a later one of the same number; nothing
+    where it has ended.
+    """
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    found = fields.split()
+    return "" if found[_STATE] in _ENDED else found[_STARTED]
+
+
+@cache
+def _machine() -> str:
+    """Return what tells this machine's processes from those of others."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    return f"{boot} {os.readlink('/proc/self/ns/pid')}"
