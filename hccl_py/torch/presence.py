@@ -14,8 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch.distributed as dist
-
 from hccl_py.errors import PeerLostError
 
 __all__ = ["Presence"]
@@ -23,7 +21,7 @@ __all__ = ["Presence"]
 LOOK_S = 0.1
 """How long nobody looks again."""
 
-_FIRST = "first to end"
+_FIRST = "hccl_py/first to end"
 
 _STATE, _STARTED = 0, 19
 """Fields of /proc/PID/stat behind the name: what it is doing, and when it started."""
@@ -38,12 +36,12 @@ class Presence:
     """
 
     def __init__(self, store: Any, rank: int, gate: AbstractContextManager[object]) -> None:
-        self._store = dist.PrefixStore("hccl_py/process", store)
+        self._store = store
         self._here: dict[int, tuple[int, str]] = {}
         self._elsewhere = {rank}
         self._gate, self._next_s = gate, 0.0
         own = os.getpid()
-        self._store.set(str(rank), f"{_machine()} {own} {_start_of(own)}")
+        self._store.set(_key(rank), f"{_machine()} {own} {_start_of(own)}")
 
     def ended(self, ranks: Iterable[int]) -> list[int]:
         """Return those of these ranks whose processes have ended; none soon after the last look."""
@@ -74,15 +72,19 @@ class Presence:
         if rank in self._elsewhere:
             return False
         if rank not in self._here:
-            if not self._store.check([str(rank)]):
+            if not self._store.check([_key(rank)]):
                 return False
-            machine, process, start = self._store.get(str(rank)).decode().rsplit(" ", 2)
+            machine, process, start = self._store.get(_key(rank)).decode().rsplit(" ", 2)
             if machine != _machine():
                 self._elsewhere.add(rank)
                 return False
             self._here[rank] = int(process), start
         process_id, start = self._here[rank]
         return _start_of(process_id) != start
+
+
+def _key(rank: int) -> str:
+    return f"hccl_py/process/{rank}"
 
 
 def _start_of(process: int) -> str:
