@@ -2,7 +2,8 @@
 
 from hccl_platform.distributed import DistributedPlatform
 from hccl_platform.emulated import EmulatedPlatform
+from hccl_platform.npu import NpuPlatform
 
 __all__ = ["PLATFORMS"]
 
-PLATFORMS = (EmulatedPlatform, DistributedPlatform)
+PLATFORMS = (EmulatedPlatform, DistributedPlatform, NpuPlatform)

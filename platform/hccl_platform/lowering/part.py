@@ -5,6 +5,7 @@ All that a process needs which owns this rank alone; the rows of other ranks are
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -68,6 +69,8 @@ class Part:
     what the numbers of posts and waits mean. A slot is a buffer of a rank: slot = rank · buffers +
     buffer; `atomic` are the moves into slots that several ranks reduce into at once,
     `remote_user_slots` the callers' memory, of all ranks, that ranks other than its owner touch.
+    `order` has the stream of every task in the order in which the rank recorded them; a part that
+    goes by levels has none.
     """
 
     rank: int
@@ -76,6 +79,13 @@ class Part:
     cells: dict[int, Cell]
     atomic: frozenset[int]
     remote_user_slots: frozenset[int]
+    order: tuple[int, ...] = ()
+
+    @property
+    def recorded(self) -> Iterator[tuple[int, Task]]:
+        """Every task with its stream, as recorded."""
+        rest = [iter(stream) for stream in self.streams]
+        return ((stream, next(rest[stream])) for stream in self.order)
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -100,12 +110,15 @@ def part_of(program: Program, rank: int) -> Part:
     moves = moves_of(program, np.arange(len(tasks), dtype=np.int64), tasks)
     numbers = {row: number for number, row in enumerate(moves.row.tolist())}
     streams: dict[int, list[Task]] = {}
+    order: list[int] = []
     columns = tasks.kind.tolist(), tasks.stream.tolist(), tasks.cell.tolist(), tasks.index.tolist()
     for row, (kind, stream, cell, index) in enumerate(zip(*columns, strict=True)):
         if kind in (POST, WAIT):
             streams.setdefault(stream, []).append(Task(kind, cell, index))
+            order.append(stream)
         elif row in numbers:
             streams.setdefault(stream, []).append(Task(MOVE, numbers[row], index))
+            order.append(stream)
     used = {t.number for queue in streams.values() for t in queue if t.kind != MOVE}
     return Part(
         rank=rank,
@@ -114,6 +127,7 @@ def part_of(program: Program, rank: int) -> Part:
         cells={cell: cell_of(program, rank, cell) for cell in sorted(used)},
         atomic=atomic_moves(program, moves),
         remote_user_slots=remote_slots(program, USER_BUFFERS),
+        order=tuple(order),
     )
 
 

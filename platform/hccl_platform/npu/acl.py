@@ -1,0 +1,204 @@
+"""CANN's runtime, libascendcl.so, called by ctypes: one table of all functions that are.
+
+Source: acl/acl_rt.h, the same in CANN 8.5 to 9.2. Functions return an aclError, 0 for success.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from hccl_py.errors import HcclError, HcclResult, NotSupportedError
+
+__all__ = [
+    "ACL_TYPES",
+    "NO_NOTIFIES",
+    "REDUCE_KINDS",
+    "STREAM_TIMEOUT",
+    "TASK_TIMEOUT",
+    "AclError",
+    "ExceptionCallback",
+    "Library",
+    "load",
+]
+
+LIBRARY = "libascendcl.so"
+
+KEY_BYTES = 65
+"""What an export key takes, the zero at its end included."""
+
+_INT, _UINT, _U64, _SIZE = ctypes.c_int32, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_size_t
+_HANDLE, _TEXT = ctypes.c_void_p, ctypes.c_char_p
+_OUT_HANDLE, _OUT_INT, _OUT_UINT = (ctypes.POINTER(t) for t in (_HANDLE, _INT, _UINT))
+
+ExceptionCallback = ctypes.CFUNCTYPE(None, _HANDLE)
+
+SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "aclInit": (_TEXT,),
+    "aclrtSetDevice": (_INT,),
+    "aclrtGetDeviceCount": (_OUT_UINT,),
+    "aclrtDeviceCanAccessPeer": (_OUT_INT, _INT, _INT),
+    "aclrtDeviceEnablePeerAccess": (_INT, _UINT),
+    "aclrtDeviceGetBareTgid": (_OUT_INT,),
+    "aclrtMalloc": (_OUT_HANDLE, _SIZE, _INT),
+    "aclrtFree": (_HANDLE,),
+    "aclrtMemcpy": (_HANDLE, _SIZE, _HANDLE, _SIZE, _INT),
+    "aclrtMemcpyAsync": (_HANDLE, _SIZE, _HANDLE, _SIZE, _INT, _HANDLE),
+    "aclrtReduceAsync": (_HANDLE, _HANDLE, _U64, _INT, _INT, _HANDLE, _HANDLE),
+    "aclrtIpcMemGetExportKey": (_HANDLE, _SIZE, _TEXT, _SIZE, _U64),
+    "aclrtIpcMemSetImportPid": (_TEXT, _OUT_INT, _SIZE),
+    "aclrtIpcMemImportByKey": (_OUT_HANDLE, _TEXT, _U64),
+    "aclrtIpcMemClose": (_TEXT,),
+    "aclrtCreateNotify": (_OUT_HANDLE, _U64),
+    "aclrtDestroyNotify": (_HANDLE,),
+    "aclrtRecordNotify": (_HANDLE, _HANDLE),
+    "aclrtWaitAndResetNotify": (_HANDLE, _HANDLE, _UINT),
+    "aclrtNotifyGetExportKey": (_HANDLE, _TEXT, _SIZE, _U64),
+    "aclrtNotifySetImportPid": (_HANDLE, _OUT_INT, _SIZE),
+    "aclrtNotifyImportByKey": (_OUT_HANDLE, _TEXT, _U64),
+    "aclrtCreateStream": (_OUT_HANDLE,),
+    "aclrtDestroyStreamForce": (_HANDLE,),
+    "aclrtStreamGetId": (_HANDLE, _OUT_INT),
+    "aclrtStreamQuery": (_HANDLE, _OUT_UINT),
+    "aclrtSynchronizeStreamWithTimeout": (_HANDLE, _INT),
+    "aclrtCreateEventExWithFlag": (_OUT_HANDLE, _UINT),
+    "aclrtRecordEvent": (_HANDLE, _HANDLE),
+    "aclrtStreamWaitEvent": (_HANDLE, _HANDLE),
+    "aclrtDestroyEvent": (_HANDLE,),
+    "aclrtSetExceptionInfoCallback": (ExceptionCallback,),
+    "aclrtGetThreadLastTaskId": (_OUT_UINT,),
+    "aclmdlRICaptureGetInfo": (_HANDLE, _OUT_INT, _OUT_HANDLE),
+}
+
+OTHERS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "aclGetRecentErrMsg": (_TEXT, ()),
+    "aclrtGetSocName": (_TEXT, ()),
+    "aclrtGetTaskIdFromExceptionInfo": (_UINT, (_HANDLE,)),
+    "aclrtGetStreamIdFromExceptionInfo": (_UINT, (_HANDLE,)),
+    "aclrtGetDeviceIdFromExceptionInfo": (_UINT, (_HANDLE,)),
+    "aclrtGetErrorCodeFromExceptionInfo": (_UINT, (_HANDLE,)),
+}
+"""The functions that return something else, and what."""
+
+ACL_TYPES = {
+    "fp32": 0,
+    "fp16": 1,
+    "int8": 2,
+    "int32": 3,
+    "uint8": 4,
+    "int16": 6,
+    "uint16": 7,
+    "uint32": 8,
+    "int64": 9,
+    "uint64": 10,
+    "fp64": 11,
+    "bf16": 27,
+}
+"""aclDataType by HCCL's name for the type."""
+
+REDUCE_KINDS = {"sum": 10, "max": 11, "min": 12}
+"""aclrtReduceKind by op; there is no product."""
+
+TASK_TIMEOUT = 107020
+"""The error of a task that took too long: a wait whose notify did not come."""
+
+STREAM_TIMEOUT = 507046
+"""What aclrtSynchronizeStreamWithTimeout returns when its own time is over."""
+
+NO_NOTIFIES = 207009
+
+
+class AclError(HcclError):
+    """A function of CANN's runtime failed; `code` is its aclError."""
+
+    result = HcclResult.E_INTERNAL
+
+    def __init__(self, function: str, error: int, said: str) -> None:
+        detail = f": {said}" if said else ""
+        super().__init__(
+            f"{function} returned {error}{detail}.",
+            "`hccl-py doctor` shows what this machine has; CANN's list of error codes says more.",
+        )
+        self.function, self.error, self.said = function, error, said
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AclError, (self.function, self.error, self.said)
+
+
+class Library:
+    """The runtime; `library.aclrtSetDevice(3)` raises AclError where it does not return 0."""
+
+    def __init__(self, name: str = LIBRARY) -> None:
+        """Load the library; OSError where it cannot be, AttributeError for a function it lacks."""
+        self._cdll = ctypes.CDLL(name)
+        for function, (result, arguments) in OTHERS.items():
+            found = getattr(self._cdll, function)
+            found.restype, found.argtypes = result, arguments
+            setattr(self, function, found)
+        for function, arguments in SIGNATURES.items():
+            found = getattr(self._cdll, function)
+            found.restype, found.argtypes = ctypes.c_int, arguments
+            setattr(self, function, self._checked(function, found))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{name} is not in the table of CANN's functions")
+
+    def _checked(self, name: str, function: Callable[..., int]) -> Callable[..., None]:
+        def call(*arguments: object) -> None:
+            error = function(*arguments)
+            if error:
+                said = self.aclGetRecentErrMsg() or b""
+                raise AclError(name, error, " ".join(said.decode("utf-8", "replace").split())[:200])
+
+        return call
+
+    def made(self, name: str, *arguments: object) -> int:
+        """Call a function whose first argument takes a handle or an address; return that."""
+        found = ctypes.c_void_p()
+        getattr(self, name)(ctypes.byref(found), *arguments)
+        return found.value or 0
+
+    def number(self, name: str, *arguments: object, kind: Any = _INT) -> int:
+        """Call a function whose last argument takes a number; return that."""
+        found = kind()
+        getattr(self, name)(*arguments, ctypes.byref(found))
+        return int(found.value)
+
+    def count(self) -> int:
+        """Return how many devices this process sees."""
+        return self.number("aclrtGetDeviceCount", kind=_UINT)
+
+    def key(self, name: str, *arguments: object, flags: int) -> bytes:
+        """Call a function that exports something; return its key."""
+        found = ctypes.create_string_buffer(KEY_BYTES)
+        getattr(self, name)(*arguments, found, KEY_BYTES, flags)
+        return found.value
+
+
+@cache
+def load(name: str = LIBRARY) -> Library:
+    """Return the runtime, initialised; NotSupportedError where this machine has none."""
+    try:
+        library = Library(name)
+    except OSError as error:
+        raise NotSupportedError(
+            f"CANN's runtime cannot be loaded: {error}.",
+            "Install CANN 8.5 or newer and `source` its set_env.sh; "
+            "`hccl-py doctor` shows what is missing.",
+        ) from None
+    except AttributeError as error:
+        raise NotSupportedError(
+            f"CANN's runtime is too old: {error}.", "Install CANN 8.5 or newer."
+        ) from None
+    try:
+        library.aclInit(None)
+    except AclError as error:
+        if error.error != REPEATED:
+            raise
+    return library
+
+
+REPEATED = 100002
+"""aclInit was called before, by torch_npu for example."""

@@ -1,0 +1,214 @@
+"""What the hardware and its runtime can do, found out by trying, and agreed by all ranks.
+
+Nothing is assumed that can be probed: docs/ascend.md has the table of what is and what is not.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from hccl_platform.npu.acl import AclError
+from hccl_platform.npu.agreement import Agreement
+from hccl_platform.npu.driver import HARDWARE_REDUCTIONS, Driver
+from hccl_py.enums import DataType, ReduceOp
+from hccl_py.errors import NotSupportedError
+
+__all__ = ["Capabilities", "Neighbourhood", "probe"]
+
+LOGGER = logging.getLogger(__name__)
+
+PROBE_BYTES = 2 << 20
+"""Memory for probing: what pages of exported memory align to."""
+
+_PLACE = 512
+_PROBE_S = 20.0
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What all ranks of a group can do.
+
+    `pid_free_ipc` and `pid_list_ipc`: memory and notifies can be opened by other processes, without
+    and with a list of them. `peer_access`: devices reach each other's memory. `inline_reduce`: what
+    is reduced between memories of two devices; where it is empty, programs are recorded without.
+    `exception_info`: the runtime says which task has failed.
+    """
+
+    pid_free_ipc: bool
+    pid_list_ipc: bool
+    peer_access: bool
+    inline_reduce: frozenset[tuple[DataType, ReduceOp]]
+    exception_info: bool
+
+    def document(self) -> dict[str, object]:
+        """Return what JSON has of it."""
+        reductions = sorted(f"{op.spelling} {dtype.value}" for dtype, op in self.inline_reduce)
+        return {**asdict(self), "inline_reduce": reductions}
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """The ranks of a group: the device of each, and the number of its process."""
+
+    rank: int
+    devices: Sequence[int]
+    processes: Sequence[int]
+
+    @property
+    def peers(self) -> list[int]:
+        """All ranks but this one."""
+        return [rank for rank in range(len(self.devices)) if rank != self.rank]
+
+
+def probe(driver: Driver, agreement: Agreement, around: Neighbourhood) -> Capabilities:
+    """Try everything; afterwards the driver exports in the way that works.
+
+    NotSupportedError where devices do not reach each other, or processes cannot open each other's
+    memory or notifies.
+    """
+    reaches = [driver.reach(around.devices[peer]) for peer in around.peers]
+    if not agreement.all("to reach its peers' devices", all(reaches)):
+        raise NotSupportedError(
+            f"The NPUs {', '.join(map(str, around.devices))} do not all reach each other's memory.",
+            "See `npu-smi info -t topo`; take NPUs of one server, or --platform distributed.",
+        )
+    memory = driver.allocate(PROBE_BYTES, for_peers=True)
+    reasons: list[str] = []
+    opened: dict[bool, list[tuple[bytes, int]]] = {}
+    try:
+        for lists in (False, True):
+            found = _open_all(driver, agreement, around, memory, lists, reasons)
+            if found is not None:
+                opened[lists] = found
+            if opened and around.peers:
+                break
+        if not opened:
+            raise NotSupportedError(
+                f"Processes cannot open each other's memory: {'; '.join(reasons)}.",
+                "In containers, share the host's process namespace (--pid=host); NPUs that are "
+                "virtual have no such memory.",
+            )
+        driver.lists_processes = lists = next(iter(opened))
+        inline = _reductions(driver, agreement, around, memory, opened[lists])
+    finally:
+        for keys in opened.values():
+            for key, _ in keys:
+                driver.close(key)
+        agreement.all("to end probing", True)
+        driver.free(memory)
+    found_all = Capabilities(
+        pid_free_ipc=not lists,
+        pid_list_ipc=lists,
+        peer_access=True,
+        inline_reduce=inline,
+        exception_info=agreement.all("to watch for errors", _can_watch(driver)),
+    )
+    LOGGER.info("rank %d: %s", around.rank, found_all.document())
+    return found_all
+
+
+def _open_all(
+    driver: Driver,
+    agreement: Agreement,
+    around: Neighbourhood,
+    memory: int,
+    lists: bool,
+    reasons: list[str],
+) -> list[tuple[bytes, int]] | None:
+    """Open the memory and a notify of every peer in one of both ways; None where one rank cannot.
+    Returns the keys and addresses of the memories.
+    """
+    driver.lists_processes = lists
+    keys, notify, given = [], driver.make_notify(), [""] * 2
+    opened: list[tuple[bytes, int]] = []
+    notifies: list[int] = []
+    is_good = True
+    try:
+        given[0] = driver.export(memory, PROBE_BYTES, around.processes).hex()
+        given[1] = driver.export_notify(notify, around.processes).hex()
+    except AclError as error:
+        reasons.append(error.message.rstrip("."))
+        is_good = False
+    keys = agreement.gather("to export memory", given)
+    for peer in around.peers if is_good and all(all(pair) for pair in keys) else ():
+        try:
+            key = bytes.fromhex(keys[peer][0])
+            opened.append((key, driver.open(key)))
+            notifies.append(driver.open_notify(bytes.fromhex(keys[peer][1])))
+        except AclError as error:
+            reasons.append(error.message.rstrip("."))
+            is_good = False
+            break
+    is_good = agreement.all("to open its peers' memory", is_good and all(all(k) for k in keys))
+    for handle in (*notifies, notify):
+        driver.destroy_notify(handle)
+    if is_good:
+        return opened
+    for key, _ in opened:
+        driver.close(key)
+    return None
+
+
+def _reductions(
+    driver: Driver,
+    agreement: Agreement,
+    around: Neighbourhood,
+    memory: int,
+    opened: Sequence[tuple[bytes, int]],
+) -> frozenset[tuple[DataType, ReduceOp]]:
+    """Reduce into and out of a peer's memory in every way, and look at what comes out."""
+    ways = sorted(HARDWARE_REDUCTIONS, key=lambda way: (way[0].value, way[1]))
+    if not opened:
+        return frozenset(ways)
+    for place, (dtype, _) in enumerate(ways):
+        driver.write(memory + place * _PLACE, np.array([2, 3], dtype.numpy).tobytes())
+    agreement.all("to prepare for reductions", True)
+    peer, is_good = opened[around.rank % len(opened)][1], []
+    for place, (dtype, op) in enumerate(ways):
+        theirs, mine = peer + place * _PLACE, memory + (len(ways) + place) * _PLACE
+        is_good.append(_reduces(driver, theirs, mine, dtype, op))
+    every = agreement.gather("to try reductions", is_good)
+    return frozenset(way for place, way in enumerate(ways) if all(e[place] for e in every))
+
+
+def _reduces(driver: Driver, theirs: int, mine: int, dtype: DataType, op: ReduceOp) -> bool:
+    """Whether a device reduces what a peer has into its own memory, and back without effect."""
+    start, other = np.array([1, 7], dtype.numpy), np.array([2, 3], dtype.numpy)
+    right = {ReduceOp.SUM: start + other, ReduceOp.MAX: np.maximum(start, other)}.get(
+        op, np.minimum(start, other)
+    )
+    stream = driver.make_stream()
+    try:
+        driver.write(mine, start.tobytes())
+        driver.reduce(mine, theirs, start.nbytes, dtype, op, stream)
+        if not driver.synchronize(stream, _PROBE_S):
+            return False
+        if driver.read(mine, start.nbytes) != right.astype(dtype.numpy).tobytes():
+            return False
+        driver.write(mine, _neutral(dtype, op).tobytes())
+        driver.reduce(theirs, mine, start.nbytes, dtype, op, stream)
+        return driver.synchronize(stream, _PROBE_S)
+    except AclError as error:
+        LOGGER.info("no inline %s of %s: %s", op.spelling, dtype.value, error.message)
+        return False
+    finally:
+        driver.destroy_stream(stream)
+
+
+def _neutral(dtype: DataType, op: ReduceOp) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
+    """Return two elements that change nothing: what is there is 2 and 3."""
+    value = {ReduceOp.SUM: 0, ReduceOp.MAX: 1}.get(op, 4)
+    return np.array([value, value], dtype.numpy)
+
+
+def _can_watch(driver: Driver) -> bool:
+    try:
+        driver.watch(lambda _: None)
+        driver.watch(None)
+    except AclError:
+        return False
+    return True

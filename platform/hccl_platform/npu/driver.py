@@ -1,0 +1,294 @@
+"""What the platform asks of a device: memory, notifies, copies and reductions on streams.
+
+`Driver` is all that the platform knows of how hardware is programmed. `AclDriver` is CANN's
+runtime; another way to the same verbs, such as HCCL's host primitives, would be another Driver.
+
+Addresses, streams and notifies are numbers. Everything is enqueued on a stream, but for what makes,
+exports, opens and destroys.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from hccl_platform.npu.acl import (
+    ACL_TYPES,
+    NO_NOTIFIES,
+    REDUCE_KINDS,
+    STREAM_TIMEOUT,
+    AclError,
+    ExceptionCallback,
+    Library,
+)
+from hccl_py.enums import DataType, ReduceOp
+from hccl_py.errors import NotSupportedError
+
+__all__ = ["HARDWARE_REDUCTIONS", "AclDriver", "Driver", "TaskError"]
+
+_HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 1, 2, 3
+_HUGE_FIRST, _HUGE_ONLY_P2P = 0, 4
+_MEMORY_WITHOUT_LIST, _NOTIFY_WITHOUT_LIST = 1, 2  # DISABLE_PID_VALIDATION
+_MEMORY_OF_PEER, _NOTIFY_OF_PEER = 1, 2  # ENABLE_PEER_ACCESS
+_SYNC_EVENT = 1
+_CAPTURES = 1
+
+MOST_BYTES = 4 << 30
+"""Bytes that one task moves at most; larger ones are cut."""
+
+HARDWARE_REDUCTIONS = frozenset(
+    (DataType(name), ReduceOp.parse(op))
+    for name in ("int8", "int16", "int32", "fp16", "fp32", "bf16")
+    for op in REDUCE_KINDS
+)
+"""What aclrtReduceAsync takes."""
+
+
+class TaskError(NamedTuple):
+    """A task that failed on the device: its number, its stream's, the runtime's error code."""
+
+    task: int
+    stream: int
+    error: int
+
+
+class Driver(Protocol):
+    """One device of this process, and its peers' memory and notifies."""
+
+    most_bytes: int
+    """Bytes that one task moves at most."""
+    lists_processes: bool
+    """Whether exported things name the processes that may open them."""
+
+    def process(self) -> int:
+        """Return this process's number as lists of processes have it."""
+
+    def reach(self, device: int) -> bool:
+        """Enable access to another device's memory; False where the hardware has none."""
+
+    def allocate(self, size: int, *, for_peers: bool) -> int:
+        """Return the address of new memory, which peers may open where it is for them."""
+
+    def free(self, address: int) -> None:
+        """Release memory."""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Copy bytes of the host to the device, at once."""
+
+    def read(self, address: int, size: int) -> bytes:
+        """Copy bytes of the device to the host, at once."""
+
+    def export(self, address: int, size: int, processes: Sequence[int]) -> bytes:
+        """Return a key with which these processes can open memory that begins an allocation."""
+
+    def open(self, key: bytes) -> int:
+        """Return the address of a peer's memory."""
+
+    def close(self, key: bytes) -> None:
+        """Let go of a peer's memory, or end the export of one's own."""
+
+    def make_notify(self) -> int:
+        """Return a new notify, which this process waits for."""
+
+    def export_notify(self, notify: int, processes: Sequence[int]) -> bytes:
+        """Return a key with which these processes can open a notify."""
+
+    def open_notify(self, key: bytes) -> int:
+        """Return a peer's notify, which this process posts."""
+
+    def destroy_notify(self, notify: int) -> None:
+        """Let go of a notify, made or opened."""
+
+    def make_stream(self) -> int:
+        """Return a new stream."""
+
+    def destroy_stream(self, stream: int) -> None:
+        """Let go of a stream, and drop what it has not done."""
+
+    def stream_number(self, stream: int) -> int:
+        """Return the number that the runtime's errors give a stream."""
+
+    def is_captured(self, stream: int) -> bool:
+        """Whether what is enqueued on a stream is captured into a graph."""
+
+    def post(self, notify: int, stream: int) -> None:
+        """Enqueue a post."""
+
+    def wait(self, notify: int, stream: int, seconds: int) -> None:
+        """Enqueue a wait, which takes the post away; 0 seconds: for ever."""
+
+    def copy(self, dst: int, src: int, size: int, stream: int) -> None:
+        """Enqueue a copy between memories of devices."""
+
+    def reduce(
+        self, dst: int, src: int, size: int, dtype: DataType, op: ReduceOp, stream: int
+    ) -> None:
+        """Enqueue an atomic reduction of what HARDWARE_REDUCTIONS lists."""
+
+    def follow(self, stream: int, earlier: int) -> None:
+        """Let a stream go on after all that another one has been given so far."""
+
+    def is_idle(self, stream: int) -> bool:
+        """Whether a stream has done everything."""
+
+    def synchronize(self, stream: int, seconds: float) -> bool:
+        """Wait until a stream has done everything; False after so many seconds."""
+
+    def last_task(self) -> int:
+        """Return the number of the task that this thread enqueued last."""
+
+    def watch(self, failed: Callable[[TaskError], None] | None) -> None:
+        """Call a function, from any thread, for every task that fails on the device."""
+
+
+class AclDriver:
+    """CANN's runtime on one device; torch_npu shares it."""
+
+    def __init__(self, library: Library, device: int) -> None:
+        self.most_bytes = MOST_BYTES
+        self.lists_processes = False
+        self._acl, self._device = library, device
+        self._callback: object = None
+        library.aclrtSetDevice(device)
+
+    def process(self) -> int:
+        return self._acl.number("aclrtDeviceGetBareTgid")
+
+    def reach(self, device: int) -> bool:
+        can = ctypes.c_int32()
+        self._acl.aclrtDeviceCanAccessPeer(ctypes.byref(can), self._device, device)
+        if can.value:
+            self._acl.aclrtDeviceEnablePeerAccess(device, 0)
+        return bool(can.value)
+
+    def allocate(self, size: int, *, for_peers: bool) -> int:
+        if not for_peers:
+            return self._acl.made("aclrtMalloc", size, _HUGE_FIRST)
+        try:
+            return self._acl.made("aclrtMalloc", size, _HUGE_ONLY_P2P)
+        except AclError:
+            return self._acl.made("aclrtMalloc", size, _HUGE_FIRST)
+
+    def free(self, address: int) -> None:
+        self._acl.aclrtFree(address)
+
+    def write(self, address: int, data: bytes) -> None:
+        self._acl.aclrtMemcpy(address, len(data), data, len(data), _HOST_TO_DEVICE)
+
+    def read(self, address: int, size: int) -> bytes:
+        found = ctypes.create_string_buffer(size)
+        self._acl.aclrtMemcpy(found, size, address, size, _DEVICE_TO_HOST)
+        return found.raw
+
+    def export(self, address: int, size: int, processes: Sequence[int]) -> bytes:
+        flags = 0 if self.lists_processes else _MEMORY_WITHOUT_LIST
+        key = self._acl.key("aclrtIpcMemGetExportKey", address, size, flags=flags)
+        if self.lists_processes:
+            self._acl.aclrtIpcMemSetImportPid(key, *_listed(processes))
+        return key
+
+    def open(self, key: bytes) -> int:
+        return self._acl.made("aclrtIpcMemImportByKey", key, _MEMORY_OF_PEER)
+
+    def close(self, key: bytes) -> None:
+        self._acl.aclrtIpcMemClose(key)
+
+    def make_notify(self) -> int:
+        try:
+            return self._acl.made("aclrtCreateNotify", 0)
+        except AclError as error:
+            if error.error != NO_NOTIFIES:
+                raise
+        raise NotSupportedError(
+            f"Device {self._device} has no notify left: all processes on it share 8192.",
+            "Close communicators that are not needed; each op's tag keeps its own.",
+        )
+
+    def export_notify(self, notify: int, processes: Sequence[int]) -> bytes:
+        flags = 0 if self.lists_processes else _NOTIFY_WITHOUT_LIST
+        key = self._acl.key("aclrtNotifyGetExportKey", notify, flags=flags)
+        if self.lists_processes:
+            self._acl.aclrtNotifySetImportPid(notify, *_listed(processes))
+        return key
+
+    def open_notify(self, key: bytes) -> int:
+        return self._acl.made("aclrtNotifyImportByKey", key, _NOTIFY_OF_PEER)
+
+    def destroy_notify(self, notify: int) -> None:
+        self._acl.aclrtDestroyNotify(notify)
+
+    def make_stream(self) -> int:
+        return self._acl.made("aclrtCreateStream")
+
+    def destroy_stream(self, stream: int) -> None:
+        self._acl.aclrtDestroyStreamForce(stream)
+
+    def stream_number(self, stream: int) -> int:
+        return self._acl.number("aclrtStreamGetId", stream)
+
+    def is_captured(self, stream: int) -> bool:
+        status, model = ctypes.c_int32(), ctypes.c_void_p()
+        self._acl.aclmdlRICaptureGetInfo(stream, ctypes.byref(status), ctypes.byref(model))
+        return status.value == _CAPTURES
+
+    def post(self, notify: int, stream: int) -> None:
+        self._acl.aclrtRecordNotify(notify, stream)
+
+    def wait(self, notify: int, stream: int, seconds: int) -> None:
+        self._acl.aclrtWaitAndResetNotify(notify, stream, seconds)
+
+    def copy(self, dst: int, src: int, size: int, stream: int) -> None:
+        self._acl.aclrtMemcpyAsync(dst, size, src, size, _DEVICE_TO_DEVICE, stream)
+
+    def reduce(
+        self, dst: int, src: int, size: int, dtype: DataType, op: ReduceOp, stream: int
+    ) -> None:
+        kind, number = REDUCE_KINDS[op.spelling], ACL_TYPES[dtype.value]
+        self._acl.aclrtReduceAsync(dst, src, size, kind, number, stream, None)
+
+    def follow(self, stream: int, earlier: int) -> None:
+        event = self._acl.made("aclrtCreateEventExWithFlag", _SYNC_EVENT)
+        try:
+            self._acl.aclrtRecordEvent(event, earlier)
+            self._acl.aclrtStreamWaitEvent(stream, event)
+        finally:
+            self._acl.aclrtDestroyEvent(event)
+
+    def is_idle(self, stream: int) -> bool:
+        return self._acl.number("aclrtStreamQuery", stream, kind=ctypes.c_uint32) == 0
+
+    def synchronize(self, stream: int, seconds: float) -> bool:
+        try:
+            self._acl.aclrtSynchronizeStreamWithTimeout(stream, max(1, int(seconds * 1e3)))
+        except AclError as error:
+            if error.error != STREAM_TIMEOUT:
+                raise
+            return False
+        return True
+
+    def last_task(self) -> int:
+        return self._acl.number("aclrtGetThreadLastTaskId", kind=ctypes.c_uint32)
+
+    def watch(self, failed: Callable[[TaskError], None] | None) -> None:
+        if failed is None:
+            callback = ExceptionCallback()
+        else:
+            acl = self._acl
+
+            def call(info: int) -> None:
+                failed(
+                    TaskError(
+                        acl.aclrtGetTaskIdFromExceptionInfo(info),
+                        acl.aclrtGetStreamIdFromExceptionInfo(info),
+                        acl.aclrtGetErrorCodeFromExceptionInfo(info),
+                    )
+                )
+
+            callback = ExceptionCallback(call)
+        self._acl.aclrtSetExceptionInfoCallback(callback)
+        self._callback = callback  # the runtime calls it: it must live as long
+
+
+def _listed(processes: Sequence[int]) -> tuple[object, int]:
+    return (ctypes.c_int32 * len(processes))(*processes), len(processes)

@@ -1,0 +1,124 @@
+"""Which task of which run has failed: from the runtime's numbers to rank, stream and peer."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from hccl_platform.lowering.part import Cell
+from hccl_platform.npu.acl import TASK_TIMEOUT
+from hccl_platform.npu.driver import TaskError
+from hccl_platform.npu.issue import Bound
+from hccl_py.errors import ExecTimeoutError, HcclError, PeerLostError
+from hccl_py.program.describe import format_stream
+
+__all__ = ["History", "Run"]
+
+_RUNS = 64
+"""Runs whose tasks are remembered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run that was enqueued: the numbers that the runtime gave its tasks, in order, and those of
+    its streams.
+    """
+
+    bound: Bound
+    tag: str
+    streams: tuple[int, ...]
+    tasks: list[int] = field(default_factory=list)
+
+
+class History:
+    """The last runs of a session, and the tasks that have failed since it was opened."""
+
+    def __init__(self, rank: int, limit_s: float) -> None:
+        self._rank, self._limit_s = rank, limit_s
+        self._runs: deque[Run] = deque(maxlen=_RUNS)
+        self._failed: deque[TaskError] = deque(maxlen=_RUNS)
+
+    def begin(self, run: Run) -> None:
+        """Remember a run, before its first task is enqueued."""
+        self._runs.append(run)
+
+    def note(self, failed: TaskError) -> None:
+        """Keep a task that has failed; called from any thread."""
+        self._failed.append(failed)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the runtime has told of a task of these runs that failed."""
+        return any(self._found(failed) for failed in tuple(self._failed))
+
+    def error(self, why: str) -> HcclError:
+        """Return what went wrong first, in words; `why` where the runtime did not say."""
+        failures = [(self._found(failed), failed) for failed in tuple(self._failed)]
+        known = [(*found, failed) for found, failed in failures if found is not None]
+        known.sort(key=lambda each: self._is_between_own_streams(*each[:2]))
+        if known:
+            return self._worded(*known[0])
+        return PeerLostError(
+            f"Rank {self._rank}: {why}", "The device's log (plog) says more; start the job anew."
+        )
+
+    def _found(self, failed: TaskError) -> tuple[Run, int] | None:
+        """Return the run of a failed task, and its place there: the latest with such a number."""
+        for run in reversed(tuple(self._runs)):
+            for at, number in enumerate(run.tasks):
+                entry = run.bound.entries[at]
+                if number == failed.task and run.streams[entry.stream] == failed.stream:
+                    return run, at
+        return None
+
+    def _is_between_own_streams(self, run: Run, at: int) -> bool:
+        """Whether a task waits for this rank itself: then it is a consequence, hardly the cause."""
+        cell = self._cell(run.bound, at)
+        return cell is not None and cell.waiter == cell.poster
+
+    @staticmethod
+    def _cell(bound: Bound, at: int) -> Cell | None:
+        """Return what a post or wait is about."""
+        entry = bound.entries[at]
+        if entry.dst is not None:
+            return None
+        stream = bound.part.streams[entry.stream]
+        return bound.part.cells[next(t.number for t in stream if t.place == entry.place)]
+
+    def _worded(self, run: Run, at: int, failed: TaskError) -> HcclError:
+        bound, entry = run.bound, run.bound.entries[at]
+        program = bound.program
+        where = (
+            f"rank {self._rank}, {format_stream(entry.stream)}, task {entry.place} of "
+            f"{program.executor or program.op.name} ({program.op.name}, tag {run.tag})"
+        )
+        cell = self._cell(bound, at)
+        if cell is not None:
+            other = cell.waiter if entry.is_post else cell.poster
+            whose = f"rank {other}" if other != self._rank else "another stream of this rank"
+            way = "for" if entry.is_post else "from"
+            what = "post" if entry.is_post else "wait"
+            peer = f"{what} of notify {cell.notify} {way} {whose}"
+        else:
+            owners = {
+                slot // len(program.buffers)
+                for t in bound.part.streams[entry.stream]
+                if t.place == entry.place
+                for slot in (
+                    int(bound.part.moves.dst[t.number]),
+                    int(bound.part.moves.src[t.number]),
+                )
+            }
+            others = sorted(owners - {self._rank})
+            what = "reduction" if entry.how else "copy"
+            peer = f"{what} of {entry.size} bytes"
+            peer += f" with rank {others[0]}" if others else ""
+        if failed.error == TASK_TIMEOUT:
+            return ExecTimeoutError(
+                f"A task took longer than {self._limit_s:g} s: {peer}, {where}.",
+                "See whether that rank runs. HCCL_EXEC_TIMEOUT says how long waits may take.",
+            )
+        return PeerLostError(
+            f"A task failed with error {failed.error}: {peer}, {where}.",
+            "The device or its link is lost: see `npu-smi info`; start the job anew.",
+        )

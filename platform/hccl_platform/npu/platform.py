@@ -1,0 +1,120 @@
+"""The npu platform: one process for every NPU of one server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from hccl_py.config import Config
+from hccl_py.enums import Mode
+from hccl_py.errors import HcclError, NotSupportedError, ParameterError
+from hccl_py.platforms import Group, Schedule, Store
+from hccl_py.topology.topology import Topology
+
+if TYPE_CHECKING:
+    from hccl_platform.distributed.world import World
+    from hccl_platform.npu.session import NpuSession
+
+__all__ = ["NpuPlatform"]
+
+_LOCAL = "LOCAL_RANK"
+
+
+class NpuPlatform:
+    """Runs programs on NPUs in processes of their own, each with one rank and one NPU. `world` says
+    which of them this is; without it whoever started the process is asked.
+
+    It stands on CANN's runtime and torch_npu, which are loaded when a session is opened.
+    """
+
+    name = "npu"
+    clock = "wall"
+
+    def __init__(self, world: World | None = None) -> None:
+        self._world = world
+
+    def launch(self, ranks: int, work: Callable[[], int]) -> int | None:
+        """Start the processes, unless somebody has started this one as one of several."""
+        from hccl_platform.distributed.launch import launch
+        from hccl_platform.distributed.world import is_started
+        from hccl_platform.npu.streams import import_torch_npu
+
+        if self._world is not None or is_started():
+            return None
+        import_torch_npu()  # once, before the fork; its device is opened after it
+        return launch(ranks, work)
+
+    def joined(self, rank: int, size: int, store: Store, connect_s: float) -> NpuPlatform:
+        from hccl_platform.distributed.world import World
+
+        return NpuPlatform(World(rank, size, store, connect_s=connect_s))
+
+    def open(
+        self, topology: Topology, config: Config, schedule: Schedule | None, group: Group
+    ) -> NpuSession | None:
+        _refuse(topology, config, schedule)
+        from hccl_platform.distributed.world import world_of_environment
+        from hccl_platform.npu.acl import load
+        from hccl_platform.npu.agreement import Agreement
+        from hccl_platform.npu.driver import AclDriver
+        from hccl_platform.npu.session import NpuSession
+        from hccl_platform.npu.streams import TorchStreams, import_torch_npu
+
+        import_torch_npu()
+        library = load()
+        world = self._world or world_of_environment()
+        if max(group.world_ranks) >= world.size:
+            raise ParameterError(
+                f"The communicator has {max(group.world_ranks) + 1} ranks, and the job "
+                f"{world.size} processes.",
+                "Start as many processes as there are ranks.",
+            )
+        if world.rank not in group.world_ranks:
+            return None
+        device, found = _device(world), library.count()
+        if device >= found:
+            raise NotSupportedError(
+                f"Rank {world.rank} wants NPU {device}, and this process sees {found}.",
+                "Start at most as many processes as there are NPUs; ASCEND_RT_VISIBLE_DEVICES "
+                "says which are seen.",
+            )
+        streams = TorchStreams(device)
+        rank, size = group.world_ranks.index(world.rank), len(group.world_ranks)
+        key = f"npu/{world.key_of(group.name)}"
+        agreement = Agreement(world.store, key, rank, size, world.connect_s)
+        limit_s = config.wait_seconds(topology.product)
+        try:
+            return NpuSession(
+                agreement, device, AclDriver(library, device), streams, config.ccl_bytes, limit_s
+            )
+        except BaseException as error:
+            with suppress(HcclError):
+                agreement.fail(str(error).partition("\n")[0])
+            raise
+
+
+def _refuse(topology: Topology, config: Config, schedule: Schedule | None) -> None:
+    """Refuse what NPUs are not driven for, before anything is loaded."""
+    if schedule is not None:
+        raise NotSupportedError(
+            "NPUs run streams as they come: the npu platform takes no schedule.",
+            "Leave the schedule out, or take the emulated platform.",
+        )
+    if config.mode is Mode.GRAPH:
+        raise NotSupportedError(
+            "In graph mode peers touch user memory, and processes share CCL buffers only.",
+            "Take mode op_base, or the distributed platform.",
+        )
+    if topology.has_rdma or len(topology.servers) > 1:
+        raise NotSupportedError(
+            f"The npu platform runs inside one server, over SDMA: {topology.description}.",
+            "Between servers take --platform distributed.",
+        )
+
+
+def _device(world: World) -> int:
+    """Return the NPU of this process: torchrun's local rank, or the rank among its host's."""
+    local = os.environ.get(_LOCAL, "")
+    return int(local) if local.isdigit() else world.local_rank

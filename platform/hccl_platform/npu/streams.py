@@ -1,0 +1,128 @@
+"""torch_npu's part: the caller's stream, streams of our own, and reductions that hardware lacks.
+
+Streams are torch's, so that its allocator and its profiler know them; what is enqueued on them is
+the runtime's own. Reading `npu_stream` hands over what torch has queued on the host, so what comes
+after it comes after that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from hccl_py.device_arrays import DeviceArray
+from hccl_py.enums import DataType, ReduceOp
+from hccl_py.errors import NotSupportedError, ParameterError
+
+__all__ = ["Streams", "TorchStreams", "import_torch_npu"]
+
+
+class Streams(Protocol):
+    """Where a session's work is enqueued; streams are handles of the driver's."""
+
+    def main(self, stream: object) -> int:
+        """Return the caller's stream: the one given, or its current one."""
+
+    def sub(self, number: int) -> int:
+        """Return the session's stream with this number, from 1."""
+
+    def like(self) -> DeviceArray:
+        """Return an array in the device's memory."""
+
+    def reduce(
+        self, dst: int, src: int, size: int, dtype: DataType, op: ReduceOp, stream: int
+    ) -> None:
+        """Enqueue a reduction that hardware lacks, on the main stream, 0, or one of the session's:
+        `size` bytes of a type.
+        """
+
+    def close(self) -> None:
+        """Let go of the session's streams."""
+
+
+def import_torch_npu() -> Any:
+    """Return torch_npu; NotSupportedError where torch or it cannot be imported."""
+    try:
+        import torch
+        import torch_npu
+    except ImportError as error:
+        raise NotSupportedError(
+            f"The npu platform needs torch and torch_npu: {' '.join(str(error).split())[:200]}.",
+            "Install the torch-npu that fits CANN and torch (docs/ascend.md has the versions); "
+            "without NPUs take --platform emulated.",
+        ) from None
+    assert torch
+    return torch_npu
+
+
+class TorchStreams:
+    """Streams of torch_npu on one device."""
+
+    def __init__(self, device: int) -> None:
+        import torch
+
+        self._npu = import_torch_npu()
+        self._torch: Any = torch
+        self._device = torch.device("npu", device)
+        self._torch.npu.set_device(self._device)
+        self._main: Any = None
+        self._subs: list[Any] = []
+
+    def main(self, stream: object) -> int:
+        if stream is None:
+            stream = self._torch.npu.current_stream(self._device)
+        handle = getattr(stream, "npu_stream", None)
+        if handle is None:
+            raise ParameterError(
+                f"stream is a {type(stream).__name__}.", "Give a torch.npu.Stream, or None."
+            )
+        self._main = stream
+        return int(handle)
+
+    def sub(self, number: int) -> int:
+        while len(self._subs) < number:
+            self._subs.append(self._torch.npu.Stream(self._device))
+        return int(self._subs[number - 1].npu_stream)
+
+    def like(self) -> DeviceArray:
+        return DeviceArray(self._torch.empty(0, device=self._device))
+
+    def reduce(
+        self, dst: int, src: int, size: int, dtype: DataType, op: ReduceOp, stream: int
+    ) -> None:
+        torch = self._torch
+        into, what = self._tensor(dst, size, dtype), self._tensor(src, size, dtype)
+        chosen = self._subs[stream - 1] if stream else self._main
+        with torch.npu.stream(chosen):
+            if op is ReduceOp.SUM:
+                into.add_(what)
+            elif op is ReduceOp.PROD:
+                into.mul_(what)
+            elif op is ReduceOp.MAX:
+                torch.maximum(into, what, out=into)
+            else:
+                torch.minimum(into, what, out=into)
+        _ = chosen.npu_stream  # hands over what torch has queued
+
+    def close(self) -> None:
+        self._subs.clear()
+        self._main = None
+
+    def _tensor(self, address: int, size: int, dtype: DataType) -> Any:
+        """Return a tensor of memory that the runtime has allocated."""
+        internal = self._npu._C
+        kind = getattr(self._torch, dtype.numpy_name)
+        storage = internal._construct_storage_from_data_pointer(address, self._device, size)
+        metadata = {
+            "size": self._torch.Size([size // dtype.itemsize]),
+            "stride": (1,),
+            "storage_offset": 0,
+            "dtype": kind,
+            "nbytes": size,
+            "device": self._device,
+            "npu_format": ND,
+        }
+        return internal._construct_NPU_Tensor_From_Storage_And_Metadata(metadata, storage)
+
+
+ND = 2
+"""The memory format of plain tensors."""

@@ -1,0 +1,319 @@
+"""Sessions of the npu platform on the fake runtime: resources, agreement, errors, refusals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hccl_py as hccl
+from hccl_platform.distributed.world import World
+from hccl_platform.npu import NpuPlatform
+from hccl_platform.npu.acl import Library, load
+from hccl_py.config import Config
+from hccl_py.errors import HcclError, NotSupportedError
+from hccl_py.platforms import Group, Schedule
+from hccl_py.program.program import Program
+from hccl_py.topology import topology_of
+from tests.platform.distributed.children import Ended, children
+from tests.platform.npu.runtime import Machine
+from tests.platform.npu.sessions import KINDS, Device, live, lost_posts, open_device
+
+LIMIT_S = 2
+"""How long a wait may take where it will take too long."""
+
+SUM = hccl.ReduceOp.SUM
+
+
+def program_of(op: str, ranks: int, count: int, executor: str | None = None) -> Program:
+    """Record a call with fp32 sums on a server of NPUs."""
+    reduce = SUM if "reduce" in op else None
+    with hccl.Communicator(ranks) as comm:
+        return comm.plan(hccl.OpParam(op, count, hccl.DataType.FP32, reduce), executor).program
+
+
+def in_devices(
+    ranks: int,
+    body: Callable[[Device], Any],
+    folder: Path,
+    *,
+    devices: int | None = None,
+    **knobs: object,
+) -> dict[int, Ended]:
+    """Call a function in a process for every rank, with its session open."""
+    limit_s = int(str(knobs.pop("limit_s", 20)))
+    with Machine(devices or ranks) as machine:
+
+        def run(world: World) -> Any:
+            return body(open_device(world, machine, knobs, limit_s=limit_s))
+
+        with children(ranks, run, folder) as started:
+            return started.wait()
+
+
+def values_of(ended: Mapping[int, Ended]) -> list[Any]:
+    for rank, each in ended.items():
+        assert not each.error, f"rank {rank}: {each.error}: {each.message}"
+    return [each.value for each in ended.values()]
+
+
+def summed(device: Device, program: Program, tag: str, into: Any, out: Any) -> bool:
+    """Run an all-reduce of ramps; whether every element is the sum over all ranks."""
+    ramp = np.arange(into.size, dtype=np.float32)
+    device.put(into, ramp + device.world.rank)
+    device.session.run(tag, program, [into], [out])
+    device.session.synchronize()
+    ranks = device.world.size
+    return bool((out == ranks * ramp + ranks * (ranks - 1) / 2).all())
+
+
+def test_no_handle_count_grows_in_a_thousand_ops_of_ten_tags(tmp_path: Path) -> None:
+    programs = [program_of("all_reduce", 4, 16 * (1 + k)) for k in range(10)]
+
+    def body(device: Device) -> tuple[Any, ...]:
+        into, out = (device.memory(160, np.float32) for _ in range(2))
+        is_right, counts = True, []
+        for turn in range(100):
+            for k, program in enumerate(programs):
+                count = 16 * (1 + k)
+                if turn % 50 == 0:
+                    is_right &= summed(device, program, f"tag {k}", into[:count], out[:count])
+                else:
+                    device.session.run(f"tag {k}", program, [into[:count]], [out[:count]])
+            counts.append(live())
+        device.session.synchronize()
+        notifies, lost = live()["notifies"], lost_posts()
+        device.session.close()
+        device.streams.end()
+        is_steady = (counts[1], counts[51]) == (counts[49], counts[99])
+        return is_right, is_steady, notifies, lost, live(), device.made
+
+    for is_right, is_steady, notifies, lost, left, made in values_of(in_devices(4, body, tmp_path)):
+        assert is_right
+        assert is_steady
+        assert notifies > 10
+        assert lost == 0
+        assert left == dict.fromkeys(KINDS, 0) | {"memory": made}
+
+
+@pytest.mark.parametrize("ipc", ["free", "list"])
+def test_what_the_machine_has_is_found_out(ipc: str, tmp_path: Path) -> None:
+    found = values_of(in_devices(2, lambda d: d.session.capabilities.document(), tmp_path, IPC=ipc))
+    assert found[0] == found[1]
+    assert (found[0]["pid_free_ipc"], found[0]["pid_list_ipc"]) == (ipc == "free", ipc == "list")
+    assert "sum fp32" in found[0]["inline_reduce"]
+    assert len(found[0]["inline_reduce"]) == 18
+
+
+def test_a_machine_that_reduces_in_its_own_memory_only(tmp_path: Path) -> None:
+    found = values_of(
+        in_devices(2, lambda d: len(d.session.inline_reductions), tmp_path, REDUCE="local")
+    )
+    assert found == [0, 0]
+
+
+def test_copies_are_cut_where_the_machine_takes_no_more(tmp_path: Path) -> None:
+    program = program_of("all_reduce", 2, 10_000)
+
+    def body(device: Device) -> bool:
+        device.driver.most_bytes = 4096
+        into, out = (device.memory(10_000, np.float32) for _ in range(2))
+        into[:] = np.arange(10_000) + device.world.rank
+        device.session.run("tag", program, [into], [out])
+        device.session.synchronize()
+        return bool((out == 2 * np.arange(10_000) + 1).all())
+
+    assert all(values_of(in_devices(2, body, tmp_path, MOST_BYTES=4096)))
+
+
+def test_scratch_grows_and_peers_open_it_anew(tmp_path: Path) -> None:
+    """A program of the same tag that needs more replaces what peers have open."""
+    executor = "AllReduceMeshSmallCountExecutor"
+    programs = [program_of("all_reduce", 4, count, executor) for count in (64, 4096, 1 << 15)]
+
+    def body(device: Device) -> list[bool]:
+        into, out = (device.memory(1 << 15, np.float32) for _ in range(2))
+        found = []
+        for program in (*programs, *programs):
+            count = program.op.count
+            found.append(summed(device, program, "tag", into[:count], out[:count]))
+        device.session.close()
+        return found
+
+    for found in values_of(in_devices(4, body, tmp_path)):
+        assert found == [True] * 6
+
+
+def test_two_sessions_of_a_process_and_two_streams_of_a_caller(tmp_path: Path) -> None:
+    program = program_of("all_reduce", 2, 4096)
+
+    def body(device: Device) -> tuple[bool, ...]:
+        into, out = (device.memory(4096, np.float32) for _ in range(2))
+        first = summed(device, program, "tag", into, out)
+        device.streams.current = device.driver.make_stream()  # it comes after the other one
+        return first, summed(device, program, "tag", into, out)
+
+    assert values_of(in_devices(2, body, tmp_path, DELAY_US=300)) == [(True, True)] * 2
+
+
+def test_ranks_that_run_different_programs_are_told(tmp_path: Path) -> None:
+    programs = [program_of("all_reduce", 2, count) for count in (64, 128)]
+
+    def body(device: Device) -> None:
+        program = programs[device.world.rank]
+        arrays = [device.memory(program.op.count, np.float32) for _ in range(2)]
+        device.session.run("tag", program, [arrays[0]], [arrays[1]])
+
+    ended = in_devices(2, body, tmp_path)
+    assert {each.error for each in ended.values()} == {"MismatchError"}
+    assert "128 fp32" in ended[0].message
+    assert "Rank 0 calls all_reduce of 64 fp32" in ended[0].message
+    assert "rank 1" in ended[0].message
+    assert ended[0].code == "EI0005"
+
+
+@pytest.mark.parametrize("kind", ["lost", "copy", "silent"])
+def test_a_fault_ends_all_ranks_and_says_where(kind: str, tmp_path: Path) -> None:
+    program = program_of("all_reduce", 4, 1 << 14)
+    begun = time.monotonic()
+
+    def body(device: Device) -> None:
+        arrays = [device.memory(1 << 14, np.float32) for _ in range(2)]
+        for _ in range(40):
+            device.session.run("tag", program, [arrays[0]], [arrays[1]])
+            device.session.synchronize()
+
+    fault = f"device=2:kind={kind}:after=90"
+    ended = in_devices(4, body, tmp_path, FAULT=fault, limit_s=LIMIT_S)
+    assert all(each.error for each in ended.values()), ended
+    assert all(each.at - begun < LIMIT_S + 20 for each in ended.values())
+    assert {each.error for each in ended.values()} <= {"ExecTimeoutError", "PeerLostError"}
+    told = " ".join(each.message for each in ended.values())
+    assert "task" in told
+    assert any(f"rank {rank}" in told for rank in range(4))
+    if kind == "copy":
+        assert "copy of" in told or "reduction of" in told
+        assert "error" in told
+    if kind == "silent":
+        assert "wait of notify" in told
+        assert "from rank" in told
+        assert {each.code for each in ended.values()} >= {"EI0002"}
+
+
+def test_a_session_that_has_failed_says_so(tmp_path: Path) -> None:
+    program = program_of("all_reduce", 2, 64)
+
+    def body(device: Device) -> list[str]:
+        arrays = [device.memory(64, np.float32) for _ in range(2)]
+        texts = []
+        for _ in range(2):
+            try:
+                device.session.run("tag", program, [arrays[0]], [arrays[1]])
+                device.session.synchronize()
+            except HcclError as error:
+                texts.append(error.message)
+        device.session.close()
+        device.session.close()
+        return texts
+
+    for first, second in values_of(
+        in_devices(2, body, tmp_path, FAULT="device=1:kind=silent:after=0", limit_s=1)
+    ):
+        assert second == f"The session has failed: {first}"
+
+
+def test_memory_and_keys_that_are_missing_are_refused(tmp_path: Path) -> None:
+    with Machine(2) as machine:
+
+        def body(world: World) -> None:
+            open_device(world, machine, {"IPC": "none"})
+
+        with children(2, body, tmp_path) as started:
+            ended = started.wait()
+    assert {each.error for each in ended.values()} == {"NotSupportedError"}
+    assert "Processes cannot open each other's memory" in ended[0].message
+    assert "--pid=host" in ended[0].hint
+
+
+def test_devices_that_do_not_reach_each_other_are_refused(tmp_path: Path) -> None:
+    with (
+        Machine(2) as machine,
+        children(2, lambda world: open_device(world, machine, {"P2P": 0}), tmp_path) as started,
+    ):
+        ended = started.wait()
+    assert {each.error for each in ended.values()} == {"NotSupportedError"}
+    assert "The NPUs 0, 1 do not all reach each other" in ended[0].message
+
+
+def test_a_machine_without_notifies_is_refused(tmp_path: Path) -> None:
+    program = program_of("all_reduce", 2, 64)
+
+    def body(device: Device) -> None:
+        arrays = [device.memory(64, np.float32) for _ in range(2)]
+        device.session.run("tag", program, [arrays[0]], [arrays[1]])
+
+    ended = in_devices(2, body, tmp_path, NOTIFIES=3)
+    assert "NotSupportedError" in {each.error for each in ended.values()}
+    assert any("has no notify left" in each.message for each in ended.values())
+
+
+def test_arrays_of_another_size_are_refused(tmp_path: Path) -> None:
+    program = program_of("all_reduce", 2, 64)
+
+    def body(device: Device) -> None:
+        arrays = [device.memory(65, np.float32) for _ in range(2)]
+        device.session.run("tag", program, [arrays[0]], [arrays[1]])
+
+    ended = in_devices(2, body, tmp_path)
+    assert ended[0].message == "Rank 0's input has 260 bytes, the program needs 256."
+
+
+# ---- what is refused before anything is loaded ----
+
+WORLD = Group.world(2)
+
+
+@pytest.mark.parametrize(
+    ("topology", "settings", "schedule", "words"),
+    [
+        ({"ranks": 2}, {}, Schedule(1), "takes no schedule"),
+        ({"ranks": 2}, {"mode": "graph"}, None, "graph mode"),
+        ({"servers": 2, "devices": 2}, {}, None, "runs inside one server"),
+    ],
+)
+def test_what_npus_are_not_driven_for(
+    topology: dict[str, Any], settings: dict[str, Any], schedule: Schedule | None, words: str
+) -> None:
+    found = topology_of(**topology)
+    with pytest.raises(NotSupportedError, match=words) as caught:
+        NpuPlatform().open(found, Config.load({}, **settings), schedule, Group.world(found.size))
+    assert caught.value.hint
+
+
+def test_a_machine_without_torch_npu_is_told_what_to_install() -> None:
+    pytest.importorskip("torch")
+    try:
+        import torch_npu  # noqa: F401
+    except ImportError:
+        pass
+    else:
+        pytest.skip("torch_npu is installed here")
+    with pytest.raises(NotSupportedError, match="needs torch and torch_npu") as caught:
+        NpuPlatform().open(topology_of(2), Config.load({}), None, WORLD)
+    assert "docs/ascend.md" in caught.value.hint
+
+
+def test_a_machine_without_cann_is_told_what_to_install(tmp_path: Path) -> None:
+    with pytest.raises(NotSupportedError, match=r"CANN's runtime cannot be loaded"):
+        load(str(tmp_path / "libascendcl.so"))
+
+
+def test_a_runtime_that_lacks_a_function_is_too_old() -> None:
+    with pytest.raises(AttributeError):
+        Library("libm.so.6")
+    with pytest.raises(NotSupportedError, match="CANN's runtime is too old"):
+        load("libm.so.6")
