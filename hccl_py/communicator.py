@@ -30,7 +30,7 @@ from hccl_py.discovery import (
     installed_executors,
 )
 from hccl_py.enums import Mode
-from hccl_py.errors import ParameterError, PeerLostError
+from hccl_py.errors import NotSupportedError, ParameterError, PeerLostError
 from hccl_py.executor import Executor
 from hccl_py.groups import check_name, members_of, members_of_colors
 from hccl_py.op_param import OpParam
@@ -47,6 +47,8 @@ from hccl_py.platforms import (
     ProcessPlatform,
     Schedule,
     Session,
+    TaskTimes,
+    Timed,
 )
 from hccl_py.selection import Selection
 from hccl_py.selection.tags import GROUP_NAME
@@ -101,7 +103,9 @@ class Communicator(CollectiveOps):
     - `strict`: whether to raise where HCCL would refuse a call or take an executor that is not
       offered, by default False;
     - `wire`: what carries the messages of platforms with real processes, `gloo` or `mpi`, also
-      inside a host; HCCL_PY_WIRE, by default what started the job, and between hosts only.
+      inside a host; HCCL_PY_WIRE, by default what started the job, and between hosts only;
+    - `device`: what the platform `device` runs on, `cpu`, `cuda` or `npu`; HCCL_PY_DEVICE, by
+      default the accelerator that torch finds, else `cpu`.
 
     `platform` is the name of one, or one: an object that knows, for example, which of the job's
     processes this is. A process may own some of the ranks only (`local_ranks`); then all processes
@@ -150,6 +154,7 @@ class Communicator(CollectiveOps):
         selection: str | os.PathLike[str] | TuningTable = "rules",
         cost: CostModel | None = None,
         wire: str | None = None,
+        device: str | None = None,
         domain: Domain | None = None,
     ) -> None:
         if domain is not None:
@@ -162,6 +167,7 @@ class Communicator(CollectiveOps):
             deterministic=deterministic,
             strict=strict,
             wire=wire,
+            device=device,
         )
         if schedule is not None and not isinstance(schedule, Schedule):
             raise ParameterError(
@@ -301,6 +307,24 @@ class Communicator(CollectiveOps):
     def run_plan(self, plan: Plan, arrays: Arrays) -> None:
         """Run a plan on prepared arrays."""
         self._calls.run(partial(_execute, self._open_session(), plan, arrays))
+
+    def time_tasks(self, plan: Plan, arrays: Arrays) -> TaskTimes:
+        """Run a plan on prepared arrays, and return when every task began and ended;
+        NotSupportedError where the platform does not know.
+        """
+        session, tag, program = self._open_session(), plan.selection.tag, plan.program
+        if not isinstance(session, Timed):
+            raise NotSupportedError(
+                f"The platform {self._platform.name} does not time single tasks.",
+                "Take the platform device, or simulate the program.",
+            )
+
+        def run() -> TaskTimes:
+            arrays.begin()
+            session.allocate(tag, program)
+            return session.time_tasks(tag, program, arrays.inputs, arrays.outputs)
+
+        return self._calls.run(run)
 
     def launch(self, work: Callable[[], int]) -> int | None:
         """Run `work`, which returns an exit status, once in a process for every rank; return the

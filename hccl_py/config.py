@@ -34,6 +34,7 @@ _VARIABLES = {
     "intra_roce_enable": "HCCL_INTRA_ROCE_ENABLE",
     "inter_hccs_disable": "HCCL_INTER_HCCS_DISABLE",
     "wire": "HCCL_PY_WIRE",
+    "device": "HCCL_PY_DEVICE",
 }
 
 _EXPECTED = {
@@ -48,6 +49,7 @@ _EXPECTED = {
     "intra_roce_enable": "0 or 1",
     "inter_hccs_disable": "TRUE or FALSE",
     "wire": "gloo or mpi",
+    "device": "cpu, cuda or npu",
     "strict": "true or false",
 }
 
@@ -91,7 +93,8 @@ class Config(BaseModel):
     `buffsize_mb` is the size of CCL_In and of CCL_Out each, in MB of 2^20 bytes. What is None is
     the product's default. `intra_pcie_enable`, `intra_roce_enable` and `inter_hccs_disable` choose
     links (`linked`), `exec_timeout` bounds waits (`wait_seconds`). `wire` is what carries
-    the messages of real processes, which without it share memory inside a host. `strict` makes
+    the messages of real processes, which without it share memory inside a host; `device` is what
+    the device platform runs on, the accelerator that torch finds without it. `strict` makes
     selection raise where HCCL would refuse a call or take an executor that is not offered here.
     """
 
@@ -121,6 +124,7 @@ class Config(BaseModel):
     intra_roce_enable: Annotated[bool | None, BeforeValidator(_switch)] = None
     inter_hccs_disable: Annotated[bool, BeforeValidator(_truth)] = False
     wire: Literal["gloo", "mpi"] | None = None
+    device: Literal["cpu", "cuda", "npu"] | None = None
     strict: bool = False
 
     @property

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from hccl_py.device_arrays import host_copy
 from hccl_py.op_param import OpParam
 from hccl_py.operators import Operator, make_operator
 from hccl_py.planning import Plan
+
+if TYPE_CHECKING:
+    from hccl_py.simulator.timeline import Timeline
 
 __all__ = ["Measurement", "SizeResult", "bytes_needed"]
 
@@ -83,6 +87,26 @@ class Measurement:
             check=verdict,
             first_wrong=wrong,
         )
+
+    def timeline(self, plan: Plan) -> Timeline:
+        """Run a plan as often as `row` warms up, and then once more with the time of every task
+        taken; NotSupportedError where the platform does not take it.
+        """
+        from hccl_py.cost import CostModel
+        from hccl_py.simulator.links import Links
+        from hccl_py.simulator.timeline import Timeline
+
+        op, program, topology = plan.op, plan.program, self.comm.topology
+        mine, _ = self._data(make_operator(op.name), op)
+        local, likes = self.comm.local_ranks, self.comm.likes
+        arrays = flat_arrays(make_operator(op.name), op, mine, self.comm.size, local, likes)
+        for _ in range(self.warmup):
+            self.comm.run_plan(plan, arrays)
+        self.comm.synchronize()
+        times = self.comm.time_tasks(plan, arrays)
+        links = Links(topology, CostModel.of(topology.product.name))
+        behind = np.full(len(program.tasks), -1, np.int32)
+        return Timeline(program, links, times.start_us, times.end_us, times.end_us, behind)
 
     def _data(self, operator: Operator, op: OpParam) -> tuple[list[Array], list[Array | None]]:
         """Return inputs and right outputs of the local ranks; no outputs where nobody checks."""

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
@@ -23,6 +23,7 @@ from hccl_py.program.program import Program
 from hccl_py.resources import ResourceResponse
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
+from hccl_py.values import Floats
 
 __all__ = [
     "DONE",
@@ -39,6 +40,8 @@ __all__ = [
     "Seeded",
     "Session",
     "Store",
+    "TaskTimes",
+    "Timed",
     "Watchful",
     "Work",
 ]
@@ -258,6 +261,31 @@ class Asynchronous(Protocol):
 
     def synchronize(self) -> None:
         """Return when all runs have ended; raises what one of them has raised."""
+
+
+class TaskTimes(NamedTuple):
+    """When the tasks of a run began and ended on their streams: microseconds, one value for each
+    row of the task view.
+    """
+
+    start_us: Floats
+    end_us: Floats
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A session that can take the time of every task."""
+
+    def time_tasks(
+        self,
+        tag: str,
+        program: Program,
+        inputs: Sequence[npt.NDArray[Any]],
+        outputs: Sequence[npt.NDArray[Any]],
+    ) -> TaskTimes:
+        """Execute a program, as `run` does, and return when its tasks began and ended, after the
+        run.
+        """
 
 
 @runtime_checkable

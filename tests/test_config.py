@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hccl_platform.device import DevicePlatform
 from hccl_platform.distributed.platform import DistributedPlatform
 from hccl_platform.distributed.session import SharedSession
 from hccl_platform.distributed.world import World
@@ -285,6 +286,22 @@ def asks_for_mpi(**settings: Any) -> bool:
     return False
 
 
+def takes_a_device() -> bool:
+    """Whether the CPU is taken where it is asked for, and what nobody has is refused."""
+    pytest.importorskip("torch", reason="devices need torch: pip install hccl-py[torch]")
+
+    def likes(device: str) -> object:
+        config = Config.load({}, device=device)
+        session = DevicePlatform().open(Topology(A2, (1,)), config, None, Group.world(1))
+        session.close()
+        return getattr(session, "likes", None)
+
+    try:
+        return likes("cpu") is None and likes("npu") is not None
+    except NotSupportedError as error:
+        return "finds no npu device" in error.message
+
+
 EFFECTS: dict[str, Callable[[], bool]] = {
     "buffsize_mb": lambda: (
         planned(SERVERS, count=1 << 19, buffsize_mb=1).program.rounds
@@ -314,6 +331,7 @@ EFFECTS: dict[str, Callable[[], bool]] = {
     "intra_roce_enable": lambda: rdma(CARDS, intra_roce_enable=True) and not rdma(CARDS),
     "inter_hccs_disable": lambda: rdma(PODS, inter_hccs_disable=True) and not rdma(PODS),
     "wire": lambda: asks_for_mpi(wire="mpi") and not asks_for_mpi(),
+    "device": takes_a_device,
     "strict": lambda: refuses_strictly(),
 }
 

@@ -49,6 +49,9 @@ DEDICATED: dict[str, set[str]] = {
         *("calls", "group", "joining", "point_to_point", "reductions", "sparse", "store"),
         *("tensors", "work"),
     )
+} | {
+    f"hccl_platform/device/{name}.py": {"torch"}
+    for name in ("devices", "issuing", "memory", "reductions", "session")
 }
 
 # From the ground up: a module imports from its own layer and from those below, wherever in the

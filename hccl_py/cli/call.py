@@ -299,6 +299,11 @@ def _communicator(
             f"--wire is about messages between processes, and platform {options.platform} has one.",
             "Add --platform distributed, or leave --wire out.",
         )
+    if options.device is not None and options.platform != "device":
+        raise ParameterError(
+            f"--device is about --platform device, and this is platform {options.platform}.",
+            "Add --platform device, or leave --device out.",
+        )
     comm = Communicator(
         topology=topology,
         platform=options.platform,
@@ -310,6 +315,7 @@ def _communicator(
         schedule=schedule,
         selection=options.select,
         wire=options.wire,
+        device=options.device,
     )
     say_problems(comm.registry.problems)
     return comm

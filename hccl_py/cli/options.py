@@ -119,6 +119,14 @@ class CallOptions:
             help="HCCL_PY_WIRE: what carries messages between real processes, inside a host too.",
         ),
     ] = None
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            metavar="cpu|cuda|npu",
+            help="HCCL_PY_DEVICE: what --platform device runs on; what torch finds by default.",
+        ),
+    ] = None
     deterministic: Annotated[
         str | None,
         typer.Option(

@@ -31,6 +31,8 @@ from hccl_py.measurement import Measurement, SizeResult, bytes_needed
 from hccl_py.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
 from hccl_py.stragglers import Stragglers
+from hccl_py.trace.chrome import check_timeline, write_timeline
+from hccl_py.trace.steps import Trace
 from hccl_py.trace.units import format_size
 
 __all__ = ["command"]
@@ -65,6 +67,14 @@ class _Measuring:
             help="0: no check, 1: check, 2: and show the first wrong element.",
         ),
     ] = 1
+    timeline: Annotated[
+        str | None,
+        typer.Option(
+            "--timeline",
+            metavar="FILE",
+            help="Write when every task ran, beside the model's times, for ui.perfetto.dev.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -127,6 +137,8 @@ def command(
     runs = _Runs.of(call, sizes, measuring, interleaving.chosen())
     if saving.save is not None:
         runs.check_save(saving.save)
+    if measuring.timeline is not None:
+        runs.check_timeline(measuring.timeline)
     with runs.request.comm as comm:
         save_program(runs.prepare(), saving.save)
         status = comm.launch(lambda: status_of(lambda: _report(runs, output), debug=output.debug))
@@ -139,6 +151,8 @@ def _report(runs: _Runs, output: Output) -> None:
     """Run everything, and say what was measured: in one process, where there are several."""
     with runs.request.comm as comm:
         local = comm.local_ranks  # opens the session: the platform looks at the schedule
+        if runs.measuring.timeline is not None:
+            runs.write_timeline(runs.measuring.timeline)
         report: _Report = _JsonReport(runs) if output.json else _TextReport(runs)
         if local.start > 0:
             report = _NoReport()
@@ -178,6 +192,25 @@ class _Runs:
                 "--save keeps one program, -e asks for several.", "Leave one of them out."
             )
         check_save(path)
+
+    def check_timeline(self, path: str) -> None:
+        """Refuse timelines of several programs, and a file that cannot be written."""
+        if len(self.sizes) > 1:
+            raise ParameterError(
+                "--timeline is of one program, -e asks for several.", "Leave one of them out."
+            )
+        check_timeline(path)
+
+    def write_timeline(self, path: str) -> None:
+        """Write the measured times of the first size and those of the model."""
+        request, counts = self.request, self.measuring
+        plan = request.plan(request.op(self.sizes[0]))
+        measured = Measurement(request.comm, 1, counts.warmup, check=False).timeline(plan)
+        traces = {
+            f"measured on {request.platform}": Trace(plan.program, measured),
+            "model": Trace.of(plan.program, request.topology),
+        }
+        write_timeline(path, traces)
 
     def prepare(self) -> Program:
         """Return the program of the first size.

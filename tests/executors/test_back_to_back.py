@@ -20,6 +20,7 @@ from hccl_executors import EXECUTORS
 from hccl_platform.lowering.part import Cell, cell_of
 from hccl_py.enums import DataType, Mode, TaskKind
 from hccl_py.errors import HcclError
+from hccl_py.executor import Executor
 from hccl_py.op_param import OpParam
 from hccl_py.program.program import Program
 from hccl_py.testing.calls import fitting
@@ -112,11 +113,11 @@ def early_posts(a: Ends, b: Ends) -> list[Cell]:
     return [cell for cell, bits in b.posted.items() if cell in a.taken and not bits & a.taken[cell]]
 
 
-def calls_on(topology: Topology) -> list[tuple[type, OpParam]]:
+def calls_on(topology: Topology) -> list[tuple[type[Executor], OpParam]]:
     """Calls by every executor that suits: each op and mode once, with a sum of fp32 where it takes
     one.
     """
-    found = []
+    found: list[tuple[type[Executor], OpParam]] = []
     for executor in EXECUTORS:
         seen = set()
         for op in fitting(executor, topology, 1000):

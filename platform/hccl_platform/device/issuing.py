@@ -1,0 +1,215 @@
+"""Putting a prepared program on the streams of devices, between what the caller puts on its own.
+
+    caller's stream    inputs ─► start                            end ─► outputs
+    rank's main              └──► tasks, posts, waits ... ─► end ──┘
+    rank's subs              └──► tasks, posts, waits ...
+
+The caller's current stream of every device comes before all streams of its ranks there, and after
+their main streams: programs have no open ends, so all else is over by then. Every post is an event
+that its wait is issued for; events are used again when the run that used them has ended.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import torch
+
+from hccl_platform.device.clocks import Clock
+from hccl_platform.device.devices import Devices, Event, Stream, Tensor
+from hccl_platform.device.prepared import Action, Prepared, Ranges, Segment
+from hccl_platform.lowering.part import MOVE
+from hccl_py.enums import POST
+
+__all__ = ["Issuer"]
+
+
+class Issuer:
+    """The streams of all ranks, and events; rank r is on device `place[r]`."""
+
+    def __init__(self, devices: Devices, place: Sequence[int]) -> None:
+        self._devices, self._place = devices, place
+        self._streams: dict[tuple[int, int], Stream] = {}
+        self._links: dict[tuple[int, int, int], Stream] = {}
+        self._events = _Events(devices)
+
+    def run(
+        self,
+        prepared: Prepared,
+        slots: dict[int, Tensor],
+        callers: Sequence[Stream] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        """Issue a program; `callers` are streams of the caller beside its current ones."""
+        indices = sorted({self._place[rank] for rank, _ in prepared.queues})
+        current = [(index, self._devices.current_stream(index)) for index in indices]
+        self._events.begin()
+        self._start(prepared, current, callers)
+        run = _Run(self._devices, self._events, prepared, slots, clock)
+        for segment in prepared.segments:
+            run.issue(segment, self._stream(segment.rank, segment.stream), self)
+        self._end(prepared, current, callers)
+
+    def index(self, rank: int) -> int:
+        """Return the device of a rank."""
+        return self._place[rank]
+
+    def link(self, rank: int, stream: int, index: int) -> Stream:
+        """Return the stream on another device that works for a stream of a rank: a copy between
+        devices takes a stream on both.
+        """
+        key = rank, stream, index
+        if key not in self._links:
+            self._links[key] = self._devices.stream(index)
+        return self._links[key]
+
+    def _stream(self, rank: int, stream: int) -> Stream:
+        key = rank, stream
+        if key not in self._streams:
+            self._streams[key] = self._devices.stream(self._place[rank])
+        return self._streams[key]
+
+    def _start(
+        self, prepared: Prepared, current: list[tuple[int, Stream]], callers: Sequence[Stream]
+    ) -> None:
+        """Let all streams of the program wait for the caller's."""
+        started: dict[int, list[Event]] = {}
+        for index, stream in current:
+            started[index] = [self._events.recorded(index, stream)]
+        for caller in callers:
+            for index in started:
+                started[index].append(self._events.recorded(index, caller, crosses=True))
+        for rank, stream in prepared.queues:
+            for event in started[self._place[rank]]:
+                self._stream(rank, stream).wait_event(event)
+
+    def _end(
+        self, prepared: Prepared, current: list[tuple[int, Stream]], callers: Sequence[Stream]
+    ) -> None:
+        """Let the caller's streams wait for the main streams."""
+        by_index = dict(current)
+        ended = []
+        for rank, stream in prepared.queues:
+            if stream == 0:
+                index = self._place[rank]
+                main = self._stream(rank, 0)
+                event = self._events.recorded(index, main)
+                by_index[index].wait_event(event)
+                ended.append(event)
+                for caller in callers:
+                    caller.wait_event(self._events.recorded(index, main, crosses=True))
+        self._events.end(ended)
+
+
+class _Run:
+    """One run of a program while it is issued."""
+
+    def __init__(
+        self,
+        devices: Devices,
+        events: _Events,
+        prepared: Prepared,
+        slots: dict[int, Tensor],
+        clock: Clock | None,
+    ) -> None:
+        self._devices, self._events = devices, events
+        self._prepared, self._slots, self._clock = prepared, slots, clock
+        self._posted: dict[int, Event] = {}
+        self._moved: dict[int, Event] = {}
+        self._buffers = len(prepared.program.buffers)
+
+    def issue(self, segment: Segment, stream: Stream, issuer: Issuer) -> None:
+        """Issue the tasks of a segment."""
+        index, clock = issuer.index(segment.rank), self._clock
+        with self._devices.on(stream):
+            for action in segment.actions:
+                if clock is not None:
+                    clock.begin(action.row, index, stream)
+                self._issue(action, segment, stream, index, issuer)
+                if clock is not None:
+                    clock.end(action.row, index, stream)
+
+    def _issue(
+        self, action: Action, segment: Segment, stream: Stream, index: int, issuer: Issuer
+    ) -> None:
+        prepared, number = self._prepared, action.number
+        if action.kind == POST:
+            crosses = number in prepared.crossing
+            self._posted[number] = self._events.recorded(index, stream, crosses=crosses)
+        elif action.kind != MOVE:
+            stream.wait_event(self._posted.pop(number))
+        else:
+            for earlier in prepared.behind.get(number, ()):
+                stream.wait_event(self._moved[earlier])
+            self._move(number, segment, stream, index, issuer)
+            if number in prepared.signals:
+                crosses = prepared.signals[number]
+                self._moved[number] = self._events.recorded(index, stream, crosses=crosses)
+
+    def _move(
+        self, number: int, segment: Segment, stream: Stream, index: int, issuer: Issuer
+    ) -> None:
+        ranges = self._prepared.ranges[number]
+        into = self._slots[ranges.dst][ranges.start : ranges.stop]
+        what = self._slots[ranges.src][ranges.low : ranges.high]
+        owner, other = (issuer.index(slot // self._buffers) for slot in (ranges.dst, ranges.src))
+        if owner == other:
+            _work(ranges, into, what, lands=_overlap(into, what))
+            return
+        far = other if owner == index else owner
+        link = issuer.link(segment.rank, segment.stream, far)
+        with self._devices.on(link), self._devices.on(stream):
+            _work(ranges, into, what, lands=ranges.reduce is not None)
+        if owner == far:  # a reduction there ran on the link
+            stream.wait_event(self._events.recorded(far, link, crosses=True))
+
+
+def _work(ranges: Ranges, into: Tensor, what: Tensor, *, lands: bool) -> None:
+    """Copy or reduce; what `lands` is copied to where the result is before that."""
+    if lands:
+        landed = torch.empty_like(into)
+        landed.copy_(what, non_blocking=True)
+        what = landed
+    if ranges.reduce is None:
+        into.copy_(what, non_blocking=True)
+    else:
+        ranges.reduce(into, what)
+
+
+def _overlap(into: Tensor, what: Tensor) -> bool:
+    """Whether bytes of a source are overwritten before they are read."""
+    apart = abs(int(into.data_ptr()) - int(what.data_ptr()))
+    return 0 < apart < len(into)
+
+
+class _Events:
+    """Events to record and wait for. Those of a run are used again when it has ended: whether a
+    wait remembers what it waits for, or looks again later, differs between devices.
+    """
+
+    def __init__(self, devices: Devices) -> None:
+        self._devices = devices
+        self._free: dict[tuple[int, bool], list[Event]] = {}
+        self._used: list[tuple[tuple[int, bool], Event]] = []
+        self._runs: deque[tuple[list[Event], list[tuple[tuple[int, bool], Event]]]] = deque()
+
+    def begin(self) -> None:
+        """Take back the events of runs that have ended."""
+        while self._runs and all(event.query() for event in self._runs[0][0]):
+            for key, event in self._runs.popleft()[1]:
+                self._free.setdefault(key, []).append(event)
+
+    def recorded(self, index: int, stream: Stream, *, crosses: bool = False) -> Event:
+        """Return an event that a stream of a device sets when it gets there."""
+        key = index, crosses
+        free = self._free.get(key)
+        event = free.pop() if free else self._devices.event(crosses=crosses)
+        self._used.append((key, event))
+        event.record(stream)
+        return event
+
+    def end(self, ended: list[Event]) -> None:
+        """Keep the events of a run until those of its end are set."""
+        self._runs.append((ended, self._used))
+        self._used = []

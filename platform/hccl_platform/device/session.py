@@ -1,0 +1,149 @@
+"""Sessions on devices: arrays of the host where the device is the CPU, tensors elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+
+from hccl_platform.device.clocks import Clock, EventClock, HostClock
+from hccl_platform.device.devices import Devices, Stream
+from hccl_platform.device.issuing import Issuer
+from hccl_platform.device.memory import Memory, user_slots
+from hccl_platform.device.prepared import Prepared, prepare
+from hccl_platform.lowering.responses import Responses
+from hccl_py.device_arrays import DeviceArray
+from hccl_py.enums import DataType, ReduceOp
+from hccl_py.errors import ParameterError
+from hccl_py.platforms import DONE, TaskTimes, Work
+from hccl_py.program.program import Program
+from hccl_py.resources import ResourceResponse
+
+__all__ = ["AsynchronousSession", "DeviceSession"]
+
+
+class DeviceSession:
+    """All ranks of a communicator; a rank is on the device of its number in the world, modulo their
+    number.
+    """
+
+    def __init__(self, devices: Devices, world_ranks: Sequence[int], ccl_bytes: int) -> None:
+        self._devices = devices
+        self._place = [rank % devices.count for rank in world_ranks]
+        self._memory = Memory(devices, self._place, ccl_bytes)
+        self._issuer = Issuer(devices, self._place)
+        self._responses = Responses()
+        self._prepared: WeakKeyDictionary[Program, Prepared] = WeakKeyDictionary()
+        self._is_closed = False
+
+    @property
+    def local_ranks(self) -> range:
+        return range(len(self._place))
+
+    def allocate(self, tag: str, program: Program) -> ResourceResponse:
+        self._check_open()
+        return self._responses.of(tag, program)
+
+    def expect(self, tag: str, program: Program, runs: int) -> None:
+        self._prepare(program)
+
+    def run(
+        self,
+        tag: str,
+        program: Program,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        stream: object = None,
+    ) -> Work:
+        self._run(tag, program, inputs, outputs, callers=self._streams_of(stream))
+        return DONE
+
+    def time_tasks(
+        self, tag: str, program: Program, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> TaskTimes:
+        clock: Clock
+        clock = EventClock(self._devices) if self._devices.is_asynchronous else HostClock()
+        self._run(tag, program, inputs, outputs, clock=clock)
+        return clock.times(len(program.tasks))
+
+    def gather(self, data: bytes) -> list[bytes]:
+        return [data]
+
+    def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._devices.synchronize()
+            self._prepared.clear()
+            self._responses.clear()
+            self._memory.clear()
+
+    def _run(
+        self,
+        tag: str,
+        program: Program,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        *,
+        callers: Sequence[Stream] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        self._check_open()
+        prepared = self._prepare(program)
+        self._check_writeable(prepared, inputs, outputs)
+        slots = self._memory.slots(tag, program, prepared.used)
+        slots |= user_slots(program, inputs, outputs)
+        self._issuer.run(prepared, slots, callers, clock)
+
+    def _streams_of(self, stream: object) -> Sequence[Stream]:
+        if stream is None:
+            return ()
+        if not callable(getattr(stream, "wait_event", None)):
+            raise ParameterError(
+                f"stream is a {type(stream).__name__}.",
+                f"Give a stream of torch.{self._devices.kind}, or none for the current one.",
+            )
+        return (stream,)
+
+    def _prepare(self, program: Program) -> Prepared:
+        if program not in self._prepared:
+            self._prepared[program] = prepare(program, self._place)
+        return self._prepared[program]
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ParameterError("The session is closed.", "Open a new one.")
+
+    def _check_writeable(
+        self, prepared: Prepared, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> None:
+        names = prepared.program.buffers
+        for slot in prepared.written_user_slots:
+            rank, buffer = divmod(slot, len(names))
+            array = (inputs if names[buffer] == "IN" else outputs)[rank]
+            if not array.flags.writeable:
+                raise ParameterError(
+                    f"{prepared.program.executor} writes rank {rank}'s {names[buffer]}, "
+                    "and that array is read-only.",
+                    "Give an array that can be written.",
+                )
+
+
+class AsynchronousSession(DeviceSession):
+    """On devices whose streams go on by themselves: runs are enqueued between what the caller has
+    put on its current stream of each device and what it puts there next.
+    """
+
+    @property
+    def likes(self) -> Sequence[DeviceArray]:
+        return [
+            DeviceArray(torch.empty(0, device=self._devices.device(index))) for index in self._place
+        ]
+
+    @property
+    def inline_reductions(self) -> frozenset[tuple[DataType, ReduceOp]] | None:
+        return None
+
+    def synchronize(self) -> None:
+        self._devices.synchronize()

@@ -1,0 +1,77 @@
+"""Calls of built-in executors for tests of the device platform, through communicators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Any
+
+from hccl_platform.device import DevicePlatform
+from hccl_platform.device.devices import Devices
+from hccl_py.communicator import Communicator
+from hccl_py.executor import Executor
+from hccl_py.measurement import Measurement, SizeResult
+from hccl_py.op_param import OpParam
+from hccl_py.topology.topology import Topology
+from hccl_py.verifier.sweeps.cases import Cases
+from hccl_py.verifier.sweeps.space import random_cases
+from tests.platform.device.fakeasync import FakeModule
+
+__all__ = ["Call", "call_of", "calls", "fake_platform", "measured"]
+
+MOST_RANKS = 8
+MOST_TASKS = 500
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a test measures."""
+
+    name: str
+    op: OpParam
+    topology: Topology
+
+    def communicator(self, platform: Any, **settings: Any) -> Communicator:
+        mode = self.op.mode
+        return Communicator(
+            topology=self.topology, platform=platform, mode=mode, buffsize_mb=1, **settings
+        )
+
+
+def calls(executor: type[Executor], seed: int = 3, tries: int = 100) -> Iterator[Call]:
+    """Yield drawn calls of an executor by several ranks."""
+    made = executor()
+    for case in random_cases(made, Cases(), Random(seed), tries):
+        is_small = case.op.extent * case.topology.size < 4 << 20
+        has_gaps = bool(case.op.displs)  # between displaced parts anything may stand
+        if 2 <= case.topology.size <= MOST_RANKS and case.op.extent and is_small and not has_gaps:
+            yield Call(executor.__name__, case.op, case.topology)
+
+
+@cache
+def call_of(executor: type[Executor], seed: int = 3) -> Call | None:
+    """Return a call of few tasks; None where none was drawn."""
+    for call in calls(executor, seed):
+        with call.communicator("emulated") as comm:
+            if comm.plan(call.op, call.name).program.task_count <= MOST_TASKS:
+                return call
+    return None
+
+
+def measured(comm: Communicator, call: Call, runs: int = 2) -> SizeResult:
+    """Run a call some times on known data, the result of the last one checked against numpy."""
+    plan = comm.plan(call.op, call.name)
+    return Measurement(comm, runs, 0, check=True).row(plan, lambda: None)
+
+
+@contextmanager
+def fake_platform(kind: str = "cuda", **settings: Any) -> Iterator[DevicePlatform]:
+    """Give the platform on devices whose streams are threads."""
+    module = FakeModule(plain_events_cross=kind != "npu", **settings)
+    try:
+        yield DevicePlatform(Devices(kind, module, memory="cpu"))
+    finally:
+        module.close()

@@ -1,0 +1,49 @@
+"""Every built-in executor on the device platform: on the CPU, and on devices whose streams are
+threads with seeded delays, bit for bit against numpy.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch", reason="the device platform needs torch: pip install hccl-py[torch]")
+
+from hccl_executors import EXECUTORS
+from hccl_py.executor import Executor
+from tests.platform.device.calls import call_of, calls, fake_platform, measured
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_on_the_cpu(executor: type[Executor]) -> None:
+    call = call_of(executor)
+    if call is None:
+        pytest.skip("no small call of several ranks among those drawn")
+    with call.communicator("device", device="cpu") as comm:
+        assert measured(comm, call, 1).check == "success"
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_on_streams_that_are_threads(executor: type[Executor]) -> None:
+    call, number = call_of(executor), EXECUTORS.index(executor)
+    if call is None:
+        pytest.skip("no small call of several ranks among those drawn")
+    kind, devices = (("cuda", 1), ("npu", 3), ("cuda", 2))[number % 3]
+    with (
+        fake_platform(kind, devices=devices, seed=number) as platform,
+        call.communicator(platform) as comm,
+    ):
+        assert measured(comm, call).check == "success"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_more_calls_and_seeds(executor: type[Executor]) -> None:
+    for number, call in zip(range(6), calls(executor, 8, 300), strict=False):
+        with call.communicator("device", device="cpu") as comm:
+            assert measured(comm, call).check == "success"
+        for seed in range(5):
+            with (
+                fake_platform("npu", devices=1 + number % 4, seed=seed) as platform,
+                call.communicator(platform) as comm,
+            ):
+                assert measured(comm, call).check == "success"
