@@ -48,6 +48,12 @@ class Agreement:
                 raise PeerLostError(
                     f"Rank {failure[0]} has failed: {failure[1]}", "Start the job anew."
                 )
+            if self._has_left(rank):
+                raise PeerLostError(
+                    f"Rank {rank} has closed its communicator, and rank {self.rank} waits for it "
+                    f"{what}.",
+                    "All ranks make the same calls in the same order.",
+                )
             if left_s <= 0:
                 raise ExecTimeoutError(
                     f"Rank {self.rank} has waited {self._limit_s:g} s for rank {rank} {what}.",
@@ -74,6 +80,13 @@ class Agreement:
             return rank, self._store.get(f"{self._key}/failed/{rank}", _AT_ONCE_S).decode()
         except ExecTimeoutError:
             return None
+
+    def _has_left(self, rank: int) -> bool:
+        try:
+            self._store.get(f"{self._key}/left/{rank}", _AT_ONCE_S)
+        except ExecTimeoutError:
+            return False
+        return True
 
     def leave(self, ranks: Sequence[int], seconds: float) -> None:
         """Wait until these ranks have left too, at most so long."""

@@ -74,9 +74,10 @@ class NpuPlatform:
         if world.rank not in group.world_ranks:
             return None
         device, found = _device(world), library.count()
-        if device >= found:
+        if max(device + 1, len(group.world_ranks)) > found:
             raise NotSupportedError(
-                f"Rank {world.rank} wants NPU {device}, and this process sees {found}.",
+                f"Rank {world.rank} of {len(group.world_ranks)} takes NPU {device}, and this "
+                f"process sees {found} NPUs.",
                 "Start at most as many processes as there are NPUs; ASCEND_RT_VISIBLE_DEVICES "
                 "says which are seen.",
             )
