@@ -160,8 +160,11 @@ class Answers:
         outputs: list[Any] = []
         given = [self.argument(one, outputs) for one in arguments]
         code = getattr(self.library, function)(*given)
-        message = self.library.aclGetRecentErrMsg() if code else b""
-        return code, [one.value for one in outputs], (message or b"").decode()
+        return code, [one.value for one in outputs], (code and self.message()) or ""
+
+    def message(self) -> str | None:
+        message: bytes | None = self.library.aclGetRecentErrMsg()
+        return None if message is None else message.decode()
 
     def argument(self, given: Any, outputs: list[Any]) -> Any:
         if given is None or isinstance(given, bytes):

@@ -12,10 +12,11 @@ from tests.platform.npu.remote import (
     POINTER,
     SUM,
     Npu,
+    Refused,
 )
 from tests.platform.npu.runtime import Machine
 
-NULL, UNINITIALIZED, REPEATED = 100000, 100001, 100002
+INVALID, UNINITIALIZED, REPEATED = 100000, 100001, 100002
 PARAMETER, NO_DEVICE, NO_CONTEXT, OTHER_STREAM, DEAD = 107000, 107001, 107002, 107003, 107017
 UNSUPPORTED, NO_MEMORY, NO_NOTIFY = 207000, 207001, 207009
 DRIVER = 507899
@@ -37,12 +38,12 @@ def test_what_comes_before_a_device_is_set(machine: Machine) -> None:
 def test_null_handles(machine: Machine) -> None:
     with machine.process() as npu:
         stream = npu.stream()
-        assert npu.code("aclrtRecordNotify", None, stream) == NULL
-        assert npu.code("aclrtWaitAndResetNotify", None, stream, 1) == NULL
-        assert npu.code("aclrtDestroyNotify", None) == NULL
-        assert npu.code("aclrtDestroyStream", None) == NULL
-        assert npu.code("aclrtDestroyEvent", None) == NULL
-        assert npu.code("aclrtMemcpyAsync", None, 8, None, 8, D2D, stream) == NULL
+        assert npu.code("aclrtRecordNotify", None, stream) == INVALID
+        assert npu.code("aclrtWaitAndResetNotify", None, stream, 1) == INVALID
+        assert npu.code("aclrtDestroyNotify", None) == INVALID
+        assert npu.code("aclrtDestroyStream", None) == INVALID
+        assert npu.code("aclrtDestroyEvent", None) == INVALID
+        assert npu.code("aclrtMemcpyAsync", None, 8, None, 8, D2D, stream) == INVALID
 
 
 def test_handles_that_are_dead_or_of_another_kind(machine: Machine) -> None:
@@ -75,6 +76,14 @@ def test_streams_notifies_and_events_of_another_device(machine: Machine) -> None
         assert npu.code("aclrtWaitAndResetNotify", notify, own, 1) == PARAMETER
         assert npu.code("aclrtRecordEvent", event, own) == OTHER_STREAM
         assert npu.code("aclrtStreamWaitEvent", own, event) == OTHER_STREAM
+
+
+def test_what_went_wrong_is_told_once(machine: Machine) -> None:
+    with machine.process() as npu:
+        with pytest.raises(Refused) as refusal:
+            npu.call("aclrtMalloc", POINTER, 0, 0)
+        assert str(refusal.value) == "aclrtMalloc: a null pointer, or nothing to allocate (107000)"
+        assert npu.ask("message") is None
 
 
 def test_memory(machine: Machine) -> None:
@@ -121,10 +130,14 @@ def test_reduces(machine: Machine) -> None:
 
         assert code(8, SUM, FP32) == 0
         assert code(8, 13, FP32) == PARAMETER  # no PROD
-        assert [code(8, SUM, one) for one in (INT64, UINT8, FP64)] == [UNSUPPORTED] * 3
+        assert [code(8, SUM, one) for one in (INT64, UINT8, FP64)] == [
+            INVALID,
+            UNSUPPORTED,
+            INVALID,
+        ]
         assert code(6, SUM, FP32) == PARAMETER  # bytes, and no half of a number
         assert code(PAGE + 4, SUM, FP32) == PARAMETER
-        assert code(8, SUM, FP32, stream) == NULL
+        assert code(8, SUM, FP32, stream) == INVALID
         npu.synchronize(stream)
 
 

@@ -99,7 +99,14 @@ API aclError aclrtGetDeviceCount(uint32_t* count) {
 }
 
 API const char* aclrtGetSocName() { return knobs().soc.c_str(); }
-API const char* aclGetRecentErrMsg() { return message.empty() ? nullptr : message.c_str(); }
+
+// Each message is told once.
+API const char* aclGetRecentErrMsg() {
+  static thread_local std::string told;
+  told.swap(message);
+  message.clear();
+  return told.empty() ? nullptr : told.c_str();
+}
 
 API aclError aclrtGetVersion(int32_t* major, int32_t* minor, int32_t* patch) {
   std::sscanf(knobs().version.c_str(), "%d.%d.%d", major, minor, patch);

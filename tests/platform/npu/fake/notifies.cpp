@@ -184,7 +184,7 @@ static void record(const Notify& notify, const Stream& stream) {
 static aclError wait(const Notify& notify, const Stream& stream, uint32_t seconds) {
   using clock = std::chrono::steady_clock;
   const auto end = clock::now() + std::chrono::seconds(seconds);
-  const timespec slice{0, 10'000'000};  // how late a stream notices that it is given up
+  const timespec slice{0, 50'000'000};  // how late a stream notices that it is given up
   for (;;) {
     uint32_t set = 1;
     if (notify.slot->bit.compare_exchange_strong(set, 0)) return OK;

@@ -67,6 +67,9 @@ struct Reducer {
   void (*run)(void*, const void*, size_t, int);
 };
 
+// Unsigned numbers have codes, and no reduce on these devices; the other types have not even that.
+static bool is_unsigned(int type) { return type == 4 || type == 7 || type == 8; }
+
 static const Reducer REDUCERS[] = {
     {0, 4, reduce<Single>},         {1, 2, reduce<Rounded<Float16>>},
     {2, 1, reduce<Exact<int8_t>>},  {3, 4, reduce<Exact<int32_t>>},
@@ -82,7 +85,9 @@ API aclError aclrtReduceAsync(void* to, const void* from, uint64_t bytes, int ki
   if (kind != SUM && kind != MAX && kind != MIN) REFUSE(PARAM_INVALID, "kind %d", kind);
   const auto reducer = std::find_if(std::begin(REDUCERS), std::end(REDUCERS),
                                     [=](auto& one) { return one.type == type; });
-  if (reducer == std::end(REDUCERS)) REFUSE(NOT_SUPPORTED, "data type %d", type);
+  if (reducer == std::end(REDUCERS)) {
+    REFUSE(is_unsigned(type) ? NOT_SUPPORTED : INVALID_PARAM, "data type %d", type);
+  }
   if (!bytes || bytes % reducer->bytes) REFUSE(PARAM_INVALID, "%lu bytes", bytes);
   if (bytes > knobs().most_bytes) REFUSE(PARAM_INVALID, "%lu bytes are too many at once", bytes);
   TRY(operand(__func__, to, bytes, stream->device, &target));
