@@ -7,16 +7,21 @@ import os
 import select
 import signal
 import socket
+import struct
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
+from hccl_platform.distributed import DistributedPlatform
 from hccl_platform.distributed.memory import Regions, map_file
 from hccl_platform.distributed.session import SharedSession
 from hccl_platform.distributed.world import World
+from hccl_py.communicator import Communicator
 from hccl_py.enums import Mode, TaskKind
 from hccl_py.errors import (
     ExecTimeoutError,
@@ -30,7 +35,7 @@ from tests.platform.distributed.sessions import Run, open_session
 from tests.recording import op_of, recorded, without
 
 RANKS = 4
-SOON_S = 2.0
+SOON_S, DIFFER_S = 2.0, 1.0
 
 MESH = Run.of(recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce", 1000), RANKS))
 SHORT = Run.of(recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce", 999), RANKS))
@@ -169,6 +174,28 @@ def test_ranks_that_call_in_another_order_are_named(tmp_path: Path) -> None:
         assert found.error == "MismatchError"
         assert "by AllReduceComm" in found.message
         assert "rank 1 calls all_reduce of 1000 fp32, sum, op_base, by AllReduceM" in found.message
+
+
+def test_an_environment_that_differs_is_named_with_both_algorithms(tmp_path: Path) -> None:
+    def body(world: World) -> None:
+        algorithm = "NHR" if world.rank == 2 else "ring"
+        os.environ["HCCL_ALGO"] = f"level0:NA;level1:{algorithm}"
+        platform = DistributedPlatform(world)
+        with Communicator(servers=2, devices=2, platform=platform) as comm:
+            comm.exchange(b"")
+            os.write(comes, struct.pack("d", time.monotonic()))
+            comm.all_reduce([np.ones(1000, np.float32)])
+
+    goes, comes = os.pipe()
+    with children(RANKS, body, tmp_path) as started:
+        ended = started.wait()
+    last = max(struct.unpack(f"{RANKS}d", os.read(goes, 8 * RANKS)))
+    for found in ended.values():
+        assert (found.error, found.code) == ("MismatchError", "EI0005")
+        assert "with ring" in found.message
+        assert "with NHR" in found.message
+        assert "rank 2 calls all_reduce of 1000 fp32, sum" in found.message
+        assert found.at - last < DIFFER_S
 
 
 def test_a_gather_where_others_run_is_a_difference(tmp_path: Path) -> None:

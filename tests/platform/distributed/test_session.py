@@ -111,6 +111,29 @@ def test_a_second_communicator_is_another_one() -> None:
     assert in_processes(2, body) == [[3.0, 3.0]] * 2
 
 
+@pytest.mark.parametrize("count", [5, 100_000])
+def test_arrays_that_are_in_place_at_some_ranks_only(count: int) -> None:
+    """The program is the same at all ranks, whose arrays fit it or are copied."""
+    rng = np.random.default_rng(1)
+    inputs = [rng.standard_normal(count).astype(np.float32) for _ in range(4)]
+    with Communicator(4, deterministic="strict") as emulated:
+        wanted = emulated.all_reduce(inputs).outputs[0]
+
+    def body(world: World) -> list[bool]:
+        found = []
+        with Communicator(4, platform=DistributedPlatform(world), deterministic="strict") as comm:
+            for chosen in (set(), {0}, {1, 3}, {0, 1, 2, 3}):
+                data = inputs[world.rank].copy()
+                out = data if world.rank in chosen else np.full_like(data, np.nan)
+                done = comm.all_reduce([data], out=[out])
+                found += [done.outputs[0] is out, out.tobytes() == wanted.tobytes()]
+                if world.rank not in chosen:
+                    found.append(data.tobytes() == inputs[world.rank].tobytes())
+        return found
+
+    assert all(all(found) for found in in_processes(4, body))
+
+
 class NoStore(SocketStore):
     def __init__(self) -> None:
         super().__init__("nowhere")
