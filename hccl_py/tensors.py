@@ -22,7 +22,7 @@ from hccl_py.device_arrays import DeviceArray
 from hccl_py.enums import DataType
 from hccl_py.errors import NotSupportedError, ParameterError
 
-__all__ = ["Tensors", "tensors_in"]
+__all__ = ["Tensors", "check_dense", "memory_of", "tensors_in"]
 
 Tensor: TypeAlias = Any
 Array: TypeAlias = npt.NDArray[Any]
@@ -127,11 +127,17 @@ def _converted(
 def _array(tensor: Tensor, where: str, like: DeviceArray | None) -> Array:
     """Return the memory of a tensor as an array."""
     torch: Any = sys.modules["torch"]
-    _check_dense(tensor, where, torch.device("cpu") if like is None else like.tensor.device)
+    check_dense(tensor, where, torch.device("cpu") if like is None else like.tensor.device)
     if tensor.requires_grad:
         tensor = tensor.detach()
-    if like is not None:
-        return _on_device(tensor, where)
+    return memory_of(tensor, where) if like is None else _on_device(tensor, where)
+
+
+def memory_of(tensor: Tensor, where: str) -> Array:
+    """Return the memory of a dense CPU tensor that needs no gradients as an array;
+    NotSupportedError for a data type that numpy does not have.
+    """
+    torch: Any = sys.modules["torch"]
     try:
         if tensor.dtype is torch.bfloat16:
             bits: Array = tensor.view(torch.int16).numpy()
@@ -169,7 +175,8 @@ def _output_array(tensor: Tensor, where: str, like: DeviceArray | None) -> Array
     return array
 
 
-def _check_dense(tensor: Tensor, where: str, device: Any) -> None:
+def check_dense(tensor: Tensor, where: str, device: Any) -> None:
+    """Raise NotSupportedError for what is no dense tensor on a device."""
     torch: Any = sys.modules["torch"]
     if tensor.device.type == "meta":
         what, hint = "on device meta and has no data", f"Give a tensor on {device}."

@@ -5,42 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.errors import ParameterError
+from hccl_py.tensors import check_dense, memory_of
 
 __all__ = ["Array", "array_of", "flat", "is_float8", "joined", "put", "put_parts"]
 
 Array = npt.NDArray[Any]
+_CPU = torch.device("cpu")
 
 
 def array_of(tensor: torch.Tensor) -> Array:
-    """Return a tensor's memory as an array: bf16 as ml_dtypes' type, bool and float8 as bytes,
+    """Return a tensor's memory as an array, as communicators take it; besides, float8 as bytes and
     complex numbers as pairs; a copy where torch has yet to conjugate or negate what is there.
     NotSupportedError for what is no dense tensor in CPU memory.
     """
+    check_dense(tensor, "The tensor", _CPU)
     tensor = _plain(tensor.detach())
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        raise NotSupportedError(
-            f"The tensor is {tensor.layout}, not dense.", "Give tensor.to_dense()."
-        )
-    if tensor.device.type != "cpu":
-        raise NotSupportedError(
-            f"The tensor is on {tensor.device}.", "The backend hccl_py takes CPU tensors."
-        )
-    array: Array
-    if tensor.dtype is torch.bfloat16:
-        array = tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    elif tensor.dtype is torch.bool or is_float8(tensor.dtype):
-        array = tensor.view(torch.uint8).numpy()
+    if is_float8(tensor.dtype):
+        tensor = tensor.view(torch.uint8)
     elif tensor.is_complex():
-        array = torch.view_as_real(tensor).numpy()
-    else:
-        array = tensor.numpy()
-    return array
+        tensor = torch.view_as_real(tensor)
+    return memory_of(tensor, "The tensor")
 
 
 def is_float8(dtype: torch.dtype) -> bool:

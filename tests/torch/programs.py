@@ -193,7 +193,7 @@ def in_order(rank: int, size: int) -> None:
 def refused(rank: int, size: int) -> None:
     with pytest.raises(RuntimeError, match="whole numbers"):
         dist.all_reduce(torch.ones(2), dist.ReduceOp.BAND)
-    with pytest.raises(RuntimeError, match="not dense"):
+    with pytest.raises(RuntimeError, match="The tensor is a sparse_coo tensor"):
         dist.broadcast(torch.ones(2).to_sparse(), 0)
 
 
