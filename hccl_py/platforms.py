@@ -300,10 +300,10 @@ class Abortable(Protocol):
 class ProcessPlatform(Protocol):
     """A platform with a process for every rank, which it can start and which may join by itself."""
 
-    def launch(self, ranks: int, work: Callable[[], int]) -> int | None:
+    def launch(self, ranks: int, work: Callable[[], int], config: Config) -> int | None:
         """Run `work`, which returns an exit status, in `ranks` new processes on this machine, and
         return the worst one. None, and nothing is run, where somebody has started the processes of
-        this job already.
+        this job already. NotSupportedError where processes started here cannot do as `config` says.
         """
 
     def joined(self, rank: int, size: int, store: Store, connect_s: float) -> Platform:

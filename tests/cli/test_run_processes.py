@@ -80,6 +80,8 @@ def test_messages_need_processes(capfd: pytest.CaptureFixture[str]) -> None:
     assert "platform emulated has one." in capfd.readouterr().err
     assert main(["run", "all_reduce", "--wire", "tcp", *HERE]) == USAGE
     assert "Expected: gloo or mpi." in capfd.readouterr().err
+    assert main(["run", "all_reduce", "--ranks", "3", "--wire", "mpi", *HERE]) == USAGE
+    assert capfd.readouterr().err.count("error: Messages over MPI need processes") == 1
 
 
 @contextmanager

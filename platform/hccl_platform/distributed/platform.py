@@ -31,14 +31,17 @@ class DistributedPlatform:
     def __init__(self, world: World | None = None) -> None:
         self._world = world
 
-    def launch(self, ranks: int, work: Callable[[], int]) -> int | None:
+    def launch(self, ranks: int, work: Callable[[], int], config: Config) -> int | None:
         """Start the processes, unless somebody has started this one as one of several."""
         from hccl_platform.distributed.launch import launch
+        from hccl_platform.distributed.messages import needs_mpi
         from hccl_platform.distributed.world import is_started
 
         if self._world is not None or is_started():
             return None
         import_module("hccl_platform.distributed.between_hosts")  # once, before the fork
+        if config.wire == "mpi":  # once, and not by every process
+            raise needs_mpi()
         return launch(ranks, work)
 
     def joined(self, rank: int, size: int, store: Store, connect_s: float) -> DistributedPlatform:

@@ -14,7 +14,7 @@ from hccl_platform.lowering.moves import Bytes
 from hccl_py.errors import NotSupportedError
 from hccl_py.platforms import Group
 
-__all__ = ["Messages", "open_messages"]
+__all__ = ["Messages", "needs_mpi", "open_messages"]
 
 
 class Messages(Protocol):
@@ -51,11 +51,15 @@ def open_messages(
 
         return GlooMessages(world, group, key, limit_s)
     if world.mpi is None:
-        raise NotSupportedError(
-            "Messages over MPI need processes that MPI has started.",
-            "Start the job with `mpiexec -n N ...` or srun, or leave --wire mpi (HCCL_PY_WIRE) "
-            "out.",
-        )
+        raise needs_mpi()
     from hccl_platform.distributed.messages.mpi import MpiMessages
 
     return MpiMessages(world, group, key, limit_s)
+
+
+def needs_mpi() -> NotSupportedError:
+    """Return the error of messages over MPI where MPI has not started the job."""
+    return NotSupportedError(
+        "Messages over MPI need processes that MPI has started.",
+        "Start the job with `mpiexec -n N ...` or srun, or leave --wire mpi (HCCL_PY_WIRE) out.",
+    )
