@@ -29,6 +29,17 @@ RESERVED = {
 }
 """torch has monitored_barrier for gloo only."""
 
+MORE_THAN_GLOO = {
+    "test_all_gather_into_stack_tensor_cuda",
+    "test_all_gather_v_cuda",
+    "test_all_to_all",
+    "test_all_to_all_complex",
+    "test_all_to_all_full_group",
+    "test_all_to_all_group",
+    "test_reduce_scatter_tensor_cuda",
+}
+"""What gloo fails: sizes that differ by rank, and stacked tensors."""
+
 
 def outcomes(backend: str, *names: str) -> dict[str, str]:
     """Run torch's tests; return each one's outcome, and why it failed."""
@@ -51,6 +62,6 @@ def test_what_a_backend_easily_gets_wrong() -> None:
 @pytest.mark.long
 def test_what_gloo_passes() -> None:
     passed = {name for name, outcome in outcomes("gloo").items() if outcome == "ok"}
-    ours = outcomes("hccl_py", *(passed - RESERVED))
+    assert len(passed) > 150
+    ours = outcomes("hccl_py", *(passed - RESERVED | MORE_THAN_GLOO))
     assert {name: outcome for name, outcome in ours.items() if outcome != "ok"} == {}
-    assert len(ours) > 80
