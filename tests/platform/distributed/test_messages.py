@@ -19,7 +19,7 @@ from hccl_py.platforms import Group
 from tests.platform.distributed.children import Ended, children
 from tests.platform.distributed.processes import in_processes
 from tests.platform.distributed.sessions import ALONE, CCL_BYTES, HALVES, ODD, Run, places, runs_of
-from tests.platform.distributed.test_executors import SIZES, by_size
+from tests.platform.distributed.test_executors import LONG_SIZES, ten_calls
 from tests.recording import op_of, recorded
 
 pytest.importorskip("torch", reason="messages over gloo need torch, which is not installed")
@@ -64,11 +64,10 @@ def test_some_executors_give_numpys_result(kind: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", [ALONE, HALVES, ODD])
-def test_every_executor_gives_numpys_result(kind: str) -> None:
-    runs = [run for e in EXECUTORS for run in runs_of(e, SIZES, tries=200, most=4, seed=2)]
-    for ranks, some in by_size(runs).items():
-        wrong = wrong_results(ranks, kind, some)
-        assert not wrong, "\n".join(wrong)
+@pytest.mark.parametrize("ranks", LONG_SIZES)
+def test_ten_calls_of_every_executor_give_numpys_result(ranks: int, kind: str) -> None:
+    wrong = wrong_results(ranks, kind, ten_calls(ranks))
+    assert not wrong, "\n".join(wrong)
 
 
 def test_values_of_all_hosts_are_gathered() -> None:
