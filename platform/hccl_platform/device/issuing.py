@@ -1,4 +1,4 @@
-"""Putting a prepared program on the streams of devices, between what the caller puts on its own.
+"""Putting a program on the streams of devices, between what the caller puts on its own.
 
     caller's stream    inputs ─► start                            end ─► outputs
     rank's main              └──► tasks, posts, waits ... ─► end ──┘
@@ -18,7 +18,7 @@ import torch
 
 from hccl_platform.device.clocks import Clock
 from hccl_platform.device.devices import Devices, Event, Stream, Tensor
-from hccl_platform.device.prepared import Action, Prepared, Ranges, Segment
+from hccl_platform.device.issue_order import Action, IssueOrder, Ranges, Segment
 from hccl_platform.lowering.part import MOVE
 from hccl_py.enums import POST
 
@@ -36,20 +36,20 @@ class Issuer:
 
     def run(
         self,
-        prepared: Prepared,
+        order: IssueOrder,
         slots: dict[int, Tensor],
         callers: Sequence[Stream] = (),
         clock: Clock | None = None,
     ) -> None:
         """Issue a program; `callers` are streams of the caller beside its current ones."""
-        indices = sorted({self._place[rank] for rank, _ in prepared.queues})
+        indices = sorted({self._place[rank] for rank, _ in order.queues})
         current = [(index, self._devices.current_stream(index)) for index in indices]
         self._events.begin()
-        self._start(prepared, current, callers)
-        run = _Run(self._devices, self._events, prepared, slots, clock)
-        for segment in prepared.segments:
+        self._start(order, current, callers)
+        run = _Run(self._devices, self._events, order, slots, clock)
+        for segment in order.segments:
             run.issue(segment, self._stream(segment.rank, segment.stream), self)
-        self._end(prepared, current, callers)
+        self._end(order, current, callers)
 
     def index(self, rank: int) -> int:
         """Return the device of a rank."""
@@ -71,7 +71,7 @@ class Issuer:
         return self._streams[key]
 
     def _start(
-        self, prepared: Prepared, current: list[tuple[int, Stream]], callers: Sequence[Stream]
+        self, order: IssueOrder, current: list[tuple[int, Stream]], callers: Sequence[Stream]
     ) -> None:
         """Let all streams of the program wait for the caller's."""
         started: dict[int, list[Event]] = {}
@@ -80,17 +80,17 @@ class Issuer:
         for caller in callers:
             for index in started:
                 started[index].append(self._events.recorded(index, caller, crosses=True))
-        for rank, stream in prepared.queues:
+        for rank, stream in order.queues:
             for event in started[self._place[rank]]:
                 self._stream(rank, stream).wait_event(event)
 
     def _end(
-        self, prepared: Prepared, current: list[tuple[int, Stream]], callers: Sequence[Stream]
+        self, order: IssueOrder, current: list[tuple[int, Stream]], callers: Sequence[Stream]
     ) -> None:
         """Let the caller's streams wait for the main streams."""
         by_index = dict(current)
         ended = []
-        for rank, stream in prepared.queues:
+        for rank, stream in order.queues:
             if stream == 0:
                 index = self._place[rank]
                 main = self._stream(rank, 0)
@@ -109,15 +109,15 @@ class _Run:
         self,
         devices: Devices,
         events: _Events,
-        prepared: Prepared,
+        order: IssueOrder,
         slots: dict[int, Tensor],
         clock: Clock | None,
     ) -> None:
         self._devices, self._events = devices, events
-        self._prepared, self._slots, self._clock = prepared, slots, clock
+        self._order, self._slots, self._clock = order, slots, clock
         self._posted: dict[int, Event] = {}
         self._moved: dict[int, Event] = {}
-        self._buffers = len(prepared.program.buffers)
+        self._buffers = len(order.buffers)
 
     def issue(self, segment: Segment, stream: Stream, issuer: Issuer) -> None:
         """Issue the tasks of a segment."""
@@ -133,24 +133,24 @@ class _Run:
     def _issue(
         self, action: Action, segment: Segment, stream: Stream, index: int, issuer: Issuer
     ) -> None:
-        prepared, number = self._prepared, action.number
+        order, number = self._order, action.number
         if action.kind == POST:
-            crosses = number in prepared.crossing
+            crosses = number in order.crossing
             self._posted[number] = self._events.recorded(index, stream, crosses=crosses)
         elif action.kind != MOVE:
             stream.wait_event(self._posted.pop(number))
         else:
-            for earlier in prepared.behind.get(number, ()):
+            for earlier in order.behind.get(number, ()):
                 stream.wait_event(self._moved[earlier])
             self._move(number, segment, stream, index, issuer)
-            if number in prepared.signals:
-                crosses = prepared.signals[number]
+            if number in order.signals:
+                crosses = order.signals[number]
                 self._moved[number] = self._events.recorded(index, stream, crosses=crosses)
 
     def _move(
         self, number: int, segment: Segment, stream: Stream, index: int, issuer: Issuer
     ) -> None:
-        ranges = self._prepared.ranges[number]
+        ranges = self._order.ranges[number]
         into = self._slots[ranges.dst][ranges.start : ranges.stop]
         what = self._slots[ranges.src][ranges.low : ranges.high]
         owner, other = (issuer.index(slot // self._buffers) for slot in (ranges.dst, ranges.src))

@@ -14,13 +14,13 @@ from hccl_py.enums import Buffer
 from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
 
-__all__ = ["Memory", "bytes_of", "user_slots"]
+__all__ = ["DeviceMemory", "bytes_of", "user_slots"]
 
 _IN, _OUT = Buffer.USER_IN.spelling, Buffer.USER_OUT.spelling
 _CCL = (Buffer.CCL_IN.spelling, Buffer.CCL_OUT.spelling)
 
 
-class Memory:
+class DeviceMemory:
     """The buffers of a session. CCL buffers belong to the communicator, all others to a tag."""
 
     def __init__(self, devices: Devices, place: Sequence[int], ccl_bytes: int) -> None:

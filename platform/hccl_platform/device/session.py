@@ -10,9 +10,9 @@ import torch
 
 from hccl_platform.device.clocks import Clock, EventClock, HostClock
 from hccl_platform.device.devices import Devices, Stream
+from hccl_platform.device.issue_order import IssueOrder, issue_order
 from hccl_platform.device.issuing import Issuer
-from hccl_platform.device.memory import Memory, user_slots
-from hccl_platform.device.prepared import Prepared, prepare
+from hccl_platform.device.memory import DeviceMemory, user_slots
 from hccl_platform.lowering.responses import Responses
 from hccl_py.device_arrays import DeviceArray
 from hccl_py.enums import DataType, ReduceOp
@@ -32,10 +32,10 @@ class DeviceSession:
     def __init__(self, devices: Devices, world_ranks: Sequence[int], ccl_bytes: int) -> None:
         self._devices = devices
         self._place = [rank % devices.count for rank in world_ranks]
-        self._memory = Memory(devices, self._place, ccl_bytes)
+        self._memory = DeviceMemory(devices, self._place, ccl_bytes)
         self._issuer = Issuer(devices, self._place)
         self._responses = Responses()
-        self._prepared: WeakKeyDictionary[Program, Prepared] = WeakKeyDictionary()
+        self._orders: WeakKeyDictionary[Program, IssueOrder] = WeakKeyDictionary()
         self._is_closed = False
 
     @property
@@ -47,7 +47,7 @@ class DeviceSession:
         return self._responses.of(tag, program)
 
     def expect(self, tag: str, program: Program, runs: int) -> None:
-        self._prepare(program)
+        self._order(program)
 
     def run(
         self,
@@ -75,7 +75,7 @@ class DeviceSession:
         if not self._is_closed:
             self._is_closed = True
             self._devices.synchronize()
-            self._prepared.clear()
+            self._orders.clear()
             self._responses.clear()
             self._memory.clear()
 
@@ -90,11 +90,11 @@ class DeviceSession:
         clock: Clock | None = None,
     ) -> None:
         self._check_open()
-        prepared = self._prepare(program)
-        self._check_writeable(prepared, inputs, outputs)
-        slots = self._memory.slots(tag, program, prepared.used)
+        order = self._order(program)
+        self._check_writeable(order, inputs, outputs)
+        slots = self._memory.slots(tag, program, order.used)
         slots |= user_slots(program, inputs, outputs)
-        self._issuer.run(prepared, slots, callers, clock)
+        self._issuer.run(order, slots, callers, clock)
 
     def _streams_of(self, stream: object) -> Sequence[Stream]:
         if stream is None:
@@ -106,25 +106,25 @@ class DeviceSession:
             )
         return (stream,)
 
-    def _prepare(self, program: Program) -> Prepared:
-        if program not in self._prepared:
-            self._prepared[program] = prepare(program, self._place)
-        return self._prepared[program]
+    def _order(self, program: Program) -> IssueOrder:
+        if program not in self._orders:
+            self._orders[program] = issue_order(program, self._place)
+        return self._orders[program]
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise ParameterError("The session is closed.", "Open a new one.")
 
     def _check_writeable(
-        self, prepared: Prepared, inputs: Sequence[Any], outputs: Sequence[Any]
+        self, order: IssueOrder, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> None:
-        names = prepared.program.buffers
-        for slot in prepared.written_user_slots:
+        names = order.buffers
+        for slot in order.written_user_slots:
             rank, buffer = divmod(slot, len(names))
             array = (inputs if names[buffer] == "IN" else outputs)[rank]
             if not array.flags.writeable:
                 raise ParameterError(
-                    f"{prepared.program.executor} writes rank {rank}'s {names[buffer]}, "
+                    f"{order.executor} writes rank {rank}'s {names[buffer]}, "
                     "and that array is read-only.",
                     "Give an array that can be written.",
                 )

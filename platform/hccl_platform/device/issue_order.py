@@ -20,7 +20,7 @@ from hccl_py.enums import POST, WAIT, DataType, ReduceOp
 from hccl_py.program.ends import check_ends
 from hccl_py.program.program import Program
 
-__all__ = ["Action", "Prepared", "Ranges", "Segment", "prepare"]
+__all__ = ["Action", "IssueOrder", "Ranges", "Segment", "issue_order"]
 
 
 class Action(NamedTuple):
@@ -52,7 +52,7 @@ class Segment(NamedTuple):
 
 
 @dataclass(eq=False)
-class Prepared:
+class IssueOrder:
     """What is known of a program before its runs.
 
     `crossing` are the posts that are waited for on another device. `behind` has, for a move, those
@@ -60,7 +60,8 @@ class Prepared:
     device waits for them.
     """
 
-    program: Program
+    executor: str
+    buffers: tuple[str, ...]
     ranges: list[Ranges]
     segments: list[Segment]
     queues: list[tuple[int, int]]
@@ -73,11 +74,11 @@ class Prepared:
     @property
     def written_user_slots(self) -> list[int]:
         """Slots of the caller's memory that moves write."""
-        names = self.program.buffers
+        names = self.buffers
         return [slot for slot in sorted(self.written) if names[slot % len(names)] in USER_BUFFERS]
 
 
-def prepare(program: Program, place: Sequence[int]) -> Prepared:
+def issue_order(program: Program, place: Sequence[int]) -> IssueOrder:
     """Prepare a program whose rank r is on device `place[r]`; raises where it cannot end well, or
     where a rank could leave its main stream too early.
     """
@@ -106,8 +107,9 @@ def prepare(program: Program, place: Sequence[int]) -> Prepared:
         segments[-1].actions.append(action)
     behind, signals = _in_turn(moves, rank, stream, place)
     touched = np.unique(np.concatenate([moves.dst, moves.src]))
-    return Prepared(
-        program=program,
+    return IssueOrder(
+        executor=program.executor,
+        buffers=program.buffers,
         ranges=_ranges(moves),
         segments=segments,
         queues=sorted({(segment.rank, segment.stream) for segment in segments}),
