@@ -1,0 +1,48 @@
+"""Run by test_torch_npu.py: the device platform on NPUs of the fake runtime, over the torch_npu
+wheel. Prints, as JSON, the calls that were made and what is wrong with which.
+"""
+
+import json
+import traceback
+
+from hccl_executors import EXECUTORS
+from hccl_py.communicator import Communicator
+from hccl_py.executor import Executor
+from hccl_py.measurement import Measurement
+from tests.platform.device.calls import Call, calls, measured
+from tests.recording import op_of
+
+TYPES = ("int8", "int32", "int64", "fp16", "fp32", "bf16")
+"""What the fake runtime computes with."""
+
+MOST_TASKS = 500
+
+
+def call_of(executor: type[Executor]) -> Call | None:
+    for call in calls(executor):
+        with call.communicator("emulated") as comm:
+            tasks = comm.plan(call.op, call.name).program.task_count
+        if call.op.dtype.value in TYPES and tasks <= MOST_TASKS:
+            return call
+    return None
+
+
+def main() -> None:
+    wrong: dict[str, str] = {}
+    made = [call for executor in EXECUTORS[::2] if (call := call_of(executor)) is not None]
+    for call in made:
+        try:
+            with call.communicator("device", device="npu") as comm:
+                row = measured(comm, call)
+            if row.check != "success":
+                wrong[call.name] = str(row.first_wrong)
+        except Exception:
+            wrong[call.name] = traceback.format_exc()
+            break  # after an op that fails, torch_npu does nothing more in its process
+    with Communicator(4, platform="device", device="npu", buffsize_mb=1) as comm:
+        plan = comm.plan(op_of("all_reduce", 3000), "AllReduceComm")
+        total_us = Measurement(comm, 1, 1, check=False).timeline(plan).total_us
+    print(json.dumps({"calls": len(made), "wrong": wrong, "total_us": total_us}))
+
+
+main()
