@@ -2,6 +2,7 @@
 // elements.
 #include <functional>
 #include <memory>
+#include <type_traits>
 
 #include "front_end.hpp"
 #include "memory.hpp"

@@ -2,6 +2,7 @@
 // what was read plus what is added, until nobody came between.
 #include <algorithm>
 #include <thread>
+#include <type_traits>
 
 #include "halves.hpp"
 #include "knobs.hpp"

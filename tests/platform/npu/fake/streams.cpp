@@ -117,12 +117,14 @@ static std::shared_ptr<Stream> default_stream(int device) {
   return stream;
 }
 
-static aclError find(const char* function, void* handle, std::shared_ptr<Stream>* stream) {
+// `anywhere`: also one of another device than the thread's, which some calls take.
+static aclError find(const char* function, void* handle, std::shared_ptr<Stream>* stream,
+                     bool anywhere = false) {
   int device;
   TRY(here(function, &device));
   *stream = handle ? streams.find(handle) : default_stream(device);
   if (!*stream) return refuse(INVALID_HANDLE, function, "no stream %p", handle);
-  if ((*stream)->device != device) {
+  if ((*stream)->device != device && !anywhere) {
     return refuse(STREAM_CONTEXT, function, "a stream of device %d, and device %d is set",
                   (*stream)->device, device);
   }
@@ -173,12 +175,13 @@ API aclError aclrtCreateStreamWithConfig(void** stream, uint32_t, uint32_t) {
 API aclError aclrtCreateStream(void** stream) { return aclrtCreateStreamWithConfig(stream, 0, 0); }
 
 static aclError destroy(const char* function, void* handle, bool at_once) {
-  const auto stream = streams.take(handle);  // (not from a callback of its own, as documented)
-  if (!stream)
-    return refuse(handle ? INVALID_HANDLE : INVALID_PARAM, function, "no stream %p", handle);
-  stream->stop(at_once);  // also where the device is lost: what is destroyed is gone
-  int device;
-  return here(function, &device);
+  if (!handle) return refuse(INVALID_PARAM, function, "a null stream");
+  std::shared_ptr<Stream> stream;
+  const aclError code = find(function, handle, &stream);
+  if (code && code != LOST_HEARTBEAT) return code;
+  stream = streams.take(handle);  // also where the device is lost: what is destroyed is gone
+  if (stream) stream->stop(at_once);
+  return code;
 }
 
 API aclError aclrtDestroyStream(void* stream) { return destroy(__func__, stream, false); }
@@ -186,7 +189,7 @@ API aclError aclrtDestroyStreamForce(void* stream) { return destroy(__func__, st
 
 static aclError synchronize(const char* function, void* handle, int milliseconds) {
   std::shared_ptr<Stream> stream;
-  TRY(find(function, handle, &stream));
+  TRY(find(function, handle, &stream, true));
   if (stream->captured)
     return refuse(STREAM_CAPTURED, function, "stream %d is captured", stream->id);
   if (const aclError code = stream->synchronize(milliseconds)) {
