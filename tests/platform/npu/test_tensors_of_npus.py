@@ -59,8 +59,8 @@ def test_tensors(outcomes: dict[str, str], check: str) -> None:
     assert check not in outcomes, outcomes[check]
 
 
-def command(*arguments: str, **knobs: object) -> subprocess.CompletedProcess[str]:
-    return run(["-m", "hccl_py", *arguments], **knobs)
+def command(*arguments: str, devices: int, **knobs: object) -> subprocess.CompletedProcess[str]:
+    return run(["-m", "hccl_py", *arguments], devices, **knobs)
 
 
 def test_the_command_runs_on_npus() -> None:
