@@ -35,7 +35,7 @@ class NpuPlatform:
     def __init__(self, world: World | None = None) -> None:
         self._world = world
 
-    def launch(self, ranks: int, work: Callable[[], int]) -> int | None:
+    def launch(self, ranks: int, work: Callable[[], int], config: Config) -> int | None:
         """Start the processes, unless somebody has started this one as one of several."""
         from hccl_platform.distributed.launch import launch
         from hccl_platform.distributed.world import is_started
