@@ -87,6 +87,14 @@ def test_what_went_wrong_is_told_once(machine: Machine) -> None:
         assert npu.ask("message") is None
 
 
+def test_events_that_streams_do_not_wait_for(machine: Machine) -> None:
+    with machine.process() as npu:
+        stream, progress = npu.stream(), npu.call("aclrtCreateEventExWithFlag", POINTER, 2)
+        npu.call("aclrtRecordEvent", progress, stream)
+        assert npu.code("aclrtStreamWaitEvent", stream, progress) == PARAMETER
+        npu.call("aclrtSynchronizeEvent", progress)
+
+
 def test_memory(machine: Machine) -> None:
     with machine.process(MEMORY=4 * HUGE_PAGE) as npu:
         assert npu.code("aclrtMalloc", POINTER, 0, 0) == PARAMETER

@@ -1,10 +1,11 @@
 // The functions that CANN has not: counts for tests, and the report at the end of a process.
 //
-//   int fakeacl_live("streams" | "notifies" | "imported_notifies" | "memory" | "imported_memory" |
-//   "events") int fakeacl_lost_posts()      records on a bit that was set: the first of the two is
-//   lost int fakeacl_complaints(char* text, size_t bytes)     how many of all kinds; the text has a
-//   line for each void fakeacl_report()         writes the report now (a process that ends by _exit
-//   writes none)
+//   int fakeacl_live(const char* kind)    "streams", "notifies", "imported_notifies", "memory",
+//                                         "imported_memory" or "events"
+//   int fakeacl_lost_posts()              records on a bit that was set: one of the two is lost
+//   int fakeacl_complaints(char* text, size_t bytes)
+//                                         how many of all kinds; the text has a line for each
+//   void fakeacl_report()                 for a process that ends by _exit, which writes no report
 #include "counts.hpp"
 
 #include <fcntl.h>

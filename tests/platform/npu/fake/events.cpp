@@ -99,6 +99,7 @@ API aclError aclrtStreamWaitEvent(void* stream_handle, void* handle) {
   if (event->device != stream->device && !(event->flag & EVENT_IPC)) {
     REFUSE(STREAM_CONTEXT, "an event of device %d", event->device);
   }
+  if (!(event->flag & (EVENT_SYNC | EVENT_IPC))) REFUSE(PARAM_INVALID, "not an event to wait for");
   uint64_t number;
   {
     std::lock_guard<std::mutex> lock(event->mutex);

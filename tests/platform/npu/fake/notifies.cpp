@@ -26,9 +26,8 @@ constexpr int MOST_NOTIFIES = 8192;
 
 struct Slot {
   std::atomic<uint32_t> bit;
-  std::atomic<uint32_t> generation;  // counts the notifies that have had this place
-  std::atomic<int32_t>
-      holders[MOST_PIDS];  // one entry per handle; the first is the creator's. 0: none
+  std::atomic<uint32_t> generation;         // counts the notifies that have had this place
+  std::atomic<int32_t> holders[MOST_PIDS];  // a process for every handle; the creator's is first
   PidList pids;
 };
 
