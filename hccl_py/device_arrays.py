@@ -83,6 +83,14 @@ class DeviceArray:
         """Return the same elements in another shape."""
         return DeviceArray(self.tensor.reshape(*shape))
 
+    def view(self, dtype: np.dtype[Any] | type) -> DeviceArray:
+        """Return the same memory as another type; the last axis takes the difference."""
+        return DeviceArray(self.tensor.view(_torch_type(dtype)))
+
+    def copy(self) -> DeviceArray:
+        """Return the same elements in memory of their own."""
+        return DeviceArray(self.tensor.clone())
+
     def __len__(self) -> int:
         return len(self.tensor)
 
@@ -111,11 +119,13 @@ class DeviceArray:
         return NotImplemented if found is None else found(self, *args, **kwargs)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Divide in place, as averages do; nothing else is computed with arrays of a call."""
-        if ufunc is not np.divide or method != "__call__" or kwargs.get("out") != (self,):
+        """Compute in place, as averages and folds do, and in no other way."""
+        found = _IN_PLACE.get(ufunc)
+        if found is None or method != "__call__" or kwargs.get("out") != (args[0],):
             return NotImplemented
-        self.tensor.div_(args[1])
-        return self
+        other = args[1].tensor if isinstance(args[1], DeviceArray) else args[1]
+        found(args[0].tensor, other)
+        return args[0]
 
 
 def is_array(found: object) -> bool:
@@ -230,6 +240,28 @@ def _shares_memory(like: DeviceArray, one: DeviceArray, other: DeviceArray) -> b
     )
     return bool(np.shares_memory(first, second))
 
+
+def _extreme(name: str) -> Callable[[Tensor, Tensor], None]:
+    def reduce(tensor: Tensor, other: Any) -> None:
+        torch: Any = sys.modules["torch"]
+        if not isinstance(other, torch.Tensor):
+            other = torch.full_like(tensor, other)
+        getattr(torch, name)(tensor, other, out=tensor)
+
+    return reduce
+
+
+_IN_PLACE: dict[Any, Callable[[Tensor, Any], Any]] = {
+    np.add: lambda tensor, other: tensor.add_(other),
+    np.multiply: lambda tensor, other: tensor.mul_(other),
+    np.maximum: _extreme("maximum"),
+    np.minimum: _extreme("minimum"),
+    np.divide: lambda tensor, other: tensor.div_(other),
+    np.floor_divide: lambda tensor, other: tensor.floor_divide_(other),
+    np.bitwise_and: lambda tensor, other: tensor.bitwise_and_(other),
+    np.bitwise_or: lambda tensor, other: tensor.bitwise_or_(other),
+    np.bitwise_xor: lambda tensor, other: tensor.bitwise_xor_(other),
+}
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.empty: _new("empty"),

@@ -306,8 +306,11 @@ class ProcessPlatform(Protocol):
         this job already. NotSupportedError where processes started here cannot do as `config` says.
         """
 
-    def joined(self, rank: int, size: int, store: Store, connect_s: float) -> Platform:
+    def joined(
+        self, rank: int, size: int, store: Store, connect_s: float, device: int | None = None
+    ) -> Platform:
         """Return the platform of a process that knows who it is: `rank` of `size` processes, which
-        share a store and wait at most `connect_s` seconds for each other to open a session. Without
-        it, whoever started the processes says so.
+        share a store and wait at most `connect_s` seconds for each other to open a session, with
+        the number of its device, where the platform has one for every process. Without it, whoever
+        started the processes says so.
         """

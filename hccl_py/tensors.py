@@ -22,7 +22,7 @@ from hccl_py.device_arrays import DeviceArray
 from hccl_py.enums import DataType
 from hccl_py.errors import NotSupportedError, ParameterError
 
-__all__ = ["Tensors", "check_dense", "memory_of", "tensors_in"]
+__all__ = ["Tensors", "check_dense", "memory_of", "on_device", "tensors_in"]
 
 Tensor: TypeAlias = Any
 Array: TypeAlias = npt.NDArray[Any]
@@ -85,10 +85,11 @@ class _Places(NamedTuple):
 
 
 def _refuse_arrays(leaves: list[Any], likes: Sequence[DeviceArray] | None) -> None:
-    if likes and leaves:
+    stranger = next((leaf for leaf in leaves if not isinstance(leaf, DeviceArray)), None)
+    if likes and stranger is not None:
         device = likes[0].tensor.device
         raise ParameterError(
-            f"A call got a {type(leaves[0]).__name__}: this platform takes tensors on {device}.",
+            f"A call got a {type(stranger).__name__}: this platform takes tensors on {device}.",
             f'Give torch.as_tensor(array, device="{device}").',
         )
 
@@ -130,7 +131,7 @@ def _array(tensor: Tensor, where: str, like: DeviceArray | None) -> Array:
     check_dense(tensor, where, torch.device("cpu") if like is None else like.tensor.device)
     if tensor.requires_grad:
         tensor = tensor.detach()
-    return memory_of(tensor, where) if like is None else _on_device(tensor, where)
+    return memory_of(tensor, where) if like is None else on_device(tensor, where)
 
 
 def memory_of(tensor: Tensor, where: str) -> Array:
@@ -154,7 +155,8 @@ def memory_of(tensor: Tensor, where: str) -> Array:
     return array
 
 
-def _on_device(tensor: Tensor, where: str) -> Array:
+def on_device(tensor: Tensor, where: str) -> Array:
+    """Return a tensor of a device as an array; NotSupportedError for a type that HCCL lacks."""
     try:
         return DeviceArray(tensor)  # type: ignore[return-value]
     except NotSupportedError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,11 +23,12 @@ from hccl_py.torch.point_to_point import PointToPoint
 from hccl_py.torch.queues import TorchQueue
 from hccl_py.torch.reductions import TorchReduction, reduction_of
 from hccl_py.torch.sparse import sparse_all_reduce
-from hccl_py.torch.work import TorchWork, as_torch_error
+from hccl_py.torch.work import JoinedWork, TorchWork, as_torch_error
 
 __all__ = ["ProcessGroup", "create"]
 
 _SUM = dist.ReduceOp.SUM
+CPU = torch.device("cpu")
 Tensors = list[torch.Tensor]
 
 
@@ -50,7 +52,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def __init__(self, member: Member) -> None:
         super().__init__(member.rank, member.size)
         self.member = member
-        self._queue = TorchQueue(f"hccl_py-{member.name}", member.communicator)
+        self._queues: dict[torch.device, TorchQueue] = {}
         self._messages = PointToPoint(member)
         self._name = self._description = ""
         self._sequence = 0
@@ -68,6 +70,10 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self.member.size
 
     getRank, getSize = rank, size
+
+    def _get_backend(self, device: torch.device) -> ProcessGroup:
+        """Return this group, which has no other backends in it: torch_npu's gather asks."""
+        return self
 
     def setGroupName(self, name: str) -> None:
         self._name = name
@@ -93,16 +99,18 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def shutdown(self) -> None:
         """Let what was called end, then release everything; after a failure wait for nothing."""
         atexit.unregister(self.member.shut)
-        if self._queue.has_failed or self._messages.has_failed:
+        if self._messages.has_failed or any(q.has_failed for q in self._queues.values()):
             self.abort()
             return
-        self._queue.close()
+        for queue in self._queues.values():
+            queue.close()
         self._messages.close()
 
     def abort(self) -> None:
         """End whatever runs, at all ranks, and release everything."""
         self.member.is_over.set()
-        self._queue.abort()
+        for queue in self._queues.values():
+            queue.abort()
         self._messages.abort()
 
     # ---- one tensor at every rank ----
@@ -120,7 +128,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             for tensor, reduction in zip(tensors, reductions, strict=True):
                 calls.all_reduce(comm, tensor, reduction)
 
-        return self._submit(call, tensors, opts)
+        return self._submit(call, tensors, opts, tensors)
 
     def reduce(self, tensors: Tensors, opts: Any) -> TorchWork:
         reduction = _reduction(opts.reduceOp, tensors[0].dtype)
@@ -196,7 +204,11 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._pairs(calls.all_to_all, [parts], [output], opts)
 
     def barrier(self, opts: Any = None) -> TorchWork:
-        return self._submit(calls.barrier, [], opts)
+        """Let nobody go on before everybody has come, and the devices are done with all calls."""
+        for device, queue in self._queues.items():
+            if device != CPU:
+                self._submit_to(queue, Communicator.synchronize, [], in_background=False)
+        return self._submit(calls.barrier, [], opts, [])
 
     # ---- messages ----
 
@@ -208,6 +220,14 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def recv_anysource(self, tensors: Tensors, tag: int) -> TorchWork:
         return self._messages.recv_any(tensors[0], tag)
+
+    def batch_isend_irecv(
+        self, kinds: Sequence[str], tensors: Tensors, ranks: Sequence[int]
+    ) -> JoinedWork:
+        """Make several sends and receives at once: what torch_npu asks of its groups."""
+        made = {"isend": self.send, "irecv": self.recv}
+        calls = zip(kinds, tensors, ranks, strict=True)
+        return JoinedWork([made[kind]([tensor], rank, 0) for kind, tensor, rank in calls])
 
     # ---- names of torch before 2.13 ----
 
@@ -227,7 +247,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             for tensor in tensors:
                 function(comm, tensor, **more)
 
-        return self._submit(call, tensors, opts)
+        return self._submit(call, tensors, opts, tensors)
 
     def _pairs(
         self,
@@ -243,13 +263,46 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             for output, input in pairs:
                 function(comm, output, input, **more)
 
-        return self._submit(call, result, opts)
+        return self._submit(call, result, opts, pairs)
 
-    def _submit(self, call: Callable[[Communicator], None], result: Any, opts: Any) -> TorchWork:
+    def _submit(
+        self, call: Callable[[Communicator], None], result: Any, opts: Any, tensors: Any
+    ) -> TorchWork:
+        """Submit a call, to the queue of the device on which its tensors are.
+
+        What devices do is enqueued in the caller's thread, where its streams are, and then the call
+        has ended for torch: what the caller enqueues next comes after it.
+        """
+        device = device_in(tensors) or CPU
+        is_async = device == CPU and getattr(opts, "asyncOp", True)
+        return self._submit_to(self._queue(device), call, result, in_background=is_async)
+
+    def _submit_to(
+        self,
+        queue: TorchQueue,
+        call: Callable[[Communicator], None],
+        result: Any,
+        *,
+        in_background: bool,
+    ) -> TorchWork:
         self._sequence += 1
-        work = TorchWork(result)
-        is_async = getattr(opts, "asyncOp", True)
-        return self._queue.submit(call, work, in_background=is_async)
+        return queue.submit(call, TorchWork(result), in_background=in_background)
+
+    def _queue(self, device: torch.device) -> TorchQueue:
+        if device not in self._queues:
+            name = f"hccl_py-{self.member.name}"
+            self._queues[device] = TorchQueue(name, partial(self.member.communicator, device))
+        return self._queues[device]
+
+
+def device_in(tensors: Any) -> torch.device | None:
+    """Return the device of the first tensor in lists of lists; None where there is none."""
+    if isinstance(tensors, torch.Tensor):
+        return tensors.device
+    if not isinstance(tensors, (list, tuple)):
+        return None
+    found = (device_in(each) for each in tensors)
+    return next((device for device in found if device is not None), None)
 
 
 def _reduction(op: Any, dtype: torch.dtype) -> TorchReduction:

@@ -9,12 +9,13 @@ from functools import partial
 from math import ceil
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 from hccl_py.communicator import Communicator, Domain
 from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry, find_platform, installed_executors
-from hccl_py.errors import ParameterError, PeerLostError
+from hccl_py.errors import NotSupportedError, ParameterError, PeerLostError
 from hccl_py.op_param import OpParam
 from hccl_py.planning import ExecutorChooser
 from hccl_py.platforms import Group, ProcessPlatform
@@ -26,7 +27,8 @@ from hccl_py.torch.store import TorchStore
 
 __all__ = ["Member", "member_of"]
 
-PLATFORM = "distributed"
+PLATFORMS = {"cpu": "distributed", "npu": "npu"}
+"""What carries tensors of a kind of device."""
 _LAST_REQUEST_S = 1.0
 
 
@@ -55,17 +57,17 @@ class Member:
         """The ranks of the group but this one."""
         return [rank for rank in range(self.size) if rank != self.rank]
 
-    def communicator(self) -> Communicator:
-        """Open the group's communicator; all its ranks do so."""
-        return self._open(tuple(range(self.size)), self.name)
+    def communicator(self, device: torch.device) -> Communicator:
+        """Open the group's communicator for tensors of a device; all its ranks do so."""
+        return self._open(tuple(range(self.size)), self.name, device)
 
-    def pair(self, source: int, destination: int, name: str) -> Communicator:
+    def pair(self, source: int, destination: int, name: str, device: torch.device) -> Communicator:
         """Open the communicator of a sender, its rank 0, and a receiver; both do so."""
         if source == destination:
             raise ParameterError(
                 f"Rank {self.rank} sends to itself.", "Copy the tensor: torch has no such message."
             )
-        return self._open((source, destination), name)
+        return self._open((source, destination), name, device)
 
     def shut(self) -> None:
         """Keep all threads out of the store for good: the process ends."""
@@ -94,12 +96,26 @@ class Member:
     def _chooser(self) -> ExecutorChooser | None:
         return _Named(self.settings.executor) if self.settings.executor else None
 
-    def _open(self, ranks: tuple[int, ...], name: str) -> Communicator:
+    def _platform_of(self, device: torch.device) -> ProcessPlatform:
+        if device.type == "cpu":
+            return self.platform
+        if device.type not in PLATFORMS:
+            raise NotSupportedError(
+                f"The tensor is on {device}.",
+                f"The backend hccl_py takes tensors of {' and '.join(PLATFORMS)}.",
+            )
+        found = find_platform(PLATFORMS[device.type])
+        assert isinstance(found, ProcessPlatform)
+        return found
+
+    def _open(self, ranks: tuple[int, ...], name: str, device: torch.device) -> Communicator:
         """Open the communicator of some ranks, which are a world of their own for the platform."""
         topology, rank = self.topology.subset(ranks), ranks.index(self.rank)
         config = self.config.model_copy(update={"exec_timeout": max(1, ceil(self.seconds))})
         store = TorchStore(self.store, f"hccl_py/{name}", partial(self.look, ranks), self.gate)
-        platform = self.platform.joined(rank, topology.size, store, self.seconds)
+        platform = self._platform_of(device).joined(
+            rank, topology.size, store, self.seconds, device.index
+        )
         group = Group.world(topology.size, name)
         domain = Domain(
             topology=topology,
@@ -144,7 +160,8 @@ def member_of(options: Any, settings: Any, world: Member | None) -> Member:
             f"The topology has {topology.size} ranks, the world {world_size} processes.",
             "Give hccl_py.torch.Settings a topology of as many ranks.",
         )
-    platform = find_platform(PLATFORM)  # plugins are loaded here, not in the queues' threads
+    # Plugins are loaded here, not in the threads of queues.
+    platform = find_platform(PLATFORMS["cpu"])
     assert isinstance(platform, ProcessPlatform)
     registry = installed_executors().copy()
     for executor in found.executors:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from functools import partial
+from typing import NamedTuple
 
 import torch
 
@@ -27,12 +29,37 @@ _FIRST, _SECOND = 0, 1
 _POLL_S = 2e-4
 
 
+class _Way(NamedTuple):
+    """Messages with one tag from one rank to another, on one device of this process."""
+
+    source: int
+    destination: int
+    tag: int
+    device: torch.device
+
+
+def on_current_stream(device: torch.device, call: Call) -> Call:
+    """Return a call that works on what is now the current stream, in whichever thread it is made:
+    streams are those of a thread.
+    """
+    if device.type == "cpu":
+        return call
+    module = torch.get_device_module(device)
+    stream = module.current_stream(device)
+
+    def work(comm: Communicator) -> None:
+        with module.stream(stream):
+            call(comm)
+
+    return work
+
+
 class PointToPoint:
     """The messages of a group."""
 
     def __init__(self, member: Member) -> None:
         self._member = member
-        self._queues: dict[tuple[int, int, int], TorchQueue] = {}
+        self._queues: dict[_Way, TorchQueue] = {}
         self._lock = threading.Lock()
         self._taken: Counter[tuple[int, int]] = Counter()
 
@@ -45,7 +72,7 @@ class PointToPoint:
             self._member.announce(destination, tag)
             comm.send_recv([data], [(_FIRST, _SECOND)])
 
-        return self._submit(me, destination, tag, call, [tensor])
+        return self._submit(_Way(me, destination, tag, tensor.device), call, [tensor])
 
     def recv(self, tensor: torch.Tensor, source: int, tag: int) -> TorchWork:
         """Receive the next message of a rank."""
@@ -88,23 +115,23 @@ class PointToPoint:
             comm.send_recv([None], [(_FIRST, _SECOND)], out=[data])
             put(tensor, data)
 
-        return self._submit(source, self._member.rank, tag, call, [tensor])
+        way = _Way(source, self._member.rank, tag, tensor.device)
+        return self._submit(way, call, [tensor])
 
-    def _submit(
-        self, source: int, destination: int, tag: int, call: Call, result: list[torch.Tensor]
-    ) -> TorchWork:
-        work = TorchWork(result)
-        return self._queue(source, destination, tag).submit(call, work, in_background=True)
+    def _submit(self, way: _Way, call: Call, result: list[torch.Tensor]) -> TorchWork:
+        call = on_current_stream(way.device, call)
+        return self._queue(way).submit(call, TorchWork(result), in_background=True)
 
-    def _queue(self, source: int, destination: int, tag: int) -> TorchQueue:
-        key = (source, destination, tag)
+    def _queue(self, way: _Way) -> TorchQueue:
         with self._lock:
-            if key not in self._queues:
-                name = f"{self._member.name}_p2p_{source}_{destination}_{tag}"
-                self._queues[key] = TorchQueue(
-                    name, lambda: self._member.pair(source, destination, name)
+            if way not in self._queues:
+                numbers = f"{way.source}_{way.destination}_{way.tag}"
+                name = f"{self._member.name}_p2p_{numbers}"
+                open_pair = partial(
+                    self._member.pair, way.source, way.destination, name, way.device
                 )
-            return self._queues[key]
+                self._queues[way] = TorchQueue(name, open_pair)
+            return self._queues[way]
 
     def _next_source(self, tag: int) -> int:
         """Wait for a message that no receive takes yet; return who sends it."""

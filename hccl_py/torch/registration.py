@@ -21,6 +21,8 @@ def register() -> None:
 
         if dist.is_available() and BACKEND not in dist.Backend.backend_list:
             dist.Backend.register_backend(BACKEND, _create, extended_api=True, devices=["cpu"])
+            # Not by `devices`: that would also make this backend the one for NPUs by default.
+            dist.Backend.backend_capability[BACKEND] = ["cpu", "npu"]
     except Exception:
         return
 

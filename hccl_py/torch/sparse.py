@@ -10,7 +10,7 @@ from torch.distributed import ReduceOp
 
 from hccl_py.communicator import Communicator
 from hccl_py.errors import NotSupportedError
-from hccl_py.torch.tensors import flat
+from hccl_py.torch.tensors import flat, is_on_host
 from hccl_py.torch.trace import note
 
 __all__ = ["sparse_all_reduce"]
@@ -22,6 +22,10 @@ def sparse_all_reduce(comm: Communicator, tensor: torch.Tensor, op: Any) -> None
         raise NotSupportedError(
             f"all_reduce does not take {op} of a {tensor.layout} tensor.",
             "Of sparse tensors, those of layout sparse_coo are summed.",
+        )
+    if not is_on_host(tensor):
+        raise NotSupportedError(
+            f"all_reduce does not take a sparse tensor on {tensor.device}.", "Give tensor.cpu()."
         )
     own = tensor.coalesce()
     indices, values = own.indices(), own.values()

@@ -10,26 +10,33 @@ import numpy.typing as npt
 import torch
 
 from hccl_py.errors import ParameterError
-from hccl_py.tensors import check_dense, memory_of
+from hccl_py.tensors import check_dense, memory_of, on_device
 
-__all__ = ["Array", "array_of", "flat", "is_float8", "joined", "put", "put_parts"]
+__all__ = ["Array", "array_of", "flat", "is_float8", "is_on_host", "joined", "put", "put_parts"]
 
 Array = npt.NDArray[Any]
-_CPU = torch.device("cpu")
 
 
 def array_of(tensor: torch.Tensor) -> Array:
     """Return a tensor's memory as an array, as communicators take it; besides, float8 as bytes and
-    complex numbers as pairs; a copy where torch has yet to conjugate or negate what is there.
-    NotSupportedError for what is no dense tensor in CPU memory.
+    complex numbers as pairs; a copy where torch has yet to conjugate or negate what is there. A
+    device's tensor becomes a DeviceArray. NotSupportedError for what is no dense tensor.
     """
-    check_dense(tensor, "The tensor", _CPU)
+    check_dense(tensor, "The tensor", tensor.device)
     tensor = _plain(tensor.detach())
     if is_float8(tensor.dtype):
         tensor = tensor.view(torch.uint8)
     elif tensor.is_complex():
         tensor = torch.view_as_real(tensor)
-    return memory_of(tensor, "The tensor")
+    return (
+        memory_of(tensor, "The tensor") if is_on_host(tensor) else on_device(tensor, "The tensor")
+    )
+
+
+def is_on_host(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's memory is the host's."""
+    kind: str = tensor.device.type
+    return kind == "cpu"
 
 
 def is_float8(dtype: torch.dtype) -> bool:
@@ -40,6 +47,8 @@ def is_float8(dtype: torch.dtype) -> bool:
 def flat(tensor: torch.Tensor) -> Array:
     """Return a tensor's elements in one row: its own memory where it is contiguous."""
     array = array_of(tensor)
+    if not is_on_host(tensor):
+        return array.reshape(-1)
     return np.ascontiguousarray(array).reshape(-1)
 
 
@@ -63,7 +72,7 @@ def put(tensor: torch.Tensor, elements: Array) -> None:
             "Give an output of the result's size and type.",
         )
     if not np.may_share_memory(target, elements):
-        np.copyto(target, elements.reshape(target.shape))
+        target[...] = elements.reshape(target.shape)
     if _is_lazy(tensor):
         tensor.copy_(plain)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +19,7 @@ from hccl_py.errors import (
     PeerLostError,
 )
 
-__all__ = ["TorchWork", "as_torch_error"]
+__all__ = ["JoinedWork", "TorchWork", "as_torch_error"]
 
 _LAST_ERRORS = (DeadlockError, ExecTimeoutError, MismatchError, PeerLostError)
 
@@ -97,6 +97,27 @@ class TorchWork(dist.Work):  # type: ignore[misc]
         return self.source
 
     _source_rank = source_rank
+
+
+class JoinedWork(dist.Work):  # type: ignore[misc]
+    """Several calls that were made at once."""
+
+    def __init__(self, works: Sequence[TorchWork]) -> None:
+        super().__init__()
+        self._works = works
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait until all have ended, each at most as long as `timeout`."""
+        return all(work.wait(timeout) for work in self._works)
+
+    def is_completed(self) -> bool:
+        return all(work.is_completed() for work in self._works)
+
+    def is_success(self) -> bool:
+        return all(work.is_success() for work in self._works)
+
+    def synchronize(self) -> None:
+        self.wait()
 
 
 def as_torch_error(error: Exception) -> Exception:

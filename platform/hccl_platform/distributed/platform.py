@@ -44,7 +44,9 @@ class DistributedPlatform:
             raise needs_mpi()
         return launch(ranks, work)
 
-    def joined(self, rank: int, size: int, store: Store, connect_s: float) -> DistributedPlatform:
+    def joined(
+        self, rank: int, size: int, store: Store, connect_s: float, device: int | None = None
+    ) -> DistributedPlatform:
         from hccl_platform.distributed.world import World
 
         return DistributedPlatform(World(rank, size, store, connect_s=connect_s))

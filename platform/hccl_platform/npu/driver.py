@@ -61,6 +61,9 @@ class Driver(Protocol):
     lists_processes: bool
     """Whether exported things name the processes that may open them."""
 
+    def enter(self) -> None:
+        """Make this device that of the calling thread: the runtime asks every thread."""
+
     def process(self) -> int:
         """Return this process's number as lists of processes have it."""
 
@@ -150,7 +153,10 @@ class AclDriver:
         self.lists_processes = False
         self._acl, self._device = library, device
         self._callback: object = None
-        library.aclrtSetDevice(device)
+        self.enter()
+
+    def enter(self) -> None:
+        self._acl.aclrtSetDevice(self._device)
 
     def process(self) -> int:
         return self._acl.number("aclrtDeviceGetBareTgid")

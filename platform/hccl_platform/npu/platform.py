@@ -24,7 +24,8 @@ _LOCAL = "LOCAL_RANK"
 
 class NpuPlatform:
     """Runs programs on NPUs in processes of their own, each with one rank and one NPU. `world` says
-    which of them this is; without it whoever started the process is asked.
+    which of them this is, `device` which NPU it has; without them whoever started the process is
+    asked.
 
     It stands on CANN's runtime and torch_npu, which are loaded when a session is opened.
     """
@@ -32,8 +33,8 @@ class NpuPlatform:
     name = "npu"
     clock = "wall"
 
-    def __init__(self, world: World | None = None) -> None:
-        self._world = world
+    def __init__(self, world: World | None = None, device: int | None = None) -> None:
+        self._world, self._device = world, device
 
     def launch(self, ranks: int, work: Callable[[], int], config: Config) -> int | None:
         """Start the processes, unless somebody has started this one as one of several."""
@@ -46,10 +47,12 @@ class NpuPlatform:
         import_torch_npu()  # once, before the fork; its device is opened after it
         return launch(ranks, work)
 
-    def joined(self, rank: int, size: int, store: Store, connect_s: float) -> NpuPlatform:
+    def joined(
+        self, rank: int, size: int, store: Store, connect_s: float, device: int | None = None
+    ) -> NpuPlatform:
         from hccl_platform.distributed.world import World
 
-        return NpuPlatform(World(rank, size, store, connect_s=connect_s))
+        return NpuPlatform(World(rank, size, store, connect_s=connect_s), device)
 
     def open(
         self, topology: Topology, config: Config, schedule: Schedule | None, group: Group
@@ -73,7 +76,8 @@ class NpuPlatform:
             )
         if world.rank not in group.world_ranks:
             return None
-        device, found = _device(world), library.count()
+        device = _device(world) if self._device is None else self._device
+        found = library.count()
         if max(device + 1, len(group.world_ranks)) > found:
             raise NotSupportedError(
                 f"Rank {world.rank} of {len(group.world_ranks)} takes NPU {device}, and this "

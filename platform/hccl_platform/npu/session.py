@@ -115,6 +115,7 @@ class NpuSession:
         with self._lock:
             self._check_usable()
             self._check_arrays(program, inputs, outputs)
+            self._driver.enter()
             main = self._streams.main(stream)
             try:
                 bound = self._bound(tag, program, main)
@@ -130,6 +131,7 @@ class NpuSession:
         with self._lock:
             self._check_usable()
             if self._last is not None:
+                self._driver.enter()
                 self._wait_for(self._last)
 
     def gather(self, data: bytes) -> list[bytes]:
@@ -148,6 +150,7 @@ class NpuSession:
         if os.getpid() != self._process:
             return
         in_step = self._error is None
+        self._driver.enter()
         try:
             if in_step and self._last is not None:
                 self._wait_for(self._last)

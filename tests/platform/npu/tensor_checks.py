@@ -25,8 +25,6 @@ from hccl_py.errors import HcclError
 RANKS = 4
 TYPES = ("float32", "float16", "bfloat16", "int8", "int16", "int32", "int64")
 
-Check = Callable[[hccl.Communicator, int], None]
-
 
 def ramp(rank: int, dtype: str = "float32", count: int = 12) -> Any:
     """Small whole numbers that tell ranks and places apart, on the host."""
@@ -165,39 +163,44 @@ def check_what_is_refused(comm: hccl.Communicator, rank: int) -> None:
     same(comm.all_reduce(near(ramp(rank))).outputs[0], sum(everyone()))
 
 
-CHECKS: dict[str, Check] = {
-    name: made for name, made in list(globals().items()) if name.startswith("check_")
-}
+def checks_in(names: dict[str, Any]) -> dict[str, Callable[..., None]]:
+    return {name: made for name, made in names.items() if name.startswith("check_")}
 
 
-def work(folder: Path) -> int:
-    rank = int(os.environ["HCCL_PY_RANK"])
-    torch.npu.set_device(rank)
+def run_checks(names: dict[str, Any], folder: Path, rank: int, given: tuple[Any, ...]) -> None:
+    """Make the checks of a module until one goes wrong; write what came out of them."""
     outcomes: dict[str, str | None] = {}
-    with hccl.Communicator(RANKS, platform="npu") as comm:
-        for name, made in CHECKS.items():
-            try:
-                made(comm, rank)
-                outcomes[name] = None
-            except Exception:
-                outcomes[name] = f"rank {rank}: {traceback.format_exc()}"
-                break
+    for name, made in checks_in(names).items():
+        try:
+            made(*given)
+            outcomes[name] = None
+        except Exception:
+            outcomes[name] = f"rank {rank}: {traceback.format_exc()}"
+            break
     (folder / f"{rank}.json").write_text(json.dumps(outcomes))
-    return 0
 
 
-def main() -> None:
-    folder = Path(sys.argv[1])
+def report(folder: Path, work: Callable[[Path], int], names: dict[str, Any]) -> None:
+    """Fork the processes, and print what went wrong at some rank, by check."""
     launch(RANKS, lambda: work(folder))
     found: dict[str, str] = {}
     for rank in range(RANKS):
         path = folder / f"{rank}.json"
         outcomes = json.loads(path.read_text()) if path.exists() else {}
-        for name in CHECKS:
-            if outcomes.get(name, f"rank {rank} has not come to it"):
-                found.setdefault(name, outcomes.get(name) or f"rank {rank} has not come to it")
+        for name in checks_in(names):
+            error = outcomes.get(name, f"rank {rank} has not come to it")
+            if error:
+                found.setdefault(name, error)
     print(json.dumps(found))
 
 
+def work(folder: Path) -> int:
+    rank = int(os.environ["HCCL_PY_RANK"])
+    torch.npu.set_device(rank)
+    with hccl.Communicator(RANKS, platform="npu") as comm:
+        run_checks(globals(), folder, rank, (comm, rank))
+    return 0
+
+
 if __name__ == "__main__":
-    main()
+    report(Path(sys.argv[1]), work, globals())

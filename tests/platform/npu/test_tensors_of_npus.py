@@ -17,8 +17,12 @@ import pytest
 
 from tests.platform.npu.runtime import Machine, missing
 
-SCRIPT = Path(__file__).parent / "tensor_checks.py"
-CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text("utf-8"), re.MULTILINE)
+SCRIPTS = [Path(__file__).parent / name for name in ("tensor_checks.py", "backend_checks.py")]
+CHECKS = [
+    (script, check)
+    for script in SCRIPTS
+    for check in re.findall(r"^def (check_\w+)", script.read_text("utf-8"), re.MULTILINE)
+]
 DEMANDED = "HCCL_PY_DEMAND_TORCH_NPU"
 RUN = ("run", "all_reduce", "--platform", "npu", "--ranks")
 
@@ -47,16 +51,18 @@ def run(command: list[str], devices: int = 4, **knobs: object) -> subprocess.Com
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    folder = tmp_path_factory.mktemp("checks")
-    done = run([str(SCRIPT), str(folder)], SEED=5, DELAY_US=200)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, str] = {}
+    for script in SCRIPTS:
+        folder = tmp_path_factory.mktemp(script.stem)
+        done = run([str(script), str(folder)], SEED=5, DELAY_US=200)
+        assert done.returncode == 0, done.stderr
+        found |= json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-@pytest.mark.parametrize("check", CHECKS)
-def test_tensors(outcomes: dict[str, str], check: str) -> None:
-    assert check not in outcomes, outcomes[check]
+@pytest.mark.parametrize(("script", "check"), CHECKS, ids=[check for _, check in CHECKS])
+def test_tensors(outcomes: dict[str, str], script: Path, check: str) -> None:
+    assert check not in outcomes, f"{script.name}: {outcomes[check]}"
 
 
 def command(*arguments: str, devices: int, **knobs: object) -> subprocess.CompletedProcess[str]:
