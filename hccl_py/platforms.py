@@ -9,7 +9,7 @@ Platforms are found by the entry point group `hccl_py.platforms`; a package list
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -30,7 +30,10 @@ __all__ = [
     "Abortable",
     "Adversary",
     "Asynchronous",
+    "Check",
     "Chooser",
+    "Diagnosed",
+    "Fact",
     "Group",
     "OnDevice",
     "Platform",
@@ -314,3 +317,39 @@ class ProcessPlatform(Protocol):
         the number of its device, where the platform has one for every process. Without it, whoever
         started the processes says so.
         """
+
+
+class Fact(NamedTuple):
+    """Something about this machine, for `hccl-py doctor`: what was looked for and what was found;
+    whether it is as a platform needs it, None where it is merely worth knowing; what to do about
+    it.
+    """
+
+    name: str
+    value: str
+    is_good: bool | None = None
+    hint: str = ""
+
+
+class Check(NamedTuple):
+    """Looks for something that a platform needs, or with `is_needed` False can do without.
+
+    `look` runs in a process of its own, so it may crash or hang: what it has found by then counts,
+    and what it prints is nobody's result. `is_hardware` checks find what the platform is made for:
+    where they find it, it is what this machine is for.
+    """
+
+    name: str
+    look: Callable[[], Iterable[Fact]]
+    is_needed: bool = True
+    is_hardware: bool = False
+
+
+@runtime_checkable
+class Diagnosed(Protocol):
+    """A platform that knows what it needs of a machine; it works where no needed check finds
+    anything bad. Platforms that need the same thing share a check.
+    """
+
+    def checks(self) -> Sequence[Check]:
+        """Return what to look for; loads nothing."""

@@ -20,6 +20,7 @@ COMMANDS = {
     "tuning": "Show a tuning table, and where it differs from HCCL's rules.",
     "check": "Verify programs and executors.",
     "list": "List executors, platforms and topologies.",
+    "doctor": "Show what this machine has, which platforms work here, and what is missing.",
     "new": "Write a project to start from.",
 }
 """What the overview says; `hccl_py.cli.NAME` has the function `command`, or for `new` an app."""

@@ -10,6 +10,7 @@ import pytest
 from hccl_py.cli import (
     check,
     compare,
+    doctor,
     explain,
     fit,
     listing,
@@ -25,7 +26,7 @@ from hccl_py.cli.app import COMMANDS
 
 def test_every_command_has_its_file() -> None:
     files = {m.__name__.rpartition(".")[2] for m in (run, trace, simulate, compare, explain)}
-    files |= {m.__name__.rpartition(".")[2] for m in (fit, tuning, check, new)} | {"list"}
+    files |= {m.__name__.rpartition(".")[2] for m in (fit, tuning, check, new, doctor)} | {"list"}
     assert files == set(COMMANDS)
     assert callable(listing.command)
 

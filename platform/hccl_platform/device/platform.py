@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from hccl_py.config import Config
 from hccl_py.errors import NotSupportedError
-from hccl_py.platforms import Group, Schedule
+from hccl_py.platforms import Check, Group, Schedule
 from hccl_py.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ class DevicePlatform:
 
     def __init__(self, devices: Devices | None = None) -> None:
         self._devices = devices
+
+    def checks(self) -> Sequence[Check]:
+        from hccl_platform.checks import TORCH
+
+        return (TORCH,)
 
     def open(
         self, topology: Topology, config: Config, schedule: Schedule | None, group: Group

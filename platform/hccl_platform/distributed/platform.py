@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hccl_py.config import Config
 from hccl_py.errors import NotSupportedError, ParameterError
-from hccl_py.platforms import Group, Schedule, Store
+from hccl_py.platforms import Check, Group, Schedule, Store
 from hccl_py.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ class DistributedPlatform:
         if config.wire == "mpi":  # once, and not by every process
             raise needs_mpi()
         return launch(ranks, work)
+
+    def checks(self) -> Sequence[Check]:
+        from hccl_platform.distributed.checks import CHECKS
+
+        return CHECKS
 
     def joined(
         self, rank: int, size: int, store: Store, connect_s: float, device: int | None = None

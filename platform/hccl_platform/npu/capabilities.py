@@ -5,6 +5,7 @@ Nothing is assumed that can be probed: docs/ascend.md has the table of what is a
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,9 +18,10 @@ from hccl_platform.npu.driver import HARDWARE_REDUCTIONS, Driver
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import NotSupportedError
 
-__all__ = ["Capabilities", "Neighbourhood", "probe"]
+__all__ = ["Capabilities", "Neighbourhood", "can_watch", "local_reductions", "probe"]
 
-LOGGER = logging.getLogger(__name__)
+LOGGER = logging.getLogger("hccl_py.platforms.npu")
+"""What is logged below hccl_py, commands show."""
 
 PROBE_BYTES = 2 << 20
 """Memory for probing: what pages of exported memory align to."""
@@ -105,9 +107,10 @@ def probe(driver: Driver, agreement: Agreement, around: Neighbourhood) -> Capabi
         pid_list_ipc=lists,
         peer_access=True,
         inline_reduce=inline,
-        exception_info=agreement.all("to watch for errors", _can_watch(driver)),
+        exception_info=agreement.all("to watch for errors", can_watch(driver)),
     )
-    LOGGER.info("rank %d: %s", around.rank, found_all.document())
+    if around.rank == 0:
+        LOGGER.info("NPUs can do: %s", json.dumps(found_all.document()))
     return found_all
 
 
@@ -161,11 +164,10 @@ def _reductions(
     opened: Sequence[tuple[bytes, int]],
 ) -> frozenset[tuple[DataType, ReduceOp]]:
     """Reduce into and out of a peer's memory in every way, and look at what comes out."""
-    ways = sorted(HARDWARE_REDUCTIONS, key=lambda way: (way[0].value, way[1]))
+    ways = _WAYS
     if not opened:
         return frozenset(ways)
-    for place, (dtype, _) in enumerate(ways):
-        driver.write(memory + place * _PLACE, np.array([2, 3], dtype.numpy).tobytes())
+    _lay_out(driver, memory)
     agreement.all("to prepare for reductions", True)
     peer, is_good = opened[around.rank % len(opened)][1], []
     for place, (dtype, op) in enumerate(ways):
@@ -173,6 +175,26 @@ def _reductions(
         is_good.append(_reduces(driver, theirs, mine, dtype, op))
     every = agreement.gather("to try reductions", is_good)
     return frozenset(way for place, way in enumerate(ways) if all(e[place] for e in every))
+
+
+def local_reductions(driver: Driver, memory: int) -> list[tuple[DataType, ReduceOp]]:
+    """Return what a device reduces in its own memory, of which PROBE_BYTES are given."""
+    _lay_out(driver, memory)
+    found = []
+    for place, (dtype, op) in enumerate(_WAYS):
+        theirs, mine = memory + place * _PLACE, memory + (len(_WAYS) + place) * _PLACE
+        if _reduces(driver, theirs, mine, dtype, op):
+            found.append((dtype, op))
+    return found
+
+
+def _lay_out(driver: Driver, memory: int) -> None:
+    """Write what is reduced in each way."""
+    for place, (dtype, _) in enumerate(_WAYS):
+        driver.write(memory + place * _PLACE, np.array([2, 3], dtype.numpy).tobytes())
+
+
+_WAYS = sorted(HARDWARE_REDUCTIONS, key=lambda way: (way[0].value, way[1]))
 
 
 def _reduces(driver: Driver, theirs: int, mine: int, dtype: DataType, op: ReduceOp) -> bool:
@@ -193,7 +215,7 @@ def _reduces(driver: Driver, theirs: int, mine: int, dtype: DataType, op: Reduce
         driver.reduce(theirs, mine, start.nbytes, dtype, op, stream)
         return driver.synchronize(stream, _PROBE_S)
     except AclError as error:
-        LOGGER.info("no inline %s of %s: %s", op.spelling, dtype.value, error.message)
+        LOGGER.debug("no inline %s of %s: %s", op.spelling, dtype.value, error.message)
         return False
     finally:
         driver.destroy_stream(stream)
@@ -205,7 +227,8 @@ def _neutral(dtype: DataType, op: ReduceOp) -> np.ndarray[tuple[int], np.dtype[n
     return np.array([value, value], dtype.numpy)
 
 
-def _can_watch(driver: Driver) -> bool:
+def can_watch(driver: Driver) -> bool:
+    """Whether the runtime tells which task has failed."""
     try:
         driver.watch(lambda _: None)
         driver.watch(None)

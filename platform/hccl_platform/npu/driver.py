@@ -25,10 +25,10 @@ from hccl_platform.npu.acl import (
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import NotSupportedError
 
-__all__ = ["HARDWARE_REDUCTIONS", "AclDriver", "Driver", "TaskError"]
+__all__ = ["HARDWARE_REDUCTIONS", "HUGE_ONLY_P2P", "AclDriver", "Driver", "TaskError"]
 
 _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 1, 2, 3
-_HUGE_FIRST, _HUGE_ONLY_P2P = 0, 4
+_HUGE_FIRST, HUGE_ONLY_P2P = 0, 4
 _MEMORY_WITHOUT_LIST, _NOTIFY_WITHOUT_LIST = 1, 2  # DISABLE_PID_VALIDATION
 _MEMORY_OF_PEER, _NOTIFY_OF_PEER = 1, 2  # ENABLE_PEER_ACCESS
 _SYNC_EVENT = 1
@@ -172,7 +172,7 @@ class AclDriver:
         if not for_peers:
             return self._acl.made("aclrtMalloc", size, _HUGE_FIRST)
         try:
-            return self._acl.made("aclrtMalloc", size, _HUGE_ONLY_P2P)
+            return self._acl.made("aclrtMalloc", size, HUGE_ONLY_P2P)
         except AclError:
             return self._acl.made("aclrtMalloc", size, _HUGE_FIRST)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hccl_py.config import Config
 from hccl_py.enums import Mode
 from hccl_py.errors import HcclError, NotSupportedError, ParameterError
-from hccl_py.platforms import Group, Schedule, Store
+from hccl_py.platforms import Check, Group, Schedule, Store
 from hccl_py.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ class NpuPlatform:
             return None
         import_torch_npu()  # once, before the fork; its device is opened after it
         return launch(ranks, work)
+
+    def checks(self) -> Sequence[Check]:
+        from hccl_platform.npu.checks import CHECKS
+
+        return CHECKS
 
     def joined(
         self, rank: int, size: int, store: Store, connect_s: float, device: int | None = None

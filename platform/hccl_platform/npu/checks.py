@@ -1,0 +1,289 @@
+"""What the npu platform needs of a machine: driver, CANN, torch_npu, and NPUs that do their part.
+
+What one process can try is tried here, on the first NPU that it sees. What takes several, the
+platform tries when a session is opened, and says it in one line of its log.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from hccl_platform.checks import TORCH, installed
+from hccl_platform.npu.acl import LIBRARY, OTHERS, SIGNATURES, AclError, Library, load
+from hccl_platform.npu.capabilities import PROBE_BYTES, can_watch, local_reductions
+from hccl_platform.npu.driver import HARDWARE_REDUCTIONS, HUGE_ONLY_P2P, AclDriver
+from hccl_py.errors import HcclError
+from hccl_py.platforms import Check, Fact
+
+__all__ = ["CHECKS", "facts_of_cann", "facts_of_driver"]
+
+DRIVER = Path("/usr/local/Ascend/driver/version.info")
+TOOLKITS = tuple(Path("/usr/local/Ascend") / name for name in ("cann", "ascend-toolkit/latest"))
+"""Where CANN is installed by default: from 8.5 on, and before."""
+
+NODES = ("davinci_manager", "devmm_svm", "hisi_hdc")
+"""Device files that every process on NPUs opens, besides one for each NPU."""
+
+_GET_CANN = "Install CANN 8.5 or newer: https://www.hiascend.com/cann, then source its set_env.sh."
+_SECONDS = 10
+
+
+# ---- driver ----
+
+
+def facts_of_driver(devices: Path = Path("/dev"), version: Path = DRIVER) -> Iterator[Fact]:
+    """Look for the driver's version and its device files; in a container both come from outside."""
+    found = _value(version, "Version")
+    get = "Install Ascend's driver and firmware (HDK): `npu-smi info` lists NPUs then."
+    yield Fact("driver", found or f"no {version}", None, "" if found else get)
+    files = [path for path in devices.glob("davinci*") if path.name[7:].isdigit()]
+    names = sorted((path.name for path in files), key=lambda name: int(name[7:]))
+    if not names:
+        yield Fact("device files", f"no {devices}/davinci0", None, _hand_in() or get)
+        return
+    closed = [n for n in (*names, *NODES) if not os.access(devices / n, os.R_OK | os.W_OK)]
+    text = f"{len(names)}: {', '.join(names)}"
+    if not closed:
+        yield Fact("device files", text, True)
+        return
+    hint = _hand_in() or "Run as a user of the driver's group, HwHiAiUser."
+    yield Fact("device files", f"{text}; closed to this process: {', '.join(closed)}", False, hint)
+
+
+def _hand_in() -> str:
+    """Return how a container gets NPUs; empty where this process is in none."""
+    if not any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv")):
+        return ""
+    devices = " ".join(f"--device /dev/{name}" for name in ("davinci0", *NODES))
+    return f"Start the container with {devices} -v {DRIVER.parent}:{DRIVER.parent}."
+
+
+# ---- CANN ----
+
+
+def facts_of_cann(
+    name: str = LIBRARY, homes: Sequence[Path] = TOOLKITS, environment: Any = os.environ
+) -> Iterator[Fact]:
+    """Look for CANN's folder, its version, and the functions of its runtime."""
+    variables = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME")
+    for variable in variables:
+        yield Fact(variable, environment.get(variable, "not set"))
+    named = [Path(environment[v]) for v in variables if environment.get(v)]
+    home = next((folder for folder in (*named, *homes) if folder.is_dir()), None)
+    get = _GET_CANN
+    if home is not None:
+        yield Fact("CANN", f"{_cann_version(home) or 'of unknown version'} in {home}")
+        if home not in named:
+            scripts = (home / "set_env.sh", home.parent / "set_env.sh")
+            get = f"source {next((s for s in scripts if s.exists()), scripts[0])}"
+    try:
+        library = ctypes.CDLL(name)
+    except OSError as error:
+        yield Fact(name, " ".join(str(error).split())[:200], False, get)
+        return
+    lacks = [function for function in (*SIGNATURES, *OTHERS) if not hasattr(library, function)]
+    if lacks:
+        text = f"lacks {len(lacks)} functions: {', '.join(lacks[:4])}" + " ..." * (len(lacks) > 4)
+        yield Fact(name, text, False, "Install CANN 8.5 or newer: older runtimes lack functions.")
+        return
+    yield Fact(name, f"loaded, with all {len(SIGNATURES) + len(OTHERS)} functions", True)
+    yield Fact("runtime", _runtime_version(library))
+
+
+def _cann_version(home: Path) -> str:
+    """Return the version that CANN's installer wrote down."""
+    places = (home / f"{platform.machine()}-linux" / "ascend_toolkit_install.info",)
+    files: Iterable[Path] = (*places, home / "ascend_toolkit_install.info", home / "version.cfg")
+    return next((found for file in files if (found := _value(file, "version"))), "")
+
+
+def _value(file: Path, key: str) -> str:
+    """Return what a file says of a key: `key=value`, or version.cfg's `..._version=[...:value]`."""
+    try:
+        text = file.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+    found = re.search(rf"^\w*{key}=\[?([^\]\s]+)", text, re.MULTILINE)
+    return found[1].rpartition(":")[2][:60] if found else ""
+
+
+def _runtime_version(library: ctypes.CDLL) -> str:
+    if not hasattr(library, "aclrtGetVersion"):
+        return "does not say its version"
+    numbers = [ctypes.c_int32() for _ in range(3)]
+    error = library.aclrtGetVersion(*map(ctypes.byref, numbers))
+    version = ".".join(str(number.value) for number in numbers)
+    return f"aclrtGetVersion returned {error}" if error else f"aclrt {version}"
+
+
+def _cann() -> Iterator[Fact]:
+    return facts_of_cann()
+
+
+# ---- torch_npu ----
+
+
+def _torch_npu() -> Iterator[Fact]:
+    if find_spec("torch_npu") is None:
+        hint = "pip install the torch-npu for this torch and CANN: docs/ascend.md has the versions."
+        yield Fact("torch_npu", "not installed", False, hint)
+        return
+    found, torch_has = installed("torch-npu"), installed("torch")
+    minor = [".".join(version.split(".")[:2]) for version in (found, torch_has)]
+    fits = not (found and torch_has) or minor[0] == minor[1]
+    hint = "" if fits else f"pip install torch-npu of version {minor[1]}, or torch {minor[0]}."
+    yield Fact("torch_npu", found or "of unknown version", None if fits else False, hint)
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # torch is not to be blamed for what follows
+    try:
+        import torch
+        import torch_npu
+    except Exception as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        hint = "It needs CANN, with set_env.sh sourced, and the torch that it was built for."
+        yield Fact("import torch_npu", said, False, hint)
+        return
+    yield Fact("import torch_npu", f"works with torch {torch.__version__}", True)
+    lacks = [name for name in CONSTRUCTORS if not hasattr(getattr(torch_npu, "_C", None), name)]
+    hint = "Reductions that NPUs lack (prod, int64, ...) will fail." if lacks else ""
+    text = f"no {', '.join(lacks)}" if lacks else "there"
+    yield Fact("tensors of given memory", text, None, hint)
+
+
+CONSTRUCTORS = (
+    "_construct_storage_from_data_pointer",
+    "_construct_NPU_Tensor_From_Storage_And_Metadata",
+)
+"""Private functions of torch_npu, for reductions that hardware lacks."""
+
+
+# ---- NPUs ----
+
+
+def _npus() -> Iterator[Fact]:
+    visible = os.environ.get("ASCEND_RT_VISIBLE_DEVICES")
+    yield Fact("ASCEND_RT_VISIBLE_DEVICES", "not set: all" if visible is None else visible)
+    try:
+        library = load()
+    except HcclError as error:
+        yield Fact("NPUs", error.message, False, "First of all CANN's runtime, see above.")
+        return
+    try:
+        count = library.count()
+    except AclError as error:
+        yield Fact("NPUs", error.message, False, "See `npu-smi info`, and the driver above.")
+        return
+    if not count:
+        yield Fact("NPUs", "this process sees none", False, "See `npu-smi info`.")
+        return
+    yield Fact("NPUs", f"{count}, {(library.aclrtGetSocName() or b'').decode()}", True)
+    yield _reach(library, count)
+    try:
+        yield from _alone(library, AclDriver(library, 0))
+    except AclError as error:
+        hint = "See `npu-smi info`: is it in use, or unwell?"
+        yield Fact("NPU 0", error.message, False, hint)
+
+
+def _reach(library: Library, count: int) -> Fact:
+    """Which NPUs reach each other's memory; where none does, there is nothing to run."""
+    name, sees = "access to peers", {}
+    for device in range(count):
+        sees[device] = {p for p in range(count) if p == device or _can_reach(library, device, p)}
+    if count == 1:
+        return Fact(name, "there is one", None, "Ranks need an NPU each.")
+    if all(len(peers) == count for peers in sees.values()):
+        return Fact(name, f"all {count}", True)
+    if all(len(peers) == 1 for peers in sees.values()):
+        return Fact(name, "none", False, "See `npu-smi info -t topo`.")
+    text = "; ".join(f"{d}: {','.join(map(str, sorted(p - {d})))}" for d, p in sees.items())
+    return Fact(name, text, True, "Choose some that do with ASCEND_RT_VISIBLE_DEVICES.")
+
+
+def _can_reach(library: Library, device: int, peer: int) -> bool:
+    can = ctypes.c_int32()
+    try:
+        library.aclrtDeviceCanAccessPeer(ctypes.byref(can), device, peer)
+    except AclError:
+        return False
+    return bool(can.value)
+
+
+def _alone(library: Library, driver: AclDriver) -> Iterator[Fact]:
+    """Try on NPU 0 what one process can."""
+    yield _p2p_memory(library)
+    memory, stream = driver.allocate(PROBE_BYTES, for_peers=True), driver.make_stream()
+    try:
+        yield _notifies(driver, stream)
+        yield _keys(driver, memory)
+        good = len(local_reductions(driver, memory))
+        yield Fact("reductions", f"{good} of {len(HARDWARE_REDUCTIONS)} in its own memory")
+    finally:
+        driver.destroy_stream(stream)
+        driver.free(memory)
+    yield Fact("errors", "name the task" if can_watch(driver) else "do not name the task")
+    yield Fact(
+        "by several processes only",
+        "opening keys, reductions in a peer's memory",
+        None,
+        "`hccl-py run all_reduce --platform npu --ranks 2 -b 1K` notes what they can do.",
+    )
+
+
+def _p2p_memory(library: Library) -> Fact:
+    try:
+        library.aclrtFree(library.made("aclrtMalloc", PROBE_BYTES, HUGE_ONLY_P2P))
+    except AclError as error:
+        return Fact("memory for peers", f"{error.message} Plain memory is taken.")
+    return Fact("memory for peers", "there", True)
+
+
+def _notifies(driver: AclDriver, stream: int) -> Fact:
+    try:
+        notify = driver.make_notify()
+        try:
+            driver.wait(notify, stream, _SECONDS)
+            other = driver.make_stream()
+            driver.post(notify, other)
+            came = driver.synchronize(stream, _SECONDS)
+            driver.destroy_stream(other)
+        finally:
+            driver.destroy_notify(notify)
+    except HcclError as error:
+        return Fact("notifies", error.message, False, error.hint)
+    hint = "" if came else "Its device may hang: see `npu-smi info`."
+    return Fact("notifies", "post and wait" if came else "a wait got no post", came, hint)
+
+
+def _keys(driver: AclDriver, memory: int) -> Fact:
+    """Whether memory and notifies can be exported, in either way."""
+    good, said = [], ""
+    for lists, words in ((False, "without lists of processes"), (True, "with lists")):
+        driver.lists_processes = lists
+        try:
+            driver.close(driver.export(memory, PROBE_BYTES, [driver.process()]))
+            notify = driver.make_notify()
+            try:
+                driver.export_notify(notify, [driver.process()])
+            finally:
+                driver.destroy_notify(notify)
+            good.append(words)
+        except HcclError as error:
+            said = error.message
+    hint = "" if good else "Virtual NPUs have no such memory; in containers try --pid=host."
+    return Fact("keys for peers", " and ".join(good) or said, bool(good), hint)
+
+
+CHECKS = (
+    TORCH,
+    Check("NPU driver", facts_of_driver, is_needed=False, is_hardware=True),
+    Check("CANN", _cann),
+    Check("torch_npu", _torch_npu),
+    Check("NPUs", _npus, is_hardware=True),
+)
