@@ -60,9 +60,9 @@ API aclError aclrtMemcpyAsync(void* to, size_t room, const void* from, size_t by
   TRY(operand(__func__, from, bytes, stream->device, &source));
   TRY(check_kind(__func__, kind, target, source));
   if (!target && !source) REFUSE(NOT_SUPPORTED, "no copies from host to host");
-  TRY(enqueue(stream, [=, device = stream->device]() -> aclError {
+  TRY(enqueue(stream, [=, fails = copy_fails(stream->device)]() -> aclError {
     (void)target, (void)source;  // held until the task has run
-    if (copy_fails(device)) return DMA_ERROR;
+    if (fails) return DMA_ERROR;
     std::memmove(to, from, bytes);
     return OK;
   }));

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "devices.hpp"
 #include "knobs.hpp"
 
 struct Fault {
@@ -46,14 +47,11 @@ static bool is_next(int device, const char* kind) {
   return it_is;
 }
 
-void count_task(int device) { is_next(device, "lost"); }
+static std::atomic<bool> lost[MOST_DEVICES];
 
-bool is_lost(int device) {
-  for (const Fault& fault : faults()) {
-    if (fault.device == device && fault.kind == "lost" && fault.seen > fault.after) return true;
-  }
-  return false;
-}
+void lose(int device) { lost[device] = true; }
+bool is_lost(int device) { return lost[device]; }
 
+bool loses_device(int device) { return is_next(device, "lost"); }
 bool copy_fails(int device) { return is_next(device, "copy"); }
 bool record_is_silent(int device) { return is_next(device, "silent"); }

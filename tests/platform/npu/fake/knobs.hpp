@@ -18,9 +18,9 @@
 //   FAKEACL_SEED=0              draws the pauses
 //   FAKEACL_DELAY_US=0          how long a pause before a task is at most
 //   FAKEACL_FAULT=device=2:kind=lost:after=40     and more of them, after commas. Each process
-//                               counts for itself. lost: the device, once it has run so many tasks;
-//                               copy: the copy after so many fails; silent: the record after so
-//                               many never happens
+//                               counts what it enqueues. lost: the device, when the task after so
+//                               many runs; copy: the copy after so many fails; silent: the record
+//                               after so many never happens
 //   FAKEACL_REPORT=path         each process that ends appends a line of JSON
 //   FAKEACL_VERBOSE=1           refusals, and calls that do nothing, on stderr
 #pragma once

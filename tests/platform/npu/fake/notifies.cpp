@@ -171,7 +171,6 @@ static void futex(std::atomic<uint32_t>& bit, int operation, uint32_t value,
 }
 
 static void record(const Notify& notify, const Stream& stream) {
-  if (record_is_silent(stream.device)) return;
   if (notify.slot->bit.exchange(1)) {
     complain(Complaint::LOST_POST, "notify " + std::to_string(notify.id) + " of device " +
                                        std::to_string(notify.device) + " was set already: device " +
@@ -205,8 +204,9 @@ API aclError aclrtRecordNotify(void* handle, void* stream_handle) {
   if (!reaches(stream->device, notify->device)) {
     REFUSE(DRIVER_ERROR, "device %d has no peer access to %d", stream->device, notify->device);
   }
-  return enqueue(stream, [notify, own = stream.get()]() -> aclError {
-    record(*notify, *own);
+  const bool silent = record_is_silent(stream->device);
+  return enqueue(stream, [notify, silent, own = stream.get()]() -> aclError {
+    if (!silent) record(*notify, *own);
     return OK;
   });
 }

@@ -56,7 +56,6 @@ void Stream::loop() {
 }
 
 void Stream::run(const Task& task) {
-  count_task(device);
   aclError code = given_up();
   if (!code) code = task.work();
   if (!code) return;
@@ -139,6 +138,12 @@ aclError stream_of(const char* function, void* handle, std::shared_ptr<Stream>* 
 }
 
 aclError enqueue(const std::shared_ptr<Stream>& stream, std::function<aclError()> work) {
+  if (loses_device(stream->device)) {
+    work = [device = stream->device]() -> aclError {
+      lose(device);
+      return LOST_HEARTBEAT;
+    };
+  }
   last_task = stream->enqueue(std::move(work));
   return OK;
 }
