@@ -285,6 +285,8 @@ class NpuSession:
                     f"{needed}.",
                     "Record a program for this count and data type.",
                 )
+            if isinstance(arrays[0], DeviceArray) and arrays[0].size:
+                self._streams.check(arrays[0])
 
     def _check_usable(self) -> None:
         if self._is_closed:

@@ -28,6 +28,9 @@ class Streams(Protocol):
     def like(self) -> DeviceArray:
         """Return an array in the device's memory."""
 
+    def check(self, array: DeviceArray) -> None:
+        """Refuse an array whose memory is not laid out as its shape says."""
+
     def reduce(
         self, dst: int, src: int, size: int, dtype: DataType, op: ReduceOp, stream: int
     ) -> None:
@@ -86,6 +89,14 @@ class TorchStreams:
     def like(self) -> DeviceArray:
         return DeviceArray(self._torch.empty(0, device=self._device))
 
+    def check(self, array: DeviceArray) -> None:
+        found = int(self._npu.get_npu_format(array.tensor))
+        if found not in PLAIN_FORMATS:
+            raise NotSupportedError(
+                f"A tensor of shape {array.shape} has the NPU's memory format {found}.",
+                "Give torch_npu.npu_format_cast(tensor, 2), which is ND.",
+            )
+
     def reduce(
         self, dst: int, src: int, size: int, dtype: DataType, op: ReduceOp, stream: int
     ) -> None:
@@ -125,4 +136,5 @@ class TorchStreams:
 
 
 ND = 2
-"""The memory format of plain tensors."""
+PLAIN_FORMATS = (-1, 0, ND, 30)
+"""aclFormats in which elements lie as the shape says: undefined, NCHW, ND, NCDHW."""

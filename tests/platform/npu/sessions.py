@@ -48,6 +48,9 @@ class DriverStreams:
     def like(self) -> DeviceArray:
         raise NotImplementedError
 
+    def check(self, array: DeviceArray) -> None:
+        raise NotImplementedError
+
     def reduce(
         self, dst: int, src: int, size: int, dtype: DataType, op: ReduceOp, stream: int
     ) -> None:
@@ -97,13 +100,15 @@ def open_device(
     ccl_bytes: int = 1 << 20,
     limit_s: int = 20,
     name: str = "group",
+    number: int | None = None,
 ) -> Device:
     """Open the session of one rank, in a process that has not used the runtime yet."""
     os.environ.update(machine.environment(**knobs))
-    driver = AclDriver(load(str(machine.folder / "libascendcl.so")), world.rank)
+    number = world.rank if number is None else number
+    driver = AclDriver(load(str(machine.folder / "libascendcl.so")), number)
     streams = DriverStreams(driver)
     agreement = Agreement(world.store, name, world.rank, world.size, 30.0)
-    session = NpuSession(agreement, world.rank, driver, streams, ccl_bytes, limit_s)
+    session = NpuSession(agreement, number, driver, streams, ccl_bytes, limit_s)
     return Device(world, driver, session, streams)
 
 

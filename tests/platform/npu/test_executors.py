@@ -32,6 +32,8 @@ from tests.platform.distributed.children import children
 from tests.platform.npu.runtime import Machine
 from tests.platform.npu.sessions import Device, open_device
 
+pytestmark = pytest.mark.npu
+
 CCL_BYTES = 1 << 20
 MOST_TASKS = 2_500
 MOST_BYTES = 1 << 20

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -22,6 +23,9 @@ from hccl_py.topology import topology_of
 from tests.platform.distributed.children import Ended, children
 from tests.platform.npu.runtime import Machine
 from tests.platform.npu.sessions import KINDS, Device, live, lost_posts, open_device
+from tests.testing.authors import Turns, WokenTwice
+
+pytestmark = pytest.mark.npu
 
 LIMIT_S = 2
 """How long a wait may take where it will take too long."""
@@ -270,6 +274,108 @@ def test_arrays_of_another_size_are_refused(tmp_path: Path) -> None:
 
     ended = in_devices(2, body, tmp_path)
     assert ended[0].message == "Rank 0's input has 260 bytes, the program needs 256."
+
+
+# ---- programs that are refused at their first run, before anything is made for them ----
+
+
+class Computes(Turns):
+    """Has a kernel of its author's."""
+
+    def end(self, rank: Any) -> None:
+        rank.main.compute(5.0)
+
+
+class LeavesAStream(WokenTwice):
+    """Nobody waits for what the sub stream does."""
+
+    def end(self, rank: Any) -> None:
+        rank.main.post(rank.notifies[0])
+        rank.subs[0].wait(rank.notifies[0])
+        rank.subs[0].copy(rank.ccl_out.head(rank.user_in.size), rank.user_in)
+
+
+class FromInputs(Turns):
+    """Reads its peers' inputs, as executors of graph mode may."""
+
+    def suits(self, op: Any, topology: Any) -> bool:
+        return True
+
+    def step(self, rank: Any, to: Any, frm: Any, staged: Any, recv: Any) -> None:
+        super().step(rank, to, frm, rank.user_in, recv)
+
+
+def recorded(executor: Any, mode: hccl.Mode = hccl.Mode.OP_BASE) -> Program:
+    with hccl.Communicator(2) as comm:
+        op = hccl.OpParam("all_gather", 64, hccl.DataType.FP32, mode=mode)
+        return comm.plan(op, executor).program
+
+
+def reducing() -> Program:
+    with hccl.Communicator(2) as comm:
+        op = hccl.OpParam("all_reduce", 1 << 16, hccl.DataType.FP32, SUM)
+        return comm.plan(op, "AllReduceMeshOpbaseLoopExecutor").program
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: recorded(Computes), "has compute tasks"),
+        (lambda: recorded(LeavesAStream), "Open end"),
+        (
+            lambda: recorded("AllGatherMeshGraphExecutor", mode="graph"),
+            "touches user memory of rank",
+        ),
+        (reducing, "reduces fp32 by sum on the way, and these NPUs do not"),
+    ],
+)
+def test_programs_that_npus_cannot_run(
+    make: Callable[[], Program], words: str, tmp_path: Path
+) -> None:
+    program = make()
+    sizes = [int(n) for n in program.buffer_sizes[0, :2]]
+
+    def body(device: Device) -> tuple[str, bool, dict[str, int], dict[str, int]]:
+        before = live(("notifies", "memory"))
+        into, out = (device.memory(size, np.uint8) for size in sizes)
+        with pytest.raises(HcclError) as caught:
+            device.session.run("tag", program, [into], [out])
+        return caught.value.message, bool(caught.value.hint), before, live(("notifies", "memory"))
+
+    for message, is_hinted, before, after in values_of(
+        in_devices(2, body, tmp_path, REDUCE="local")
+    ):
+        assert words in message
+        assert is_hinted
+        assert after == before | {"memory": before["memory"] + 2}
+
+
+def test_a_first_run_while_a_graph_is_captured(tmp_path: Path) -> None:
+    program = program_of("all_reduce", 2, 64)
+
+    def body(device: Device) -> tuple[str, bool]:
+        into, out = (device.memory(64, np.float32) for _ in range(2))
+        captured = patch.object(device.driver, "is_captured", return_value=True)
+        with captured, pytest.raises(NotSupportedError) as caught:
+            device.session.run("tag", program, [into], [out])
+        is_right = summed(device, program, "tag", into, out)
+        with captured:  # what is known may be
+            return caught.value.message, is_right and summed(device, program, "tag", into, out)
+
+    for message, is_right in values_of(in_devices(2, body, tmp_path)):
+        assert "runs for the first time while a graph is captured" in message
+        assert is_right
+
+
+def test_two_ranks_on_one_device(tmp_path: Path) -> None:
+    with Machine(2) as machine:
+
+        def body(world: World) -> None:
+            open_device(world, machine, number=1)
+
+        with children(2, body, tmp_path) as started:
+            ended = started.wait()
+    assert {each.message for each in ended.values()} == {"Ranks 0 and 1 are both on NPU 1."}
 
 
 # ---- what is refused before anything is loaded ----
