@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 from hccl_py.enums import Mode
@@ -113,8 +114,13 @@ def order_of(executor: Executor) -> str:
 
 def choices_of(executor: Executor) -> dict[str, tuple[str, ...]]:
     """Return what an executor can do on each level, its default first."""
-    parts = (part.split(":", 1) for part in executor.algorithm.split(";") if ":" in part)
-    return {level.strip(): tuple(words.strip().split("|")) for level, words in parts}
+    return dict(_levels(executor.algorithm))
+
+
+@lru_cache(maxsize=256)
+def _levels(algorithm: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    parts = (part.split(":", 1) for part in algorithm.split(";") if ":" in part)
+    return tuple((level.strip(), tuple(words.strip().split("|"))) for level, words in parts)
 
 
 def check_levels(executor: Executor, levels: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ which nobody states. Networks that have routes (`torus:4x4`, files) are in `netw
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product as choices
 
 from hccl_py.enums import DataType, ReduceOp
@@ -81,7 +82,7 @@ class Product:
         """Whether RDMA writes can."""
         return (dtype, op) in self.rdma_inline
 
-    @property
+    @cached_property
     def reduce_types(self) -> frozenset[DataType]:
         """The data types that some reduction takes."""
         return frozenset(dtype for dtype, _ in self.reductions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -116,6 +116,7 @@ def memory_at(subject: Subject, row: int) -> tuple[MemoryRange, MemoryRange]:
     return source, target
 
 
+@cache
 def _kinds(member: str) -> Mask:
     """Return a property of TaskKind for every kind."""
     return np.array([getattr(kind, member) for kind in TaskKind])
