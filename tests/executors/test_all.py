@@ -8,7 +8,6 @@ import pytest
 
 from hccl_executors import EXECUTORS
 from hccl_py.executor import Executor
-from hccl_py.platforms import Adversary, Schedule
 from hccl_py.testing import check_executor
 from hccl_py.testing.calls import fitting, recorded
 from hccl_py.topology import PRESETS, Topology
@@ -17,24 +16,26 @@ from hccl_py.verifier.classes import Severity
 from hccl_py.verifier.numeric import run_numeric
 from hccl_py.verifier.sweeps.cases import Case
 from tests.executors.calls import some_calls
+from tests.executors.flat import in_turn
 from tests.executors.kept import KEPT, kept_lines
 
 SHORT = 4
 """Calls that a short run takes."""
 
 WITH_DATA = 4_000
-"""Tasks up to which a short run also runs a program on data."""
+"""Tasks up to which a short run also runs a program on data, where its turn has come."""
 
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=lambda executor: executor.__name__)
 def test_some_calls_of_every_kind(executor: type[Executor]) -> None:
-    for case in some_calls(executor, SHORT):
+    first = EXECUTORS.index(executor)
+    for number, case in enumerate(some_calls(executor, SHORT), first):
         program = recorded(executor, case)
         report = verify(program, product=case.topology.product)
         found = [f for f in report.findings if f.severity is Severity.ERROR]
         assert not found, (case.text, [finding.message for finding in found])
         if program.task_count <= WITH_DATA:
-            wrong = run_numeric(program, [Schedule(3, Adversary.LATE_WIRE)]).wrong
+            wrong = run_numeric(program, in_turn(number)).wrong
             assert wrong is None, (case.text, wrong)
 
 
@@ -66,9 +67,11 @@ UNUSUAL = {
 
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_unusual_places(name: str) -> None:
-    """What suits where ranks lie oddly, as in sub-communicators, is right there."""
+    """What suits where ranks lie oddly, as in sub-communicators, is right there: of all executors
+    one half here, the other half at the next place.
+    """
     topology, suiting, place = UNUSUAL[name], 0, list(UNUSUAL).index(name)
-    for executor in EXECUTORS:
+    for executor in EXECUTORS[place % 2 :: 2]:
         number = EXECUTORS.index(executor)
         options = fitting(executor, topology, 77)
         if not options:

@@ -1,5 +1,6 @@
 """Executors with two levels: right on every layout, with every algorithm between servers."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,7 +30,7 @@ from hccl_py.verifier import verify
 from hccl_py.verifier.numeric import run_numeric
 from hccl_py.verifier.sweeps.cases import SMALL_CCL, Case
 from hccl_py.verifier.sweeps.space import elements_per_round
-from tests.executors.flat import SCHEDULES
+from tests.executors.flat import in_turn
 from tests.recording import filled, op_of, same_tasks
 from tests.recording import recorded as record_it
 
@@ -52,23 +53,23 @@ LAYOUTS = (
 WORDS = [(executor, word) for executor in EXECUTORS for word in choices_of(executor())["level1"]]
 
 
-def check(executor: type[Executor], case: Case, schedule: Schedule) -> None:
+def check(executor: type[Executor], case: Case, schedules: Sequence[Schedule]) -> None:
     """Record, verify and run a call; recording its ranks one by one gives the same tasks."""
     program = recorded(executor, case)
     assert same_tasks(program, recorded(executor, case, by_rank=True)), case.text
     assert not verify(program, product=case.topology.product).errors, case.text
-    assert run_numeric(program, [schedule]).wrong is None, case.text
+    assert run_numeric(program, schedules).wrong is None, case.text
 
 
 @pytest.mark.parametrize(("executor", "word"), WORDS, ids=lambda x: getattr(x, "__name__", x))
 def test_every_algorithm_on_every_layout(executor: type[Executor], word: str) -> None:
-    first = WORDS.index((executor, word)) % 2
-    for number, topology in list(enumerate(LAYOUTS))[first::2]:
+    first = WORDS.index((executor, word))
+    for number, topology in list(enumerate(LAYOUTS))[first % 2 :: 2]:
         options = fitting(executor, topology)
         op = options[(number * 37 + len(word)) % len(options)]
         root = None if op.root is None else (5 * number + 3) % topology.size
         op = replace(op, level1=word, count=37 * number, root=root)
-        check(executor, Case(topology, op, 1 << 20), SCHEDULES[number % len(SCHEDULES)])
+        check(executor, Case(topology, op, 1 << 20), in_turn(first + number // 2))
 
 
 def even_topologies() -> st.SearchStrategy[Topology]:
@@ -94,7 +95,7 @@ def test_any_call(data: st.DataObject, executor: type[Executor], schedule: Sched
         most = elements_per_round(executor(), op, case.topology, SMALL_CCL)
         count = max(most * data.draw(st.integers(1, 3)) + data.draw(st.integers(-1, 1)), 0)
         op, case = replace(op, count=count), replace(case, ccl_bytes=SMALL_CCL)
-    check(executor, replace(case, op=op), schedule)
+    check(executor, replace(case, op=op), [schedule])
 
 
 @pytest.mark.parametrize(

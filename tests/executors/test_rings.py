@@ -1,6 +1,8 @@
 """Executors whose servers are rings: right on every layout, balanced, thrifty between servers."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from types import ModuleType
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from hccl_executors import inference, stars
 from hccl_executors.rings import concurrent, semi, servers, superpods
 from hccl_py.enums import LinkKind, Mode
-from hccl_py.executor import Executor, Topology, Unsuitable, choices_of
+from hccl_py.executor import Executor, OpParam, Topology, Unsuitable, choices_of
 from hccl_py.platforms import Schedule
 from hccl_py.program.program import Program
 from hccl_py.testing import strategies as hccl
@@ -23,7 +25,7 @@ from hccl_py.verifier.classes import Severity
 from hccl_py.verifier.numeric import run_numeric
 from hccl_py.verifier.sweeps.cases import SMALL_CCL, Case
 from hccl_py.verifier.sweeps.space import elements_per_round
-from tests.executors.flat import SCHEDULES
+from tests.executors.flat import SCHEDULES, in_turn
 from tests.recording import filled, op_of, same_tasks
 from tests.recording import recorded as record_it
 
@@ -74,7 +76,13 @@ MANY = 10
 """Ranks that are not recorded one by one."""
 
 
-def check(executor: type[Executor], case: Case, schedule: Schedule) -> None:
+@cache
+def options_of(executor: type[Executor], topology: Topology) -> list[OpParam]:
+    """Return the calls that suit; many tests look at the same layouts."""
+    return fitting(executor, topology)
+
+
+def check(executor: type[Executor], case: Case, schedules: Sequence[Schedule]) -> None:
     """Record, verify and run a call; recording its ranks one by one gives the same tasks."""
     program = recorded(executor, case)
     if program.ranks < MANY:
@@ -82,33 +90,33 @@ def check(executor: type[Executor], case: Case, schedule: Schedule) -> None:
     report = verify(program, product=case.topology.product)
     found = [f.message for f in report if f.severity is not Severity.HINT]
     assert not found, (case.text, found)
-    assert run_numeric(program, [schedule]).wrong is None, case.text
+    assert run_numeric(program, schedules).wrong is None, case.text
 
 
 @pytest.mark.parametrize(
     ("executor", "level1", "level2"), WORDS, ids=lambda x: getattr(x, "__name__", x)
 )
 def test_every_algorithm_between(executor: type[Executor], level1: str, level2: str) -> None:
-    several = [t for t in LAYOUTS if not t.is_single_server and fitting(executor, t)]
+    several = [t for t in LAYOUTS if not t.is_single_server and options_of(executor, t)]
     first = WORDS.index((executor, level1, level2))
     for number, topology in list(enumerate(several))[first % min(8, len(several)) :: 8]:
-        options = fitting(executor, topology)
+        options = options_of(executor, topology)
         op = options[(number * 37 + len(level1)) % len(options)]
         root = None if op.root is None else (5 * number + 3) % topology.size
         op = replace(op, level1=level1, level2=level2, count=37 * number, root=root)
-        check(executor, Case(topology, op, 1 << 20), SCHEDULES[number % len(SCHEDULES)])
+        check(executor, Case(topology, op, 1 << 20), in_turn(first + number // 8))
 
 
 @pytest.mark.parametrize("executor", ALL, ids=lambda executor: executor.__name__)
 def test_every_layout_and_mode(executor: type[Executor]) -> None:
     first = EXECUTOR_NUMBER[executor]
-    suited = [topology for topology in LAYOUTS if fitting(executor, topology)]
+    suited = [topology for topology in LAYOUTS if options_of(executor, topology)]
     for number, topology in list(enumerate(suited))[first % 2 :: 2]:
         for mode in Mode if number < 2 else [tuple(Mode)[number // 2 % 2]]:
-            options = [op for op in fitting(executor, topology) if op.mode is mode]
+            options = [op for op in options_of(executor, topology) if op.mode is mode]
             op = options[(number * 31 + first * 7) % len(options)]
             case = Case(topology, replace(op, count=61), 1 << 20)
-            check(executor, case, SCHEDULES[(first + number) % len(SCHEDULES)])
+            check(executor, case, in_turn(first + number // 2))
 
 
 def layouts() -> st.SearchStrategy[Topology]:
@@ -126,7 +134,7 @@ def layouts() -> st.SearchStrategy[Topology]:
 @given(data=st.data(), executor=st.sampled_from(ALL), schedule=hccl.schedules())
 @settings(deadline=None)
 def test_any_call(data: st.DataObject, executor: type[Executor], schedule: Schedule) -> None:
-    suited = layouts().filter(lambda topology: bool(fitting(executor, topology)))
+    suited = layouts().filter(lambda topology: bool(options_of(executor, topology)))
     case = data.draw(hccl.calls(executor, topology=suited))
     words = choices_of(executor())
     level1, level2 = (
@@ -137,7 +145,7 @@ def test_any_call(data: st.DataObject, executor: type[Executor], schedule: Sched
         most = elements_per_round(executor(), op, case.topology, SMALL_CCL)
         count = max(most * data.draw(st.integers(1, 3)) + data.draw(st.integers(-1, 1)), 0)
         op, case = replace(op, count=count), replace(case, ccl_bytes=SMALL_CCL)
-    check(executor, replace(case, op=op), schedule)
+    check(executor, replace(case, op=op), [schedule])
 
 
 @pytest.mark.parametrize("devices", [2, 4, pytest.param(16, marks=pytest.mark.long)])
@@ -147,14 +155,14 @@ def test_two_superpods_of_two_servers(executor: type[Executor], devices: int) ->
     op = replace(filled(op_of(executor.op, 300), topology.size), level1="ring", level2="ring")  # type: ignore[arg-type]
     if op.root is not None:
         op = replace(op, root=topology.size - 2)
-    check(executor, Case(topology, op, 1 << 20), SCHEDULES[0])
+    check(executor, Case(topology, op, 1 << 20), SCHEDULES[:1])
 
 
 def test_superpods_of_different_servers_with_ahc() -> None:
     topology = Topology(A3, (2,) * 5, (2, 3))
     for word in superpods.JOINED:
         op = replace(op_of("all_reduce", 1000), level1=word)
-        check(A3_ALL_REDUCE, Case(topology, op, 1 << 20), SCHEDULES[0])
+        check(A3_ALL_REDUCE, Case(topology, op, 1 << 20), SCHEDULES[:1])
 
 
 def bytes_by_plane(program: Program, kind: LinkKind | None = None) -> dict[str, list[int]]:
@@ -273,4 +281,4 @@ def test_refusals_say_why(executor: type[Executor], topology: Topology, reason: 
 def test_rings_go_over_roce_inside_a_server() -> None:
     for executor in SERVERS:
         op = filled(op_of(str(executor.op), 300), 8)
-        check(executor, Case(ROCE, op, 1 << 20), SCHEDULES[1])
+        check(executor, Case(ROCE, op, 1 << 20), SCHEDULES[1:2])

@@ -176,7 +176,10 @@ def test_is_clean_and_right(preset: str, devices: int, op: str, aligned: bool, m
         assert_clean(recorded(op, aligned, preset, devices, count, dtype, mode), preset)
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize(
+    "executor",
+    [e if e.is_aligned else pytest.param(e, marks=pytest.mark.long) for e in EXECUTORS],
+)
 def test_holds_what_every_executor_must(executor: type[Rings]) -> None:
     check_executor(executor, cases=CASES)
 

@@ -49,7 +49,9 @@ def test_is_clean_and_right(executor: FlatExecutor, p: int) -> None:
     run_flat(executor, p, schedules=in_turn(p) if p < 10 else ())
 
 
-@pytest.mark.parametrize("p", SIZES)
+@pytest.mark.parametrize(
+    "p", [pytest.param(p, marks=pytest.mark.long) if p > 17 else p for p in SIZES]
+)
 def test_broadcast_is_clean_and_right_from_every_root(p: int) -> None:
     for root in range(p) if p < 7 else (0, p // 2, p - 1):
         run_flat(BROADCAST, p, root=root, schedules=in_turn(p + root))
