@@ -2,6 +2,7 @@
 and no traces of what a test imports.
 """
 
+import gc
 import logging
 import os
 import signal
@@ -98,6 +99,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         file = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
         if file in SMOKE and item.get_closest_marker("long") is None:
             item.add_marker("smoke")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector what stays till the end: it would look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
