@@ -61,6 +61,9 @@ WARM = (
 )
 """What nearly every command imports."""
 
+PLAIN_QUOTED = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
+"""What bash takes as it stands."""
+
 FREE_TEXT = {"text", "mermaid", "cpp"}
 SECONDS_PER_PAGE = 300
 
@@ -177,11 +180,16 @@ def run_command(command: Command, page: Path) -> None:
 def run_line(parts: list[str]) -> tuple[int, str]:
     """Run a line; where it is one call of hccl-py, in a process that has imported everything."""
     words = shlex.split(parts[0], comments=True) if len(parts) == 1 else []
-    if COMMANDS and words[:1] == ["hccl-py"] and not re.search(r"[|<>;&$`*~]", parts[0]):
+    if COMMANDS and words[:1] == ["hccl-py"] and not is_for_bash(parts[0]):
         COMMANDS[0].send((words[1:], os.getcwd(), dict(os.environ)))
         status, output = COMMANDS[0].recv()
         return status, output
     return run_shell(" && ".join(parts))
+
+
+def is_for_bash(line: str) -> bool:
+    """Whether words and quotes are not all that a line is made of."""
+    return bool(re.search(r"""[|<>;&$`*~\\'"]""", PLAIN_QUOTED.sub("", line)))
 
 
 def run_shell(line: str) -> tuple[int, str]:
@@ -501,7 +509,8 @@ def test_bad_page(text: str, message: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 if __name__ == "__main__":  # run_apart lands here
-    start_commands()
+    if "$ hccl-py " in Path(sys.argv[1]).read_text("utf-8"):
+        start_commands()
     sys.path[0] = ""
     program = sys.modules["__main__"]  # keeps this module's globals alive
     sys.modules["__main__"] = ModuleType("__main__")
