@@ -104,6 +104,10 @@ def test_its_own_test_passes(project: Path, run: Run) -> None:
 def test_its_code_is_clean(project: Path, run: Run) -> None:
     run("ruff", "check", str(project))
     run("ruff", "format", "--check", str(project))
+
+
+@pytest.mark.long  # mypy looks at numpy and at all of hccl-py first
+def test_its_types_are_right(project: Path, run: Run) -> None:
     package = f"my_{names(project)[1]}"
     cache = str(project.parent / "mypy")
     run("mypy", "--strict", "--cache-dir", cache, str(project / package))
