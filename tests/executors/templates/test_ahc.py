@@ -2,7 +2,7 @@
 
 from functools import partial
 from itertools import count as counting
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -84,10 +84,10 @@ def test_links_are_those_inside_and_of_the_cards() -> None:
 @pytest.mark.parametrize("broke", [False, True])
 @pytest.mark.parametrize("groups", LARGE, ids=lambda groups: str(groups[:4]))
 def test_a_thousand_ranks_are_recorded_in_few_batches(groups: tuple[int, ...], broke: bool) -> None:
-    executor, begin = ahc(groups, broke), perf_counter()
+    executor, begin = ahc(groups, broke), process_time()
     program = record_flat(executor, 1024, flat_op(executor, 200000))
     assert len(program.batches) <= 10
-    assert perf_counter() - begin < 10  # it takes less than half a second
+    assert process_time() - begin < 10  # it takes less than half a second
 
 
 @pytest.mark.parametrize("groups", [(2, 2), (), (5, 0), (6, -1)], ids=str)

@@ -1,6 +1,6 @@
 """The pipeline over a mesh and a ring: right, clean, in the steps and volumes of its docstring."""
 
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -193,7 +193,7 @@ def test_all_gather_takes_as_many_steps_as_servers() -> None:
 
 @pytest.mark.parametrize("op", OPS)
 def test_a_thousand_ranks_are_recorded_in_one_batch(op: str) -> None:
-    begin = perf_counter()
+    begin = process_time()
     program = recorded(op, 128, 8, 8192)
     assert len(program.batches) == 1
-    assert perf_counter() - begin < 10  # it takes about half a second
+    assert process_time() - begin < 10  # it takes about half a second
