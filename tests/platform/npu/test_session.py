@@ -322,10 +322,7 @@ def reducing() -> Program:
     [
         (lambda: recorded(Computes), "has compute tasks"),
         (lambda: recorded(LeavesAStream), "Open end"),
-        (
-            lambda: recorded("AllGatherMeshGraphExecutor", mode="graph"),
-            "touches user memory of rank",
-        ),
+        (lambda: recorded(FromInputs, hccl.Mode.GRAPH), "touches user memory of rank"),
         (reducing, "reduces fp32 by sum on the way, and these NPUs do not"),
     ],
 )
