@@ -23,7 +23,8 @@ def installed(distribution: str) -> str:
 
 def _torch() -> Iterator[Fact]:
     if find_spec("torch") is None:
-        yield Fact("torch", "not installed", False, 'pip install "hccl-py[torch]"')
+        hint = 'pip install "hccl-py[torch]"; for NPUs the torch that torch-npu takes.'
+        yield Fact("torch", "not installed", False, hint)
         return
     yield Fact("torch", installed("torch") or "of unknown version")
     begun = time.monotonic()

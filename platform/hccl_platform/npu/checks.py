@@ -10,6 +10,7 @@ import ctypes
 import os
 import platform
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +34,8 @@ NODES = ("davinci_manager", "devmm_svm", "hisi_hdc")
 
 _GET_CANN = "Install CANN 8.5 or newer: https://www.hiascend.com/cann, then source its set_env.sh."
 _SECONDS = 10
+_SHORT, _PAUSE_S = 3, 0.3
+"""How long a wait may take, and when its post comes: too late where that was in milliseconds."""
 
 
 # ---- driver ----
@@ -218,16 +221,16 @@ def _can_reach(library: Library, device: int, peer: int) -> bool:
 def _alone(library: Library, driver: AclDriver) -> Iterator[Fact]:
     """Try on NPU 0 what one process can."""
     yield _p2p_memory(library)
-    memory, stream = driver.allocate(PROBE_BYTES, for_peers=True), driver.make_stream()
+    yield _notifies(driver)
+    memory = driver.allocate(PROBE_BYTES, for_peers=True)
     try:
-        yield _notifies(driver, stream)
         yield _keys(driver, memory)
         good = len(local_reductions(driver, memory))
         yield Fact("reductions", f"{good} of {len(HARDWARE_REDUCTIONS)} in its own memory")
     finally:
-        driver.destroy_stream(stream)
         driver.free(memory)
     yield Fact("errors", "name the task" if can_watch(driver) else "do not name the task")
+    yield _time_outs(driver)
     yield Fact(
         "by several processes only",
         "opening keys, reductions in a peer's memory",
@@ -244,21 +247,39 @@ def _p2p_memory(library: Library) -> Fact:
     return Fact("memory for peers", "there", True)
 
 
-def _notifies(driver: AclDriver, stream: int) -> Fact:
+def _notifies(driver: AclDriver) -> Fact:
+    hint = "NPU 0 may hang, or others may use it up: see `npu-smi info`."
     try:
-        notify = driver.make_notify()
-        try:
-            driver.wait(notify, stream, _SECONDS)
-            other = driver.make_stream()
-            driver.post(notify, other)
-            came = driver.synchronize(stream, _SECONDS)
-            driver.destroy_stream(other)
-        finally:
-            driver.destroy_notify(notify)
+        came = _posted(driver, _SECONDS, 0.0)
     except HcclError as error:
-        return Fact("notifies", error.message, False, error.hint)
-    hint = "" if came else "Its device may hang: see `npu-smi info`."
-    return Fact("notifies", "post and wait" if came else "a wait got no post", came, hint)
+        return Fact("notifies", error.message, False, hint)
+    return Fact(
+        "notifies", "post and wait" if came else "a wait got no post", came, "" if came else hint
+    )
+
+
+def _time_outs(driver: AclDriver) -> Fact:
+    """Whether waits count in seconds; this comes last, as a wait that fails may end the device."""
+    hint = "Waits may count in milliseconds: HCCL_EXEC_TIMEOUT=0 lets them take any time."
+    try:
+        came = _posted(driver, _SHORT, _PAUSE_S)
+    except HcclError as error:
+        return Fact("time-outs", error.message, None, hint)
+    return Fact("time-outs", "in seconds" if came else "not known", None, "" if came else hint)
+
+
+def _posted(driver: AclDriver, seconds: int, pause_s: float) -> bool:
+    """Wait for a notify on one stream, and post it on another one after a pause."""
+    notify, streams = driver.make_notify(), [driver.make_stream(), driver.make_stream()]
+    try:
+        driver.wait(notify, streams[0], seconds)
+        time.sleep(pause_s)
+        driver.post(notify, streams[1])
+        return driver.synchronize(streams[0], 2 * seconds)
+    finally:
+        for stream in streams:
+            driver.destroy_stream(stream)
+        driver.destroy_notify(notify)
 
 
 def _keys(driver: AclDriver, memory: int) -> Fact:

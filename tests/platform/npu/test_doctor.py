@@ -102,6 +102,7 @@ def test_the_fake_runtime(patient: Patient) -> None:
     assert found.facts["access to peers"]["value"] == "all 4"
     assert found.facts["reductions"]["value"] == "18 of 18 in its own memory"
     assert found.facts["errors"]["value"] == "name the task"
+    assert found.facts["time-outs"]["value"] == "in seconds"
     assert found.facts["runtime"]["value"] == "aclrt 1.16.0"
     assert "--platform npu --ranks 2" in found.facts["by several processes only"]["hint"]
     assert "--platform npu --ranks 2 -b 1K -e 1M" in found.document["next"]
@@ -115,7 +116,8 @@ def test_the_fake_runtime(patient: Patient) -> None:
         ({"IPC": "list"}, "keys for peers", True, "with lists"),
         ({"IPC": "none"}, "keys for peers", False, "207000"),
         ({"NOTIFIES": 0}, "notifies", False, "no notify left"),
-        ({"FAULT": "device=0:kind=silent:after=0"}, "notifies", False, "a wait"),
+        ({"FAULT": "device=0:kind=silent:after=0"}, "notifies", False, "107020"),
+        ({"FAULT": "device=0:kind=silent:after=1"}, "time-outs", None, "aclrtSynchronizeStream"),
         ({"REDUCE": "local"}, "reductions", None, "18 of 18"),
     ],
 )
