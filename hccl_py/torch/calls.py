@@ -139,8 +139,8 @@ def all_to_all_evenly(comm: Communicator, output: torch.Tensor, input: torch.Ten
 def all_to_all(comm: Communicator, outputs: Tensors, inputs: Tensors) -> None:
     """Send any number of elements to every rank: the ranks tell each other how many."""
     own = np.array([array_of(part).size for part in inputs], np.int64)
-    told = comm.exchange(own.tobytes())
-    matrix = np.stack([np.frombuffer(counts, np.int64) for counts in told])
+    heard = comm.exchange(own.tobytes())
+    matrix = np.stack([np.frombuffer(counts, np.int64) for counts in heard])
     done = comm.all_to_all_v([joined(inputs)], matrix)
     _note("all_to_all", comm, done)
     if done.outputs[0] is not None:
