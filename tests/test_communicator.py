@@ -206,7 +206,7 @@ def test_branching_on_every_rank_warns_with_the_line() -> None:
         (lambda c: c.all_gather([np.ones(3)] * 4, executor="Mesh"), "Executor 'Mesh'"),
         (lambda c: c.all_gather([np.ones(3)] * 4, executor="AllReduceComm"), "not all_gather"),
         (lambda c: hccl.Communicator(ranks=0), "ranks is 0"),
-        (lambda c: hccl.Communicator(platform="npu"), "Platform 'npu' is unknown"),
+        (lambda c: hccl.Communicator(platform="tpu"), "Platform 'tpu' is unknown"),
         (lambda c: hccl.Communicator(ranks=4, topology=c.topology), "already says"),
     ],
 )
