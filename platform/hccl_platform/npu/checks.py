@@ -65,7 +65,8 @@ def _hand_in() -> str:
     if not any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv")):
         return ""
     devices = " ".join(f"--device /dev/{name}" for name in ("davinci0", *NODES))
-    return f"Start the container with {devices} -v {DRIVER.parent}:{DRIVER.parent}."
+    driver = f"-v {DRIVER.parent}:{DRIVER.parent}"
+    return f"Where the host has NPUs: start the container with {devices} {driver}."
 
 
 # ---- CANN ----
