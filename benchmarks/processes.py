@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 import hccl_py as hccl
-from hccl_platform.distributed.launch import launch
+from hccl_platform.processes.launch import launch
 
 RANKS = 8
 SIZES = {"1 KiB": 1 << 10, "1 MiB": 1 << 20, "64 MiB": 64 << 20}

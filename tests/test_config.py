@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hccl_platform.device import DevicePlatform
 from hccl_platform.distributed.platform import DistributedPlatform
 from hccl_platform.distributed.session import SharedSession
-from hccl_platform.distributed.world import World
 from hccl_platform.emulated import EmulatedSession
 from hccl_platform.emulated.scheduler import WaitLimit
+from hccl_platform.processes.world import World
 from hccl_py.call_spec import CallSpec, ClusterSpec
 from hccl_py.communicator import Communicator
 from hccl_py.config import Config

@@ -24,8 +24,8 @@ import torch
 import torch.distributed as dist
 
 import hccl_py.torch
-from hccl_platform.distributed.world import World
-from tests.platform.distributed.children import children
+from hccl_platform.processes.world import World
+from tests.platform.processes.children import children
 
 RANKS = 3
 SOON_S, DIFFER_S, AT_ONCE_S = 2.0, 1.0, 1.0

@@ -29,10 +29,10 @@ from hccl_platform.distributed.header import (
     CLOSED,
     DONE,
     FAILED_BY,
-    Call,
     Header,
 )
 from hccl_platform.distributed.rendezvous import Descriptors
+from hccl_platform.lowering.call import Call
 from hccl_py.errors import ExecTimeoutError, MismatchError, PeerLostError
 
 __all__ = ["MARK_BITS", "MOST_MARK", "Bells", "mismatch"]

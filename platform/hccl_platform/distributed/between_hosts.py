@@ -17,9 +17,9 @@ from hccl_platform.distributed.script import (
     write_opening,
 )
 from hccl_platform.distributed.session import SharedSession
-from hccl_platform.distributed.world import CONNECT_S
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.lowering.script import PACKET, script_of
+from hccl_platform.processes.world import CONNECT_S
 from hccl_py.platforms import Store
 from hccl_py.program.program import Program
 

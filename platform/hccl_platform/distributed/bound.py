@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hccl_platform.distributed.header import Call, begins
+from hccl_platform.distributed.header import begins
 from hccl_platform.distributed.memory import NOTIFIES, Notifies, SharedMemory
 from hccl_platform.distributed.one_sided import (
     COPY,
@@ -28,6 +28,7 @@ from hccl_platform.distributed.one_sided import (
     Item,
     Lock,
 )
+from hccl_platform.lowering.call import call_of
 from hccl_platform.lowering.moves import COPY as NO_OP
 from hccl_platform.lowering.moves import Bytes, address_of
 from hccl_platform.lowering.part import MOVE, USER_BUFFERS, Part, Task
@@ -37,37 +38,13 @@ from hccl_py.errors import NotSupportedError
 from hccl_py.program.describe import format_stream
 from hccl_py.program.program import Program
 
-__all__ = ["BoundPart", "words_of"]
+__all__ = ["BoundPart"]
 
 _IN, _OUT = USER_BUFFERS
 _Side: TypeAlias = Bytes | tuple[int, int, int]
 """One side of a move: bytes, or those of an array that differs from call to call: slot, start and
 stop.
 """
-
-_LONGEST = 240
-"""Characters of a call's parameters that its words have."""
-
-
-def words_of(program: Program) -> Call:
-    """Return what the ranks must agree on."""
-    op = program.op
-    words = [f"calls {op.name} of {op.count} {op.dtype.value}"]
-    words += [op.reduce.spelling] if op.reduce is not None else []
-    words += [f"root {op.root}"] if op.root is not None else []
-    words += [
-        f"{name} {value}"
-        for name in ("counts", "displs", "matrix", "pairs")
-        if (value := getattr(op, name))
-    ]
-    words += [op.mode.value] + ["in place"] * bool(op.in_place)
-    words += [f"by {program.executor}"] if program.executor else []
-    levels = " ".join(filter(None, (op.level1, op.level2)))
-    words += [f"with {levels}"] if levels else []
-    text = ", ".join(words)
-    size = program.buffer_sizes.max(axis=0, initial=0).tolist()
-    whole = repr((op, program.executor, program.ranks, program.rounds, size, program.task_count))
-    return Call.of(text[:_LONGEST], whole)
 
 
 class BoundPart:
@@ -87,7 +64,7 @@ class BoundPart:
     ) -> None:
         rank = part.rank
         self.part, self.rank = part, rank
-        self.call = words_of(program)
+        self.call = call_of(program)
         self.landing = np.zeros(0, np.uint8)
         self.local = len(program.local_notifies.slots)
         self.sizes = [program.buffer_sizes[rank, program.buffers.index(n)] for n in USER_BUFFERS]

@@ -14,35 +14,18 @@ Words that different ranks write, or wait for, are 64 bytes apart.
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
-
 from hccl_platform.distributed.failures import as_text, from_text
 from hccl_platform.distributed.fences import order_accesses
 from hccl_platform.distributed.memory import HEADER_BYTES
+from hccl_platform.lowering.call import Call
 from hccl_py.errors import HcclError
 
-__all__ = ["ASLEEP", "CALL", "CLOSED", "DONE", "FAILED_BY", "LETTER", "Call", "Header", "begins"]
+__all__ = ["ASLEEP", "CALL", "CLOSED", "DONE", "FAILED_BY", "LETTER", "Header", "begins"]
 
 ASLEEP, CALL, DONE, CLOSED, FAILED_BY, LETTER = 0, 8, 16, 24, 32, 40
 
 _RECORDS, _RECORD_BYTES, _RECORDS_AT = 16, 1024, 8192
 _REASON_AT = 4096
-_TEXT_BYTES = 400
-
-
-@dataclass(frozen=True)
-class Call:
-    """What a rank calls, in words, and a number that differs where anything does."""
-
-    text: bytes
-    digest: int
-
-    @staticmethod
-    def of(short: str, whole: str = "") -> Call:
-        """Return a call whose words may leave out what `whole` says."""
-        digest = hashlib.blake2b((short + whole).encode(), digest_size=7).digest()
-        return Call(short.encode()[:_TEXT_BYTES], int.from_bytes(digest, "big"))
 
 
 class Header:

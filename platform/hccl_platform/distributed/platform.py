@@ -13,7 +13,7 @@ from hccl_py.topology.topology import Topology
 
 if TYPE_CHECKING:
     from hccl_platform.distributed.session import SharedSession
-    from hccl_platform.distributed.world import World
+    from hccl_platform.processes.world import World
 
 __all__ = ["DistributedPlatform"]
 
@@ -33,9 +33,9 @@ class DistributedPlatform:
 
     def launch(self, ranks: int, work: Callable[[], int], config: Config) -> int | None:
         """Start the processes, unless somebody has started this one as one of several."""
-        from hccl_platform.distributed.launch import launch
         from hccl_platform.distributed.messages import needs_mpi
-        from hccl_platform.distributed.world import is_started
+        from hccl_platform.processes.launch import launch
+        from hccl_platform.processes.world import is_started
 
         if self._world is not None or is_started():
             return None
@@ -52,7 +52,7 @@ class DistributedPlatform:
     def joined(
         self, rank: int, size: int, store: Store, connect_s: float, device: int | None = None
     ) -> DistributedPlatform:
-        from hccl_platform.distributed.world import World
+        from hccl_platform.processes.world import World
 
         return DistributedPlatform(World(rank, size, store, connect_s=connect_s))
 
@@ -64,7 +64,7 @@ class DistributedPlatform:
                 "The distributed platform runs streams as they come: it takes no schedule.",
                 "Leave the schedule out, or take the emulated platform.",
             )
-        from hccl_platform.distributed.world import world_of_environment
+        from hccl_platform.processes.world import world_of_environment
 
         world = self._world or world_of_environment()
         if max(group.world_ranks) >= world.size:

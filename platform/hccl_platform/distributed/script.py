@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from hccl_platform.distributed.bells import mismatch
 from hccl_platform.distributed.bound import BoundPart
-from hccl_platform.distributed.header import Call
 from hccl_platform.distributed.memory import Notifies, SharedMemory
 from hccl_platform.distributed.messages import Messages
 from hccl_platform.distributed.one_sided import Blocked, Item
+from hccl_platform.lowering.call import Call
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.lowering.part import MOVE
 from hccl_platform.lowering.reducing import Reducer

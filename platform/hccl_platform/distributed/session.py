@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hccl_platform.distributed.bells import Bells
 from hccl_platform.distributed.bound import BoundPart
 from hccl_platform.distributed.fences import order_accesses
-from hccl_platform.distributed.header import LETTER, Call, Header
+from hccl_platform.distributed.header import LETTER, Header
 from hccl_platform.distributed.memory import (
     LETTER_BYTES,
     NOTIFIES,
@@ -24,10 +24,11 @@ from hccl_platform.distributed.memory import (
 )
 from hccl_platform.distributed.one_sided import Counts, Queue, run_queues
 from hccl_platform.distributed.rendezvous import Descriptors, exchange, make_descriptors
-from hccl_platform.distributed.world import CONNECT_S
+from hccl_platform.lowering.call import Call
 from hccl_platform.lowering.part import USER_BUFFERS, part_of
 from hccl_platform.lowering.reducing import Reducer
 from hccl_platform.lowering.responses import Responses
+from hccl_platform.processes.world import CONNECT_S
 from hccl_py.errors import HcclError, ParameterError
 from hccl_py.platforms import DONE, Store, Work
 from hccl_py.program.program import Program

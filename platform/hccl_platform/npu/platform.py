@@ -14,8 +14,8 @@ from hccl_py.platforms import Check, Group, Schedule, Store
 from hccl_py.topology.topology import Topology
 
 if TYPE_CHECKING:
-    from hccl_platform.distributed.world import World
     from hccl_platform.npu.session import NpuSession
+    from hccl_platform.processes.world import World
 
 __all__ = ["NpuPlatform"]
 
@@ -38,9 +38,9 @@ class NpuPlatform:
 
     def launch(self, ranks: int, work: Callable[[], int], config: Config) -> int | None:
         """Start the processes, unless somebody has started this one as one of several."""
-        from hccl_platform.distributed.launch import launch
-        from hccl_platform.distributed.world import is_started
         from hccl_platform.npu.streams import import_torch_npu
+        from hccl_platform.processes.launch import launch
+        from hccl_platform.processes.world import is_started
 
         if self._world is not None or is_started():
             return None
@@ -55,7 +55,7 @@ class NpuPlatform:
     def joined(
         self, rank: int, size: int, store: Store, connect_s: float, device: int | None = None
     ) -> NpuPlatform:
-        from hccl_platform.distributed.world import World
+        from hccl_platform.processes.world import World
 
         return NpuPlatform(World(rank, size, store, connect_s=connect_s), device)
 
@@ -63,12 +63,12 @@ class NpuPlatform:
         self, topology: Topology, config: Config, schedule: Schedule | None, group: Group
     ) -> NpuSession | None:
         _refuse(topology, config, schedule)
-        from hccl_platform.distributed.world import world_of_environment
         from hccl_platform.npu.acl import load
         from hccl_platform.npu.agreement import Agreement
         from hccl_platform.npu.driver import AclDriver
         from hccl_platform.npu.session import NpuSession
         from hccl_platform.npu.streams import TorchStreams, import_torch_npu
+        from hccl_platform.processes.world import world_of_environment
 
         import_torch_npu()
         library = load()

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hccl_platform.distributed.bound import words_of
+from hccl_platform.lowering.call import call_of
 from hccl_platform.lowering.part import USER_BUFFERS, Cell, Part
 from hccl_platform.npu.agreement import Agreement
 from hccl_platform.npu.capabilities import Neighbourhood
@@ -84,7 +84,7 @@ class Resources:
         buffers = len(program.buffers)
         shown = remote_slots(program, (Buffer.SCRATCH.spelling,))
         rank = self._around.rank
-        words = words_of(program).text.decode()
+        words = call_of(program).text.decode()
         offer: dict[str, Any] = {"digest": program.digest, "call": words}
         if held.scratch and shown & set(range(rank * buffers, (rank + 1) * buffers)):
             if not held.scratch.key:

@@ -8,8 +8,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from hccl_platform.distributed.launch import launch
-from hccl_platform.distributed.world import World, world_of_environment
+from hccl_platform.processes.launch import launch
+from hccl_platform.processes.world import World, world_of_environment
 
 __all__ = ["in_processes"]
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy.typing as npt
 
 from hccl_platform.distributed.session import SharedSession
-from hccl_platform.distributed.world import World
+from hccl_platform.processes.world import World
 from hccl_py.arrays import flat_arrays
 from hccl_py.data import Array, expected_outputs, first_wrong, inputs_of, poison
 from hccl_py.executor import Executor

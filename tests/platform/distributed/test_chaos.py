@@ -17,9 +17,9 @@ from random import Random
 import pytest
 
 from hccl_platform.distributed.session import SharedSession
-from hccl_platform.distributed.world import World
-from tests.platform.distributed.children import Children, Ended, children
+from hccl_platform.processes.world import World
 from tests.platform.distributed.sessions import Run, open_session
+from tests.platform.processes.children import Children, Ended, children
 from tests.recording import op_of, recorded
 
 RANKS = 4

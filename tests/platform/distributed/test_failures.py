@@ -20,7 +20,7 @@ import pytest
 from hccl_platform.distributed import DistributedPlatform
 from hccl_platform.distributed.memory import Regions, map_file
 from hccl_platform.distributed.session import SharedSession
-from hccl_platform.distributed.world import World
+from hccl_platform.processes.world import World
 from hccl_py.communicator import Communicator
 from hccl_py.enums import Mode, TaskKind
 from hccl_py.errors import (
@@ -30,8 +30,8 @@ from hccl_py.errors import (
     NotSupportedError,
     ParameterError,
 )
-from tests.platform.distributed.children import Ended, FileStore, children
 from tests.platform.distributed.sessions import Run, open_session
+from tests.platform.processes.children import Ended, FileStore, children
 from tests.recording import op_of, recorded, without
 
 RANKS = 4

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from hccl_platform.distributed import fences
-from hccl_platform.distributed.world import World
+from hccl_platform.processes.world import World
 from hccl_py.call_spec import CallSpec, ClusterSpec
 from hccl_py.communicator import Communicator
 from hccl_py.operators import OPERATORS

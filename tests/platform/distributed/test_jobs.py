@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hccl_platform.distributed.world import World
+from hccl_platform.processes.world import World
 from hccl_py.communicator import Communicator
 from tests.platform.distributed.job import failures
 from tests.platform.distributed.processes import in_processes

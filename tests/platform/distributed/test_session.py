@@ -14,10 +14,10 @@ from hccl_platform.distributed import DistributedPlatform
 from hccl_platform.distributed.memory import NOTIFIES, Notifies, Regions
 from hccl_platform.distributed.one_sided import Blocked, Lock
 from hccl_platform.distributed.session import SharedSession
-from hccl_platform.distributed.stores import SocketStore
-from hccl_platform.distributed.world import World
 from hccl_platform.lowering.part import MOVE, Cell
 from hccl_platform.lowering.reducing import Reducer
+from hccl_platform.processes.stores import SocketStore
+from hccl_platform.processes.world import World
 from hccl_py import Communicator
 from hccl_py.config import Config
 from hccl_py.enums import DataType, Mode, ReduceOp

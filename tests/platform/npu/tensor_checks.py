@@ -19,7 +19,7 @@ import torch
 import torch_npu  # noqa: F401
 
 import hccl_py as hccl
-from hccl_platform.distributed.launch import launch
+from hccl_platform.processes.launch import launch
 from hccl_py.errors import HcclError
 
 RANKS = 4

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_platform.distributed.world import World
 from hccl_platform.npu.driver import HARDWARE_REDUCTIONS
+from hccl_platform.processes.world import World
 from hccl_py.data import expected_outputs, first_wrong, inputs_of, poison
 from hccl_py.enums import Mode, TaskKind
 from hccl_py.executor import Executor
@@ -28,9 +28,9 @@ from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
 from hccl_py.verifier.sweeps.cases import Case, Cases
 from hccl_py.verifier.sweeps.space import random_cases
-from tests.platform.distributed.children import children
 from tests.platform.npu.runtime import Machine
 from tests.platform.npu.sessions import Device, open_device
+from tests.platform.processes.children import children
 
 pytestmark = pytest.mark.npu
 

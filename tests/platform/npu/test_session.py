@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 import hccl_py as hccl
-from hccl_platform.distributed.world import World
 from hccl_platform.npu import NpuPlatform
 from hccl_platform.npu.acl import Library, load
+from hccl_platform.processes.world import World
 from hccl_py.config import Config
 from hccl_py.errors import HcclError, NotSupportedError
 from hccl_py.platforms import Group, Schedule
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
-from tests.platform.distributed.children import Ended, children
 from tests.platform.npu.runtime import Machine
 from tests.platform.npu.sessions import KINDS, Device, live, lost_posts, open_device
+from tests.platform.processes.children import Ended, children
 from tests.testing.authors import Turns, WokenTwice
 
 pytestmark = pytest.mark.npu

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hccl_platform.distributed.world import World
 from hccl_platform.npu.agreement import Agreement
 from hccl_platform.npu.issue import Bound
+from hccl_platform.processes.world import World
 from hccl_py.data import first_wrong
 from hccl_py.errors import HcclError
 from hccl_py.program.program import Program
 from hccl_py.verifier.verifier import verify_program
-from tests.platform.distributed.children import children
 from tests.platform.npu.runtime import Machine
 from tests.platform.npu.sessions import Device, lost_posts, open_device
 from tests.platform.npu.test_executors import CCL_BYTES, Item, Memory, items
+from tests.platform.processes.children import children
 
 pytestmark = pytest.mark.npu
 

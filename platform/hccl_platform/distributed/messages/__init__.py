@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from hccl_platform.distributed.world import World
 from hccl_platform.lowering.moves import Bytes
+from hccl_platform.processes.world import World
 from hccl_py.errors import NotSupportedError
 from hccl_py.platforms import Group
 

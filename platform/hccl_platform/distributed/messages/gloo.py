@@ -13,8 +13,8 @@ from datetime import timedelta
 from typing import Any
 
 from hccl_platform.distributed.failures import Failures
-from hccl_platform.distributed.world import World, missing_library
 from hccl_platform.lowering.moves import Bytes
+from hccl_platform.processes.world import World, missing_library
 from hccl_py.errors import ExecTimeoutError
 from hccl_py.platforms import Group
 

@@ -15,8 +15,8 @@ from zlib import crc32
 
 from hccl_platform.distributed.failures import MOST_BYTES, as_text, from_text
 from hccl_platform.distributed.messages.gloo import late
-from hccl_platform.distributed.world import World
 from hccl_platform.lowering.moves import Bytes
+from hccl_platform.processes.world import World
 from hccl_py.platforms import Group
 
 __all__ = ["MpiMessages"]

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from hccl_platform.distributed.stores import StoreServer
-from hccl_platform.distributed.world import RANK, SIZE, STORE
+from hccl_platform.processes.stores import StoreServer
+from hccl_platform.processes.world import RANK, SIZE, STORE
 from hccl_py.errors import ParameterError
 
 __all__ = ["INTERRUPTED", "launch"]

@@ -19,7 +19,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from hccl_platform.distributed.stores import MpiStore, SocketStore
+from hccl_platform.processes.stores import MpiStore, SocketStore
 from hccl_py.errors import ConfigError, NotSupportedError, ParameterError
 from hccl_py.platforms import Store
 

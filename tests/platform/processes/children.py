@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hccl_platform.distributed.world import World
+from hccl_platform.processes.world import World
 from hccl_py.errors import ExecTimeoutError, HcclError
 
 __all__ = ["Children", "Ended", "FileStore", "children"]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hccl_platform.distributed.launch import INTERRUPTED, launch
-from hccl_platform.distributed.world import World, world_of_environment
+from hccl_platform.processes.launch import INTERRUPTED, launch
+from hccl_platform.processes.world import World, world_of_environment
 from hccl_py.errors import ExecTimeoutError, ParameterError
 from tests.platform.distributed.processes import in_processes
 
@@ -86,7 +86,7 @@ def test_a_killed_rank_ends_all_at_once(capfd: pytest.CaptureFixture[str]) -> No
 def test_only_who_fails_first_is_heard(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hccl_platform.distributed.launch.GRACE_S", 0.1)
+    monkeypatch.setattr("hccl_platform.processes.launch.GRACE_S", 0.1)
     assert launch(2, of_rank(1, lambda: (sys.stderr.write("no\n"), 2)[1])) == 2
     assert capfd.readouterr().err == "rank 1: no\n"
 

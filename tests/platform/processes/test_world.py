@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from hccl_platform.distributed import world as module
 from hccl_platform.distributed.failures import MOST_BYTES, as_text, from_text
 from hccl_platform.distributed.messages import open_messages
-from hccl_platform.distributed.stores import SocketStore
-from hccl_platform.distributed.world import World, host_name, is_started, world_of_environment
+from hccl_platform.processes import world as module
+from hccl_platform.processes.stores import SocketStore
+from hccl_platform.processes.world import World, host_name, is_started, world_of_environment
 from hccl_py.errors import (
     ConfigError,
     HcclError,
