@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hccl_py.config import Config
-from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.errors import NotSupportedError
 from hccl_py.platforms import Check, Group, Schedule, Store
 from hccl_py.topology.topology import Topology
 
@@ -67,18 +67,13 @@ class DistributedPlatform:
         from hccl_platform.processes.world import world_of_environment
 
         world = self._world or world_of_environment()
-        if max(group.world_ranks) >= world.size:
-            raise ParameterError(
-                f"The communicator has {max(group.world_ranks) + 1} ranks, and the job "
-                f"{world.size} processes.",
-                "Start as many processes as there are ranks.",
-            )
-        if world.rank not in group.world_ranks:
-            return None
-        return _session(world, topology, config, group)
+        rank = world.rank_in(group)
+        return None if rank is None else _session(world, rank, topology, config, group)
 
 
-def _session(world: World, topology: Topology, config: Config, group: Group) -> SharedSession:
+def _session(
+    world: World, rank: int, topology: Topology, config: Config, group: Group
+) -> SharedSession:
     """Open the session of one rank: its peers' memory where all are on one host, else messages."""
     from hccl_platform.distributed.between_hosts import MessageSession
     from hccl_platform.distributed.messages import open_messages
@@ -86,7 +81,7 @@ def _session(world: World, topology: Topology, config: Config, group: Group) -> 
 
     hosts = world.hosts_of(group.world_ranks)
     numbers = [hosts.index(host) for host in hosts]
-    rank, key = group.world_ranks.index(world.rank), world.key_of(group.name)
+    key = world.key_of(group.name)
     limit_s = config.wait_seconds(topology.product)
     settings = f"{topology!r}, HCCL_BUFFSIZE {config.buffsize_mb}"
     rest = world.store, key, config.ccl_bytes

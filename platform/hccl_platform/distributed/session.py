@@ -28,7 +28,7 @@ from hccl_platform.lowering.call import Call
 from hccl_platform.lowering.part import USER_BUFFERS, part_of
 from hccl_platform.lowering.reducing import Reducer
 from hccl_platform.lowering.responses import Responses
-from hccl_platform.processes.world import CONNECT_S
+from hccl_platform.processes.world import CONNECT_S, check_process
 from hccl_py.errors import HcclError, ParameterError
 from hccl_py.platforms import DONE, Store, Work
 from hccl_py.program.program import Program
@@ -248,12 +248,7 @@ class SharedSession:
     def _check_usable(self) -> None:
         if self._is_closed:
             raise ParameterError("The session is closed.", "Open a new one.")
-        if os.getpid() != self._process:
-            raise ParameterError(
-                f"This session belongs to process {self._process}, and {os.getpid()} was forked "
-                "off it.",
-                "Make communicators after the fork, in the processes of the job.",
-            )
+        check_process(self._process)
         if self._error is not None:
             text = str(self._error).splitlines()
             raise HcclError(

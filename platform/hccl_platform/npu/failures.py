@@ -87,10 +87,9 @@ class History:
 
     def _worded(self, run: Run, at: int, failed: TaskError) -> HcclError:
         bound, entry = run.bound, run.bound.entries[at]
-        program = bound.program
         where = (
             f"rank {self._rank}, {format_stream(entry.stream)}, task {entry.place} of "
-            f"{program.executor or program.op.name} ({program.op.name}, tag {run.tag})"
+            f"{bound.title}, tag {run.tag}"
         )
         cell = self._cell(bound, at)
         if cell is not None:
@@ -101,7 +100,7 @@ class History:
             peer = f"{what} of notify {cell.notify} {way} {whose}"
         else:
             owners = {
-                slot // len(program.buffers)
+                slot // bound.buffers
                 for t in bound.part.streams[entry.stream]
                 if t.place == entry.place
                 for slot in (

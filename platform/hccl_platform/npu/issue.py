@@ -47,9 +47,14 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """The part of one rank with addresses and notifies: all but those of the user's memory."""
+    """The part of one rank with addresses and notifies: all but those of the user's memory.
 
-    program: Program
+    `title` names the program, which is not kept: it may go while this is remembered. `buffers` is
+    how many buffers each of its ranks has.
+    """
+
+    title: str
+    buffers: int
     part: Part
     entries: tuple[Entry, ...]
 
@@ -97,7 +102,9 @@ class Bound:
                         task.place,
                     )
                 )
-        return cls(program, part, tuple(entries))
+        op = program.op.name
+        title = f"{program.executor} ({op})" if program.executor else op
+        return cls(title, len(program.buffers), part, tuple(entries))
 
 
 def enqueue(

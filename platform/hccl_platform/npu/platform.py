@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hccl_py.config import Config
 from hccl_py.enums import Mode
-from hccl_py.errors import HcclError, NotSupportedError, ParameterError
+from hccl_py.errors import HcclError, NotSupportedError
 from hccl_py.platforms import Check, Group, Schedule, Store
 from hccl_py.topology.topology import Topology
 
@@ -73,13 +73,8 @@ class NpuPlatform:
         import_torch_npu()
         library = load()
         world = self._world or world_of_environment()
-        if max(group.world_ranks) >= world.size:
-            raise ParameterError(
-                f"The communicator has {max(group.world_ranks) + 1} ranks, and the job "
-                f"{world.size} processes.",
-                "Start as many processes as there are ranks.",
-            )
-        if world.rank not in group.world_ranks:
+        rank = world.rank_in(group)
+        if rank is None:
             return None
         device = _device(world) if self._device is None else self._device
         found = library.count()
@@ -91,7 +86,7 @@ class NpuPlatform:
                 "says which are seen.",
             )
         streams = TorchStreams(device)
-        rank, size = group.world_ranks.index(world.rank), len(group.world_ranks)
+        size = len(group.world_ranks)
         key = f"npu/{world.key_of(group.name)}"
         agreement = Agreement(world.store, key, rank, size, world.connect_s)
         limit_s = config.wait_seconds(topology.product)

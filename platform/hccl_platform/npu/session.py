@@ -28,6 +28,7 @@ from hccl_platform.npu.failures import History, Run
 from hccl_platform.npu.issue import Bound, enqueue
 from hccl_platform.npu.resources import Resources
 from hccl_platform.npu.streams import Streams
+from hccl_platform.processes.world import check_process
 from hccl_py.device_arrays import DeviceArray, address_of
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import (
@@ -291,12 +292,7 @@ class NpuSession:
     def _check_usable(self) -> None:
         if self._is_closed:
             raise ParameterError("The session is closed.", "Open a new one.")
-        if os.getpid() != self._process:
-            raise ParameterError(
-                f"This session belongs to process {self._process}, and {os.getpid()} was forked "
-                "off it.",
-                "Make communicators after the fork, in the processes of the job.",
-            )
+        check_process(self._process)
         if self._error is None and self._history.has_failed:
             raise self._failed(self._history.error("a task has failed."))
         if self._error is not None:

@@ -21,11 +21,12 @@ from typing import Any
 
 from hccl_platform.processes.stores import MpiStore, SocketStore
 from hccl_py.errors import ConfigError, NotSupportedError, ParameterError
-from hccl_py.platforms import Store
+from hccl_py.platforms import Group, Store
 
 __all__ = [
     "CONNECT_S",
     "World",
+    "check_process",
     "host_name",
     "is_started",
     "missing_library",
@@ -77,6 +78,19 @@ class World:
             self.store.get(f"hccl_py/host/{rank}", self.connect_s).decode() for rank in ranks
         )
 
+    def rank_in(self, group: Group) -> int | None:
+        """Return this process's rank in a group, None where it has none; ParameterError where the
+        job has too few processes for it.
+        """
+        if max(group.world_ranks) >= self.size:
+            raise ParameterError(
+                f"The communicator has {max(group.world_ranks) + 1} ranks, and the job "
+                f"{self.size} processes.",
+                "Start as many processes as there are ranks.",
+            )
+        ranks = group.world_ranks
+        return ranks.index(self.rank) if self.rank in ranks else None
+
     @cached_property
     def _opened(self) -> Counter[str]:
         """How many sessions each group has had."""
@@ -103,6 +117,15 @@ def host_name(environment: Mapping[str, str] = os.environ) -> str:
         return environment[HOST]
     boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     return " ".join([boot, *(os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "pid"))])
+
+
+def check_process(owner: int) -> None:
+    """Raise ParameterError in a process that was forked off the one that owns a session."""
+    if os.getpid() != owner:
+        raise ParameterError(
+            f"This session belongs to process {owner}, and {os.getpid()} was forked off it.",
+            "Make communicators after the fork, in the processes of the job.",
+        )
 
 
 def is_started() -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -162,6 +164,19 @@ def test_two_sessions_of_a_process_and_two_streams_of_a_caller(tmp_path: Path) -
         return first, summed(device, program, "tag", into, out)
 
     assert values_of(in_devices(2, body, tmp_path, DELAY_US=300)) == [(True, True)] * 2
+
+
+def test_a_program_that_nobody_holds_is_let_go(tmp_path: Path) -> None:
+    def body(device: Device) -> bool:
+        program = program_of("all_reduce", 2, 64)
+        seen = weakref.ref(program)
+        into, out = (device.memory(64, np.float32) for _ in range(2))
+        assert summed(device, program, "tag", into, out)
+        del program
+        gc.collect()
+        return seen() is None
+
+    assert values_of(in_devices(2, body, tmp_path)) == [True, True]
 
 
 def test_ranks_that_run_different_programs_are_told(tmp_path: Path) -> None:
