@@ -14,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("plugin_package")  # one worker makes what they share
+pytestmark = [
+    pytest.mark.pages,
+    pytest.mark.xdist_group("plugin_package"),  # one worker makes what they share
+]
 
 PACKAGE = Path(__file__).parent / "authors_package"
 

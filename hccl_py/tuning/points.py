@@ -34,7 +34,7 @@ from hccl_py.tuning.recording import recorded, uncontended_us
 __all__ = ["ANY_EFFORT", "Effort", "Outcome", "Point", "PointRow", "evaluate", "evaluate_counting"]
 
 _FOR_PEOPLE = {"cost": {"name", "sources", "uncertain"}}
-_NEWER = {"wire"}
+_NEWER = {"device", "wire"}
 
 
 class Point(BaseModel):

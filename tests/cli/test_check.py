@@ -174,15 +174,15 @@ def test_several_targets_are_counted_at_the_end(
 
 def test_an_op_is_all_of_its_executors(capsys: pytest.CaptureFixture[str]) -> None:
     few = ["--ranks", "3", "--count", "64", "-d", "int8"]
-    assert main(["check", "all_to_all", *few, "--json"]) == 0
+    assert main(["check", "scatter", *few, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     found = {report["target"] for report in document["reports"]}
     assert found | {*document["unsuited"]} == {
-        cls.__name__ for cls in EXECUTORS if "all_to_all" in ops_of(cls())
+        cls.__name__ for cls in EXECUTORS if "scatter" in ops_of(cls())
     }
     assert all(report["cases"] > 1 for report in document["reports"])
-    assert document["unsuited"] == ["RunAlltoAllSingleExecutor"]
-    assert main(["check", "all_to_all", *few]) == 0
+    assert document["unsuited"] == ["ScatterSingleExecutor"]
+    assert main(["check", "scatter", *few]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == f"{len(found) + 1} targets: {len(found)} ok, 1 suit no such call"
 

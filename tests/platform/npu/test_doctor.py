@@ -20,6 +20,8 @@ from hccl_platform.npu.checks import CHECKS, CONSTRUCTORS, facts_of_cann, facts_
 from hccl_py.platforms import Diagnosed, Fact
 from tests.platform.npu.runtime import Machine
 
+pytestmark = pytest.mark.npu
+
 TORCH_STUB = """
 __version__ = "2.13.0"
 class cuda:

@@ -7,6 +7,8 @@ import pytest
 from tests.platform.npu.remote import D2D, H2D, KEY, POINTER, Npu
 from tests.platform.npu.runtime import Machine
 
+pytestmark = pytest.mark.npu
+
 UNVALIDATED, PEER = 1, 1
 UNSUPPORTED, DRIVER = 207000, 507899
 MIB = 1 << 20

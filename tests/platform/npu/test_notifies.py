@@ -1,7 +1,11 @@
 """Notifies of the fake: one bit, which a record sets and a wait clears, in either order."""
 
+import pytest
+
 from tests.platform.npu.remote import KEY, POINTER, Npu
 from tests.platform.npu.runtime import Machine
+
+pytestmark = pytest.mark.npu
 
 TIMED_OUT, PARAMETER, DRIVER = 107020, 107000, 507899
 

@@ -10,6 +10,8 @@ import pytest
 from tests.platform.npu.remote import KEY, MAX, MIN, POINTER, SUM, Npu
 from tests.platform.npu.runtime import Machine
 
+pytestmark = pytest.mark.npu
+
 BF16 = ml_dtypes.bfloat16
 TYPES: dict[int, Any] = {
     0: np.float32,

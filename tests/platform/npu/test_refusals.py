@@ -16,6 +16,8 @@ from tests.platform.npu.remote import (
 )
 from tests.platform.npu.runtime import Machine
 
+pytestmark = pytest.mark.npu
+
 INVALID, UNINITIALIZED, REPEATED = 100000, 100001, 100002
 PARAMETER, NO_DEVICE, NO_CONTEXT, OTHER_STREAM, DEAD = 107000, 107001, 107002, 107003, 107017
 UNSUPPORTED, NO_MEMORY, NO_NOTIFY = 207000, 207001, 207009

@@ -43,6 +43,8 @@ BUILDING = """
 import sys
 from pathlib import Path
 from tests.platform.npu import runtime
+
+pytestmark = pytest.mark.npu
 runtime.SOURCES = Path(sys.argv[2])
 print(runtime.built(sys.argv[1]))
 """

@@ -3,8 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.platform.npu.remote import INT, KEY, POINTER, Npu
 from tests.platform.npu.runtime import Machine
+
+pytestmark = pytest.mark.npu
 
 TIMED_OUT, NOT_IN_TIME, LOST, BROKEN_COPY, DEAD = 107020, 507046, 507010, 507013, 107017
 PAGE = 4096
