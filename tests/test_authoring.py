@@ -15,7 +15,10 @@ import pytest
 
 from hccl_py.cli import main
 
-pytestmark = pytest.mark.xdist_group("authoring")  # one worker makes what they share
+pytestmark = [
+    pytest.mark.pages,
+    pytest.mark.xdist_group("authoring"),  # one worker makes what they share
+]
 
 OPS = (
     "all_reduce",

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.pages
+
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("wheel")  # one worker makes what they share
+pytestmark = [
+    pytest.mark.pages,
+    pytest.mark.xdist_group("wheel"),  # one worker makes what they share
+]
 
 ROOT = Path(__file__).resolve().parents[1]
 

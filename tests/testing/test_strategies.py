@@ -95,7 +95,7 @@ def _all(strategy: st.SearchStrategy[DataType] | st.SearchStrategy[ReduceOp]) ->
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
-@settings(max_examples=2)
+@settings(max_examples=1)
 @given(data=st.data())
 def test_calls_suit_and_record(executor: type[Executor], data: st.DataObject) -> None:
     call = data.draw(hccl.calls(executor))
