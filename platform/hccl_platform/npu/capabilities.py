@@ -35,15 +35,19 @@ class Capabilities:
     """What all ranks of a group can do.
 
     `pid_free_ipc` and `pid_list_ipc`: memory and notifies can be opened by other processes, without
-    and with a list of them. `peer_access`: devices reach each other's memory. `inline_reduce`: what
-    is reduced between memories of two devices; where it is empty, programs are recorded without.
-    `exception_info`: the runtime says which task has failed.
+    and with a list of them. `peer_access`: devices reach each other's memory. `notifies`: they are
+    made, exported and opened. `inline_reduce`: what is reduced between memories of two devices;
+    where it is empty, programs are recorded without. `p2p_malloc`: memory for peers has a pool of
+    its own, else it comes from the common one. `exception_info`: the runtime says which task has
+    failed.
     """
 
     pid_free_ipc: bool
     pid_list_ipc: bool
     peer_access: bool
+    notifies: bool
     inline_reduce: frozenset[tuple[DataType, ReduceOp]]
+    p2p_malloc: bool
     exception_info: bool
 
     def document(self) -> dict[str, object]:
@@ -78,7 +82,7 @@ def probe(driver: Driver, agreement: Agreement, around: Neighbourhood) -> Capabi
             f"The NPUs {', '.join(map(str, around.devices))} do not all reach each other's memory.",
             "See `npu-smi info -t topo`; take NPUs of one server, or --platform distributed.",
         )
-    memory = driver.allocate(PROBE_BYTES, for_peers=True)
+    memory = _memory_for_peers(driver, agreement)
     reasons: list[str] = []
     opened: dict[bool, list[tuple[bytes, int]]] = {}
     try:
@@ -105,13 +109,26 @@ def probe(driver: Driver, agreement: Agreement, around: Neighbourhood) -> Capabi
     found_all = Capabilities(
         pid_free_ipc=not lists,
         pid_list_ipc=lists,
-        peer_access=True,
+        peer_access=True,  # without these two it would not have come here
+        notifies=True,
         inline_reduce=inline,
+        p2p_malloc=driver.p2p_malloc,
         exception_info=agreement.all("to watch for errors", can_watch(driver)),
     )
     if around.rank == 0:
         LOGGER.info("NPUs can do: %s", json.dumps(found_all.document()))
     return found_all
+
+
+def _memory_for_peers(driver: Driver, agreement: Agreement) -> int:
+    """Return memory that peers may open, of the pool for that if all ranks have one."""
+    driver.p2p_malloc, memory = True, 0
+    try:
+        memory = driver.allocate(PROBE_BYTES, for_peers=True)
+    except AclError as error:
+        LOGGER.info("no memory of its own for peers: %s", error.message)
+    driver.p2p_malloc = agreement.all("to allocate memory for peers", bool(memory))
+    return memory or driver.allocate(PROBE_BYTES, for_peers=True)
 
 
 def _open_all(

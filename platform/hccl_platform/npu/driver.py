@@ -60,6 +60,8 @@ class Driver(Protocol):
     """Bytes that one task moves at most."""
     lists_processes: bool
     """Whether exported things name the processes that may open them."""
+    p2p_malloc: bool
+    """Whether memory for peers comes from a pool of its own."""
 
     def enter(self) -> None:
         """Make this device that of the calling thread: the runtime asks every thread."""
@@ -151,6 +153,7 @@ class AclDriver:
     def __init__(self, library: Library, device: int) -> None:
         self.most_bytes = MOST_BYTES
         self.lists_processes = False
+        self.p2p_malloc = True
         self._acl, self._device = library, device
         self._callback: object = None
         self.enter()
@@ -169,12 +172,8 @@ class AclDriver:
         return bool(can.value)
 
     def allocate(self, size: int, *, for_peers: bool) -> int:
-        if not for_peers:
-            return self._acl.made("aclrtMalloc", size, _HUGE_FIRST)
-        try:
-            return self._acl.made("aclrtMalloc", size, HUGE_ONLY_P2P)
-        except AclError:
-            return self._acl.made("aclrtMalloc", size, _HUGE_FIRST)
+        policy = HUGE_ONLY_P2P if for_peers and self.p2p_malloc else _HUGE_FIRST
+        return self._acl.made("aclrtMalloc", size, policy)
 
     def free(self, address: int) -> None:
         self._acl.aclrtFree(address)

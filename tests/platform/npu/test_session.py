@@ -15,7 +15,8 @@ import pytest
 
 import hccl_py as hccl
 from hccl_platform.npu import NpuPlatform
-from hccl_platform.npu.acl import Library, load
+from hccl_platform.npu.acl import AclError, Library, load
+from hccl_platform.npu.driver import HUGE_ONLY_P2P
 from hccl_platform.processes.world import World
 from hccl_py.config import Config
 from hccl_py.errors import HcclError, NotSupportedError
@@ -113,6 +114,31 @@ def test_what_the_machine_has_is_found_out(ipc: str, tmp_path: Path) -> None:
     assert (found[0]["pid_free_ipc"], found[0]["pid_list_ipc"]) == (ipc == "free", ipc == "list")
     assert "sum fp32" in found[0]["inline_reduce"]
     assert len(found[0]["inline_reduce"]) == 18
+
+
+@pytest.mark.parametrize("poor", [(), (1,), (0, 1)])
+def test_memory_for_peers_without_a_pool_of_its_own(poor: tuple[int, ...], tmp_path: Path) -> None:
+    """Where one rank has none, all take the common pool, and everything runs."""
+    program = program_of("all_reduce", 2, 64)
+    malloc = Library.made
+
+    def refuses(library: Library, name: str, *arguments: object) -> int:
+        if name == "aclrtMalloc" and arguments[1] == HUGE_ONLY_P2P:
+            raise AclError(name, 207000, "no such policy")
+        return malloc(library, name, *arguments)
+
+    with Machine(2) as machine:
+
+        def run(world: World) -> tuple[bool, bool]:
+            made = refuses if world.rank in poor else malloc
+            with patch.object(Library, "made", made):
+                device = open_device(world, machine)
+                into, out = (device.memory(64, np.float32) for _ in range(2))
+                is_right = summed(device, program, "tag", into, out)
+            return device.session.capabilities.p2p_malloc, is_right
+
+        with children(2, run, tmp_path) as started:
+            assert values_of(started.wait()) == [(not poor, True)] * 2
 
 
 def test_a_machine_that_reduces_in_its_own_memory_only(tmp_path: Path) -> None:
