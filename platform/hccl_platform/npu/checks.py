@@ -222,7 +222,7 @@ def _can_reach(library: Library, device: int, peer: int) -> bool:
 def _alone(library: Library, driver: AclDriver) -> Iterator[Fact]:
     """Try on NPU 0 what one process can."""
     pool = _p2p_memory(library)
-    driver.p2p_malloc = bool(pool.good)
+    driver.p2p_malloc = bool(pool.is_good)
     yield pool
     yield _notifies(driver)
     memory = driver.allocate(PROBE_BYTES, for_peers=True)
