@@ -9,6 +9,8 @@ import pytest
 
 from tests.platform.npu import runtime
 
+pytestmark = pytest.mark.npu
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -43,8 +45,6 @@ BUILDING = """
 import sys
 from pathlib import Path
 from tests.platform.npu import runtime
-
-pytestmark = pytest.mark.npu
 runtime.SOURCES = Path(sys.argv[2])
 print(runtime.built(sys.argv[1]))
 """
