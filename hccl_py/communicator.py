@@ -426,13 +426,11 @@ class Communicator(CollectiveOps):
         plan = plan or self.plan(arrays.op, executor)
         sums = [at for at, rank in enumerate(local) if rank not in data.open] if average else ()
         call = partial(self._run, session, plan, arrays, stream, sums, tensors)
-        if async_op and not isinstance(session, Asynchronous):
-            return self._start(data.op.name, call)
         if not async_op:
             return self._calls.run(call)
-        pending = Pending(
-            data.op.name, self._calls, call
-        )  # the device is at it when it is enqueued
+        if not isinstance(session, Asynchronous):
+            return self._start(data.op.name, call)
+        pending = Pending(data.op.name, self._calls, call)  # enqueued: the device is at it
         self._calls.run(pending.run)()
         return pending
 

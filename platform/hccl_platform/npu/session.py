@@ -220,9 +220,8 @@ class NpuSession:
                 failure = self._agreement.failure()
                 if failure is not None and failure[0] != self._rank:
                     rank, text = failure
-                    raise self._failed(
-                        PeerLostError(f"Rank {rank} has failed: {text}", "Start the job anew.")
-                    )
+                    error = PeerLostError(f"Rank {rank} has failed: {text}", "Start the job anew.")
+                    raise self._ended(error)
         except AclError as error:
             raise self._failed(self._history.error(error.message)) from error
         if self._history.has_failed:
@@ -233,12 +232,18 @@ class NpuSession:
         self._history.note(failed)
 
     def _failed(self, error: HcclError) -> HcclError:
-        """Note an error that ends the session, and let all ranks know."""
+        """End the session with an error of this rank's, and let all ranks know."""
+        is_first = self._error is None
+        self._ended(error)
+        if is_first:
+            self._agreement.fail(error.message)
+        return error
+
+    def _ended(self, error: HcclError) -> HcclError:
+        """Note the error that ends the session: the first one stays."""
         if self._error is None:
             self._error = error
             LOGGER.error("rank %d: %s", self._rank, error.message)
-            if not isinstance(error, PeerLostError) or "has failed" not in error.message:
-                self._agreement.fail(error.message)
         return error
 
     def _check_devices(self, devices: Sequence[int]) -> None:
