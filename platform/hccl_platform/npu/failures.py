@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -16,6 +17,10 @@ __all__ = ["History", "Run"]
 
 _RUNS = 64
 """Runs whose tasks are remembered."""
+
+_CAUSE_S = 1.0
+"""How long a rank whose streams wait for each other looks for what one of them waits for: the
+runtime tells of each stream by itself, in any order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +42,7 @@ class History:
         self._rank, self._limit_s = rank, limit_s
         self._runs: deque[Run] = deque(maxlen=_RUNS)
         self._failed: deque[TaskError] = deque(maxlen=_RUNS)
+        self._told = threading.Condition()
 
     def begin(self, run: Run) -> None:
         """Remember a run, before its first task is enqueued."""
@@ -44,23 +50,35 @@ class History:
 
     def note(self, failed: TaskError) -> None:
         """Keep a task that has failed; called from any thread."""
-        self._failed.append(failed)
+        with self._told:
+            self._failed.append(failed)
+            self._told.notify_all()
 
     @property
     def has_failed(self) -> bool:
         """Whether the runtime has told of a task of these runs that failed."""
-        return any(self._found(failed) for failed in tuple(self._failed))
+        return bool(self._known())
 
     def error(self, why: str) -> HcclError:
         """Return what went wrong first, in words; `why` where the runtime did not say."""
-        failures = [(self._found(failed), failed) for failed in tuple(self._failed)]
-        known = [(*found, failed) for found, failed in failures if found is not None]
-        known.sort(key=lambda each: self._is_between_own_streams(*each[:2]))
+        with self._told:
+            known = self._known()
+            if known and self._is_between_own_streams(known[0]):
+                self._told.wait_for(
+                    lambda: not self._is_between_own_streams(self._known()[0]), _CAUSE_S
+                )
+                known = self._known()
         if known:
             return self._worded(*known[0])
         return PeerLostError(
             f"Rank {self._rank}: {why}", "The device's log (plog) says more; start the job anew."
         )
+
+    def _known(self) -> list[tuple[Run, int, TaskError]]:
+        """Return the failed tasks of these runs, those first that do not wait for this rank."""
+        failures = [(self._found(failed), failed) for failed in tuple(self._failed)]
+        known = [(*found, failed) for found, failed in failures if found is not None]
+        return sorted(known, key=self._is_between_own_streams)
 
     def _found(self, failed: TaskError) -> tuple[Run, int] | None:
         """Return the run of a failed task, and its place there: the latest with such a number."""
@@ -71,8 +89,9 @@ class History:
                     return run, at
         return None
 
-    def _is_between_own_streams(self, run: Run, at: int) -> bool:
+    def _is_between_own_streams(self, known: tuple[Run, int, TaskError]) -> bool:
         """Whether a task waits for this rank itself: then it is a consequence, hardly the cause."""
+        run, at, _ = known
         cell = self._cell(run.bound, at)
         return cell is not None and cell.waiter == cell.poster
 

@@ -32,6 +32,7 @@ from hccl_platform.processes.world import check_process
 from hccl_py.device_arrays import DeviceArray, address_of
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import (
+    ExecTimeoutError,
     HcclError,
     NotSupportedError,
     ParameterError,
@@ -126,6 +127,9 @@ class NpuSession:
                 self._enqueue(tag, bound, main, (address_of(inputs[0]), address_of(outputs[0])))
             except AclError as error:
                 raise self._failed(self._history.error(error.message)) from error
+            except (PeerLostError, ExecTimeoutError) as error:
+                self._ended(error)
+                raise
             return Enqueued(self, main)
 
     def synchronize(self) -> None:
@@ -138,7 +142,11 @@ class NpuSession:
     def gather(self, data: bytes) -> list[bytes]:
         with self._lock:
             self._check_usable()
-            return self._agreement.exchange("to gather values", data)
+            try:
+                return self._agreement.exchange("to gather values", data)
+            except (PeerLostError, ExecTimeoutError) as error:
+                self._ended(error)
+                raise
 
     def abort(self, error: BaseException) -> None:
         """Let all ranks know; what their devices are at ends when its waits take too long."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -14,9 +15,12 @@ import numpy as np
 import pytest
 
 import hccl_py as hccl
+from hccl_platform.lowering.part import part_of
 from hccl_platform.npu import NpuPlatform
-from hccl_platform.npu.acl import AclError, Library, load
-from hccl_platform.npu.driver import HUGE_ONLY_P2P
+from hccl_platform.npu.acl import TASK_TIMEOUT, AclError, Library, load
+from hccl_platform.npu.driver import HUGE_ONLY_P2P, TaskError
+from hccl_platform.npu.failures import History, Run
+from hccl_platform.npu.issue import Bound
 from hccl_platform.processes.world import World
 from hccl_py.config import Config
 from hccl_py.errors import HcclError, NotSupportedError
@@ -269,6 +273,50 @@ def test_a_session_that_has_failed_says_so(tmp_path: Path) -> None:
         in_devices(2, body, tmp_path, FAULT="device=1:kind=silent:after=0", limit_s=1)
     ):
         assert second == f"The session has failed: {first}"
+
+
+def test_a_session_that_missed_a_rank_at_its_first_run_says_so(tmp_path: Path) -> None:
+    program = program_of("all_reduce", 2, 64)
+
+    def body(device: Device) -> list[str]:
+        if device.world.rank == 1:
+            device.session.abort(HcclError("Rank 1 gives up.", "Start anew."))
+            return []
+        arrays = [device.memory(64, np.float32) for _ in range(2)]
+        texts = []
+        for _ in range(2):
+            with pytest.raises(HcclError) as caught:
+                device.session.run("tag", program, [arrays[0]], [arrays[1]])
+            texts.append(caught.value.message)
+        return texts
+
+    told, _ = values_of(in_devices(2, body, tmp_path))
+    assert told[0].startswith("Rank 1 has failed: Rank 1 gives up.")
+    assert told[1] == f"The session has failed: {told[0]}"
+
+
+def test_the_cause_is_told_before_what_follows_from_it() -> None:
+    program = program_of("all_reduce", 4, 1 << 14)
+    part = part_of(program, 3)
+    slots = {*part.moves.dst.tolist(), *part.moves.src.tolist()}
+    places = dict.fromkeys(slots, (0, 0))
+    bound = Bound.of(program, part, places, dict.fromkeys(part.cells.values(), 0), 1 << 32)
+    streams = tuple(range(100, 100 + bound.streams))
+    history = History(3, limit_s=2)
+    run = Run(bound, "tag", streams, list(range(len(bound.entries))))
+    history.begin(run)
+    waits: dict[str, list[tuple[int, int]]] = {"own": [], "other": []}
+    for at, entry in enumerate(bound.entries):
+        if entry.dst is None and not entry.is_post:
+            number = next(t.number for t in part.streams[entry.stream] if t.place == entry.place)
+            cell = part.cells[number]
+            waits["own" if cell.poster == 3 else "other"].append((at, streams[entry.stream]))
+    history.note(TaskError(*waits["own"][0], TASK_TIMEOUT))
+    assert history.has_failed
+    later = threading.Timer(0.05, history.note, [TaskError(*waits["other"][0], TASK_TIMEOUT)])
+    later.start()
+    assert "from rank" in history.error("").message
+    later.join()
 
 
 def test_memory_and_keys_that_are_missing_are_refused(tmp_path: Path) -> None:
