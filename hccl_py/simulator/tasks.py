@@ -17,7 +17,7 @@ from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats
 
-__all__ = ["TaskCosts", "simulate_tasks"]
+__all__ = ["TaskCosts", "simulate_reached", "simulate_tasks"]
 
 
 def simulate_tasks(
@@ -29,8 +29,20 @@ def simulate_tasks(
     """Time every task alone on its link; raises as `Linked.check` does for programs that cannot
     end.
     """
+    program.linked.check(program)
+    return simulate_reached(program, topology, cost, slow)
+
+
+def simulate_reached(
+    program: Program,
+    topology: Topology | None,
+    cost: CostModel,
+    slow: Stragglers = EVEN,
+) -> Timeline:
+    """Time what a program gets done, every task alone on its link; tasks that it never reaches have
+    NaN for times.
+    """
     linked = program.linked
-    linked.check(program)
     costs = TaskCosts.of(program, Durations(program, topology, cost, slow))
     run = _time_tasks.sized(len(program.tasks))
     start, end, effect, behind = run(
@@ -97,10 +109,10 @@ def _time_tasks(
     clock = np.zeros(queues)
     busy = np.zeros(ends + 1)  # until when each RDMA connection sends
     last = np.full(ends + 1, -1, np.int32)  # the last write on it
-    behind = np.full(len(order), -1, np.int32)
-    start = np.empty(len(order))
-    end = np.empty(len(order))
-    effect = np.empty(len(order))
+    behind = np.full(len(kinds), -1, np.int32)
+    start = np.full(len(kinds), np.nan)
+    end = np.full(len(kinds), np.nan)
+    effect = np.full(len(kinds), np.nan)
     for row in order:
         q = queue[row]
         t = clock[q]

@@ -63,6 +63,19 @@ class Made:
 
 
 @dataclass(frozen=True, eq=False)
+class Written:
+    """Segments in the order in which they were written: `move` put a content at bytes start ..
+    stop, shifted by delta.
+    """
+
+    move: IntArray
+    start: IntArray
+    stop: IntArray
+    content: IntArray
+    delta: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class Segments:
     """Segments of memory in the order of their addresses: bytes start .. stop hold a content,
     shifted by delta; `writer` is the move that wrote them last (-1: none).
@@ -83,7 +96,7 @@ class Contents:
     `into_undefined` of reductions into such, `clobbered` of reads of an input that the op itself
     has overwritten, `lost` (move, start, stop, earlier move) of writes over what the earlier one
     has put there and nobody has read since. `is_used` says of every move whether anything that it
-    wrote was read or is output.
+    wrote was read or is output. `written` has all that was ever written, where it was asked for.
     """
 
     segments: Segments
@@ -93,7 +106,8 @@ class Contents:
     lost: IntArray
     is_used: Bools
     ranks: int
-    _sums: Sums
+    sums: Sums
+    written: Written
 
     def are_sums(
         self,
@@ -109,13 +123,13 @@ class Contents:
 
         `right_moves` says whether a move reduces as the call says.
         """
-        is_right = right_moves[self._sums.move]
+        is_right = right_moves[self.sums.move]
         run = _are_sums.sized(len(roots) * (2 * self.ranks + 1))
-        return run(reading(roots), reading(shift), reading(base), self._sums, is_right, again)
+        return run(reading(roots), reading(shift), reading(base), self.sums, is_right, again)
 
     def made_of(self, content: int, delta: int) -> Made:
         """Unfold a content at the address delta, as far as `UNFOLDED` parts."""
-        sums, counts = self._sums, Counter({(content, delta): 1})
+        sums, counts = self.sums, Counter({(content, delta): 1})
         order, steps = [(-content, delta)], {}
         while order and len(counts) < UNFOLDED:
             number, at = heappop(order)
@@ -189,16 +203,26 @@ class SegmentLists(NamedTuple):
     notes: IntArray
     is_used: Bools
     counters: IntArray
+    written: IntArray
 
 
-FREE, SUMS, NOTES, FULL = 0, 1, 2, 3
-"""Places in SegmentLists.counters: head of the free segments, sums, notes, whether room is full."""
+FREE, SUMS, NOTES, FULL, WRITTEN = 0, 1, 2, 3, 4
+"""Places in SegmentLists.counters: head of the free segments, sums, notes, whether room is full,
+segments that were written.
+"""
 
 
-def contents_of(memory: MemoryIntervals, order: Int32s, copied: IntArray | None = None) -> Contents:
+def contents_of(
+    memory: MemoryIntervals,
+    order: Int32s,
+    copied: IntArray | None = None,
+    *,
+    keep_written: bool = False,
+) -> Contents:
     """Follow the contents of memory through one copy of a program; `order` has its task rows.
 
     `copied` says where OUT begins in IN of each rank, where it begins with what IN has there.
+    `keep_written` keeps every segment that was ever written.
     """
     steps = _steps(memory, order)
     accesses = int(
@@ -206,7 +230,7 @@ def contents_of(memory: MemoryIntervals, order: Int32s, copied: IntArray | None 
     )
     room = 4 * len(memory.intervals) + accesses + 256
     while True:
-        lists = _segment_lists(memory, steps, room, copied)
+        lists = _segment_lists(memory, steps, room, copied, room if keep_written else 0)
         _follow.sized(accesses + len(steps.sequence))(steps, lists)
         if not lists.counters[FULL]:
             break
@@ -217,6 +241,7 @@ def contents_of(memory: MemoryIntervals, order: Int32s, copied: IntArray | None 
     found = [notes[notes[:, 0] == what][:, 1:] for what in (READ, REDUCED_INTO, CLOBBERED, LOST)]
     made = int(lists.counters[SUMS])
     left, left_delta, right, right_delta, move = lists.sums
+    written = lists.written[: lists.counters[WRITTEN]].T
     return Contents(
         segments,
         found[READ][:, :3],
@@ -226,6 +251,7 @@ def contents_of(memory: MemoryIntervals, order: Int32s, copied: IntArray | None 
         lists.is_used,
         memory.program.ranks,
         Sums(left[:made], left_delta[:made], right[:made], right_delta[:made], move[:made]),
+        Written(*written),
     )
 
 
@@ -261,7 +287,7 @@ def _steps(memory: MemoryIntervals, order: Int32s) -> Steps:
 
 
 def _segment_lists(
-    memory: MemoryIntervals, steps: Steps, room: int, copied: IntArray | None
+    memory: MemoryIntervals, steps: Steps, room: int, copied: IntArray | None, written: int
 ) -> SegmentLists:
     intervals = max(len(memory.intervals), 1)
     following = np.arange(1, room + 1, dtype=np.int32)
@@ -281,7 +307,8 @@ def _segment_lists(
         sums=Sums(empty[0], deltas[0], empty[1], deltas[1], empty[2]),
         notes=np.empty((room, 5), np.int64),
         is_used=np.zeros(len(memory.transfers), bool),
-        counters=np.zeros(4, np.int64),
+        counters=np.zeros(5, np.int64),
+        written=np.empty((written, 5), np.int64),
     )
     first, stop = memory.owned("IN")
     _hold_inputs(memory, lists, first, stop, np.zeros(len(first), np.int64))
@@ -479,7 +506,21 @@ def _store(s: Steps, h: SegmentLists, move: int, new: SideContents, n: int) -> N
             k += 1
 
 
-@kernel_calling(lambda: (_note, _gather, _add, _store), allocates=False)
+def _log(s: Steps, h: SegmentLists, move: int, new: SideContents, n: int) -> None:
+    """Keep what a move writes."""
+    at = h.counters[WRITTEN]
+    if at + n > len(h.written):
+        h.counters[FULL] = 1
+        return
+    for k in range(n):
+        h.written[at, 0], h.written[at, 3], h.written[at, 4] = move, new.content[k], new.delta[k]
+        h.written[at, 1] = s.dst[move] + new.offset[k]
+        h.written[at, 2] = s.dst[move] + new.offset[k + 1]
+        at += 1
+    h.counters[WRITTEN] = at
+
+
+@kernel_calling(lambda: (_note, _gather, _add, _store, _log), allocates=False)
 def _follow(s: Steps, h: SegmentLists) -> None:
     """Run the moves on segments, until the end or until the room is full."""
     for move in s.sequence:
@@ -494,6 +535,8 @@ def _follow(s: Steps, h: SegmentLists) -> None:
             new = h.added
         if h.counters[FULL] == 0:
             _store(s, h, move, new, n)
+        if len(h.written):
+            _log(s, h, move, new, n)
         if h.counters[FULL] != 0:
             break
 

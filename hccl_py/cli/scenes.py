@@ -1,0 +1,45 @@
+"""From what a command works on to what there is to see of it."""
+
+from __future__ import annotations
+
+from hccl_py.cli.call import Request, describe_topology
+from hccl_py.cli.output import counted
+from hccl_py.cli.time_model import Model
+from hccl_py.planning import Plan
+from hccl_py.trace.scene import Scene, scene_of
+from hccl_py.verifier import Report, verify_program
+
+__all__ = ["MOST_VERIFIED", "scene_of_plan"]
+
+MOST_VERIFIED = 100_000
+"""Tasks of a program up to which it is verified before it is drawn."""
+
+
+def scene_of_plan(request: Request, plan: Plan, model: Model) -> Scene:
+    """Time and verify a plan for drawing; what is too large to verify says so in a fact."""
+    program = plan.program
+    facts = [
+        ("executor", request.describe_executor(plan.selection)),
+        ("topology", describe_topology(request.topology)),
+        ("tasks", f"{program.task_count} in {counted(program.rounds, 'round')}"),
+        ("time", f"cost model {model.cost.name}, {model.conditions}"),
+    ]
+    report = _report(plan)
+    if report is None:
+        facts.append(("findings", f"not looked for above {MOST_VERIFIED} tasks"))
+    elif report.notes:
+        facts += [("findings", note) for note in report.notes]
+    return scene_of(
+        program,
+        request.topology,
+        cost=model.cost,
+        network=model.network,
+        slow=model.slow,
+        report=report,
+        title=request.describe(plan.op),
+        facts=facts,
+    )
+
+
+def _report(plan: Plan) -> Report | None:
+    return verify_program(plan.program) if plan.program.task_count <= MOST_VERIFIED else None

@@ -1,0 +1,185 @@
+"""From a program to what there is to see of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from hccl_py.cost import CostModel
+from hccl_py.program.program import Program
+from hccl_py.simulator.analysis.order import before_on_stream
+from hccl_py.simulator.entry import simulate
+from hccl_py.simulator.tasks import simulate_reached
+from hccl_py.simulator.timeline import Timeline
+from hccl_py.stragglers import EVEN, Stragglers
+from hccl_py.topology import Topology
+from hccl_py.trace.scene.bars import bars_of, lanes_of, notifies_of, phases_of, states_of
+from hccl_py.trace.scene.load import link_load, traffic_of
+from hccl_py.trace.scene.memory import memory_states
+from hccl_py.trace.scene.model import Bars, Critical, Lanes, Scene, SceneFinding
+from hccl_py.values import IntArray
+from hccl_py.verifier.finding import Report
+
+__all__ = ["scene_of"]
+
+_TAIL = 0.1
+"""How much longer a program that never ends is drawn than it gets, as a share of that."""
+
+
+def scene_of(
+    program: Program,
+    topology: Topology | None = None,
+    *,
+    timeline: Timeline | None = None,
+    cost: CostModel | None = None,
+    network: Literal["uncontended", "contended"] = "uncontended",
+    slow: Stragglers = EVEN,
+    report: Report | None = None,
+    title: str = "",
+    facts: Sequence[tuple[str, str]] = (),
+    clock: Literal["model", "measured"] = "model",
+    stream_names: Sequence[str] = (),
+) -> Scene:
+    """Return what there is to see of a program.
+
+    It is timed as `simulate` does, unless a `timeline` says the times. A program that can never end
+    is timed, task by task alone, as far as it gets. `report` has the verifier's findings about it.
+    `stream_names` are those of streams that have other ones than main and sub k. Raises
+    ParameterError for a topology with another number of ranks.
+    """
+    if timeline is None:
+        timeline = _timed(program, topology, cost, network, slow)
+    linked, tasks = program.linked, program.tasks
+    is_whole = not len(linked.stuck)
+    timeline, total = _ended(timeline)
+    partner = linked.post_of.astype(np.int64)
+    waits = np.flatnonzero(partner >= 0)
+    partner[partner[waits]] = waits
+    lanes, order = lanes_of(program, tasks, stream_names)
+    notifies, notify = notifies_of(program, tasks)
+    times = (timeline.start_us, timeline.end_us, timeline.effect_us)
+    state = states_of(tasks, linked.order, linked.stuck)
+    bars = bars_of(tasks, order, lanes, times, partner, state, notify)
+    bar_of = np.empty(len(order), np.int64)
+    bar_of[order] = np.arange(len(order))
+    memory, why = memory_states(program, _as_they_take_effect(timeline), timeline.effect_us, bar_of)
+    reached = linked.order.astype(np.int64)
+    return Scene(
+        program=program,
+        title=title or program.op.name,
+        facts=tuple(facts),
+        clock=clock,
+        total_us=total,
+        ranks=np.arange(program.ranks),
+        left_out="",
+        twins=_twins(program.ranks, lanes, bars),
+        lanes=lanes,
+        bars=bars,
+        phases=phases_of(bars),
+        labels=tuple(program.labels),
+        sources=tuple(program.lines),
+        notifies=notifies,
+        buffers=tuple(program.buffers),
+        critical=_critical(timeline, bar_of, is_shown=is_whole and clock == "model"),
+        usage=timeline.usage().of_ranks(),
+        traffic=traffic_of(timeline, reached, total),
+        links=link_load(timeline, reached, total),
+        memory=memory,
+        memory_left_out=why,
+        findings=_findings(program, lanes, report),
+    )
+
+
+def _timed(
+    program: Program,
+    topology: Topology | None,
+    cost: CostModel | None,
+    network: Literal["uncontended", "contended"],
+    slow: Stragglers,
+) -> Timeline:
+    """Return the times of a program, as far as it gets."""
+    linked = program.linked
+    ends = not (len(linked.stuck) or len(linked.overruns) or len(linked.leftover))
+    if topology is not None and ends:
+        return simulate(program, topology, cost, network=network, slow=slow)
+    model = cost or CostModel.of("" if topology is None else topology.product.name)
+    return simulate_reached(program, topology, model, slow)
+
+
+def _ended(timeline: Timeline) -> tuple[Timeline, float]:
+    """Return a timeline in which everything has times, and the total: waits that block last until
+    the end, and there lies what is never reached.
+    """
+    linked = timeline.program.linked
+    if not len(linked.stuck):
+        return timeline, timeline.total_us
+    start, end, effect = (
+        column.copy() for column in (timeline.start_us, timeline.end_us, timeline.effect_us)
+    )
+    reached = linked.order
+    total = max(end[reached].max(initial=0.0), effect[reached].max(initial=0.0))
+    total = total * (1 + _TAIL) or 1.0
+    is_missing = np.ones(len(start), bool)
+    is_missing[reached] = False
+    for column in (start, end, effect):
+        column[is_missing] = total
+    before = before_on_stream(timeline.program)[linked.stuck]
+    start[linked.stuck] = np.where(before >= 0, end[before], 0.0)
+    return replace(timeline, start_us=start, end_us=end, effect_us=effect), total
+
+
+def _as_they_take_effect(timeline: Timeline) -> IntArray:
+    """Return the rows that are reached, as they take effect; the walk decides between equals."""
+    order = timeline.program.linked.order
+    place = np.argsort(timeline.effect_us[order], kind="stable")
+    found: IntArray = order[place].astype(np.int64)
+    return found
+
+
+def _critical(timeline: Timeline, bar_of: IntArray, *, is_shown: bool) -> Critical:
+    if not is_shown or not len(bar_of):
+        return Critical(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+    path = timeline.critical_path()
+    return Critical(bar_of[path.rows], path.begin_us, path.end_us)
+
+
+def _twins(ranks: int, lanes: Lanes, bars: Bars) -> IntArray:
+    """Return for every rank the first one with the same bars at the same times, whoever they are
+    for.
+    """
+    columns = (bars.kind, bars.start_us, bars.end_us, bars.effect_us, bars.size, bars.label)
+    of_rank = np.searchsorted(lanes.rank, np.arange(ranks + 1))
+    known: dict[bytes, int] = {}
+    found = np.empty(ranks, np.int64)
+    for rank in range(ranks):
+        low, high = of_rank[rank], of_rank[rank + 1]
+        digest = hashlib.sha256(lanes.stream[low:high].tobytes())
+        digest.update(np.diff(lanes.first[low : high + 1]).tobytes())
+        for column in columns:
+            digest.update(column[lanes.first[low] : lanes.first[high]].tobytes())
+        found[rank] = known.setdefault(digest.digest(), rank)
+    return found
+
+
+def _findings(program: Program, lanes: Lanes, report: Report | None) -> tuple[SceneFinding, ...]:
+    """Return findings with their bars; tasks of later copies of the op are those of the first."""
+    if report is None:
+        return ()
+    number = {
+        place: k
+        for k, place in enumerate(zip(lanes.rank.tolist(), lanes.stream.tolist(), strict=True))
+    }
+    found = []
+    for finding in report:
+        bars = []
+        for task in finding.tasks:
+            lane = number.get((task.rank, task.stream))
+            if lane is not None and lanes.first[lane + 1] > lanes.first[lane]:
+                length = int(lanes.first[lane + 1] - lanes.first[lane])
+                bars.append(int(lanes.first[lane]) + task.index % length)
+        found.append(SceneFinding(finding, tuple(dict.fromkeys(bars))))
+    return tuple(found)
