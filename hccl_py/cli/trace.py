@@ -15,8 +15,10 @@ from hccl_py.cli.call import (
 )
 from hccl_py.cli.options import Output, ProgramOptions, Saving, TimeModel, grouped
 from hccl_py.cli.output import Screen, counted, print_json
+from hccl_py.cli.scenes import scene_of_plan
 from hccl_py.cli.sources import check_save, save_program
 from hccl_py.cli.time_model import Model, checked_model
+from hccl_py.cli.trace_files import TraceFiles, check_files, write_files
 from hccl_py.cost import CostModel
 from hccl_py.errors import ParameterError
 from hccl_py.planning import Plan
@@ -40,6 +42,7 @@ def command(
         typer.Option("--limit", metavar="N", min=0, help="Draw the first N tasks; 0: all."),
     ] = 200,
     saving: Saving,
+    files: TraceFiles,
     output: Output,
 ) -> None:
     """Draw what every stream does, and when.
@@ -50,6 +53,7 @@ def command(
     request = request_of(call)
     if saving.save is not None:
         check_save(saving.save)
+    check_files(files)
     with request.comm:
         _check_rank(rank, request)
         used = checked_model(model, request.topology)
@@ -57,6 +61,8 @@ def command(
         program, topology = plan.program, request.topology
         save_program(program, saving.save)
         check_tasks(program)
+        if files.wanted:
+            write_files(files, call, model, scene_of_plan(request, plan, used))
         timed = Trace.of(program, topology, used.cost, network=used.network, slow=used.slow)
         if output.json:
             _print_document(request, plan, timed, used)

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from hccl_py.errors import FileError
 
-__all__ = ["FileKind", "named"]
+__all__ = ["PAGE", "FileKind", "named"]
 
 T = TypeVar("T")
 
@@ -42,6 +42,14 @@ class FileKind:
     allows_nan: bool = False
     suffixes: tuple[str, ...] = ()
     mark: re.Pattern[bytes] = re.compile(b"")
+
+
+PAGE = FileKind(
+    "page of HTML",
+    "tags",
+    suffixes=(".html", ".htm"),
+    mark=re.compile(rb'name="generator" content="hccl-py"'),
+)
 
 
 def named(name: str, kind: FileKind, read: Callable[[], T]) -> T:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from hccl_py.documents.kind import FileKind
+from hccl_py.documents.kind import PAGE, FileKind
 from hccl_py.errors import FileError, ParameterError
 from hccl_py.trace.units import format_size, format_time
 from hccl_py.tuning.compare import Comparison, Row
@@ -39,14 +39,6 @@ PNG = FileKind(
     suffixes=(".png",),
     mark=re.compile(rb"^\x89PNG.*hccl-py", re.S),
 )
-PAGE = FileKind(
-    "page of HTML",
-    "tags",
-    FileError,
-    suffixes=(".html", ".htm"),
-    mark=re.compile(rb'name="generator" content="hccl-py"'),
-)
-
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1c; --paper: #ffffff; --line: #d0d0d0; }
 @media (prefers-color-scheme: dark) {

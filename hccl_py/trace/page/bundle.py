@@ -1,0 +1,58 @@
+"""The page's script and style from the modules in static/, joined as they import each other.
+
+The modules are ordinary JavaScript modules, which editors and linters understand; a file opened from
+disk cannot import others, so their imports are left out and their exports become plain names of one
+function. Names at the top of modules are therefore unique.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+__all__ = ["charts", "markup", "script", "style"]
+
+_IMPORT = re.compile(r"^import [^;]*? from '\./(\w+\.js)';\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?function|class|const|let)", re.MULTILINE)
+
+
+def _text(name: str) -> str:
+    return (files(__package__) / "static" / name).read_text("utf-8")
+
+
+@cache
+def script() -> str:
+    """Return all modules that main.js leads to, each behind those that it imports."""
+    parts: dict[str, str] = {}
+    _add("main.js", parts, ())
+    return "(() => {\n'use strict';\n" + "".join(parts.values()) + "})();\n"
+
+
+def _add(name: str, parts: dict[str, str], above: tuple[str, ...]) -> None:
+    if name in above:
+        raise ValueError(f"These modules import each other: {', '.join((*above, name))}.")
+    if name in parts:
+        return
+    text = _text(name)
+    for other in _IMPORT.findall(text):
+        _add(other, parts, (*above, name))
+    parts[name] = f"// {name}\n{_EXPORT.sub('', _IMPORT.sub('', text))}"
+
+
+@cache
+def charts() -> str:
+    """Return the library that draws charts: static/echarts/README.md says which, and what of it."""
+    return _text("echarts/echarts.min.js")
+
+
+@cache
+def style() -> str:
+    """Return the style sheet."""
+    return _text("page.css")
+
+
+@cache
+def markup() -> str:
+    """Return what is inside the page's body, without data and scripts."""
+    return _text("page.html")

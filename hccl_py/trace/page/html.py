@@ -1,0 +1,82 @@
+"""One HTML file that needs nothing else: no server, no network, no other file.
+
+Nothing that comes from a program is markup or script: it is base64 in data blocks, and the script
+makes text nodes of it. The Content-Security-Policy allows the page's own scripts and style by their
+hashes and nothing else, so that even a defect here could load and run nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from collections.abc import Sequence
+from string import Template
+
+from hccl_py.documents.disk import PathLike, check_place, write_file
+from hccl_py.documents.kind import PAGE
+from hccl_py.printable import one_line
+from hccl_py.trace.page import bundle
+from hccl_py.trace.page.document import scene_block
+from hccl_py.trace.scene import Scene
+
+__all__ = ["check_page", "page_bytes", "write_page"]
+
+_PAGE = Template("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="$policy">
+<meta name="generator" content="hccl-py">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+<style>$style</style>
+</head>
+<body>
+$markup
+$data
+<script>$charts</script>
+<script>$script</script>
+</body>
+</html>
+""")
+
+
+def check_page(path: PathLike) -> None:
+    """Refuse, before anything runs, a file that no page could be written to."""
+    check_place(path, PAGE)
+
+
+def write_page(path: PathLike, scenes: Sequence[Scene]) -> None:
+    """Write one scene, or two that are compared; FileError for a place that cannot be written."""
+    write_file(path, page_bytes(scenes), PAGE)
+
+
+def page_bytes(scenes: Sequence[Scene]) -> bytes:
+    """Return the page of one scene, or of two that are compared."""
+    if not 1 <= len(scenes) <= 2:
+        raise ValueError(f"a page shows one scene or two, not {len(scenes)}")
+    style, charts, script = bundle.style(), bundle.charts(), bundle.script()
+    hashes = " ".join(f"'{_hash(text)}'" for text in (charts, script))
+    return _PAGE.substitute(
+        policy=(
+            f"default-src 'none'; script-src {hashes}; style-src '{_hash(style)}'; "
+            "base-uri 'none'; form-action 'none'"
+        ),
+        title=html.escape(f"{one_line(scenes[0].title[:200])} · hccl-py"),
+        style=style,
+        markup=bundle.markup(),
+        data="\n".join(_data(number, scene) for number, scene in enumerate(scenes)),
+        charts=charts,
+        script=script,
+    ).encode()
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _data(number: int, scene: Scene) -> str:
+    """Return a data block: browsers neither run nor parse what is of no type that they know."""
+    block = scene_block(scene).decode("ascii")
+    return f'<script type="application/gzip" id="scene-{number}">{block}</script>'

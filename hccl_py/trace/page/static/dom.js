@@ -1,0 +1,57 @@
+/** Elements without HTML: texts become text nodes only, so nothing of a file is ever parsed. */
+
+/**
+ * @param {string} tag
+ * @param {object} [attributes] `class`, `aria-...`, ...; functions under `onclick` and the like
+ * @param {...(Node|string|number|null|undefined)} children
+ */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) {
+      element.setAttribute(name, value === true ? '' : String(value));
+    }
+  }
+  for (const child of children.flat()) {
+    if (child !== null && child !== undefined) {
+      element.append(child instanceof Node ? child : String(child));
+    }
+  }
+  return element;
+}
+
+export function byId(id) {
+  return document.getElementById(id);
+}
+
+/** Make a canvas as large as its element, in device pixels; returns its context in CSS pixels. */
+export function fitted(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const wide = Math.max(1, Math.round(width * ratio));
+  const high = Math.max(1, Math.round(height * ratio));
+  if (canvas.width !== wide || canvas.height !== high) {
+    canvas.width = wide;
+    canvas.height = high;
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+  }
+  const context = canvas.getContext('2d');
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}
+
+/** Call `moved(event)` while the pointer is held down on an element, then `ended`. */
+export function whileDragged(event, moved, ended = () => {}) {
+  const target = event.currentTarget;
+  target.setPointerCapture(event.pointerId);
+  const stop = () => {
+    target.removeEventListener('pointermove', moved);
+    target.removeEventListener('pointerup', stop);
+    target.removeEventListener('pointercancel', stop);
+    ended();
+  };
+  target.addEventListener('pointermove', moved);
+  target.addEventListener('pointerup', stop);
+  target.addEventListener('pointercancel', stop);
+}

@@ -1,0 +1,142 @@
+/** Which rows stand below each other: ranks with their lanes, folded, pinned, alike ones hidden. */
+
+export const HEAD = 24;
+export const LANE = 22;
+const WIRE_ROW = 12;
+const OPEN_AT_FIRST = 40;
+
+/**
+ * A row: `kind` head or lane, its scene, the rank's index there, the lane (-1 for heads), and where
+ * it stands: `y` among the pinned rows or among the others.
+ */
+export class Rows {
+  constructor(scenes) {
+    this.scenes = scenes;
+    this.folded = new Set();
+    this.pinned = new Set();
+    this.opened = new Set();
+    this.#foldAtFirst();
+    this.build();
+  }
+
+  /** Ranks beyond the first screenful are folded. */
+  #foldAtFirst() {
+    let rows = 0;
+    for (const { scene, k } of this.#order()) {
+      rows += 1 + scene.lanesOf[k].length;
+      if (rows > OPEN_AT_FIRST && rows > 1 + scene.lanesOf[k].length) {
+        this.folded.add(key(scene, k));
+      }
+    }
+  }
+
+  /** Ranks from top to bottom; of two schedules, the same rank of both stands together. */
+  * #order() {
+    const [first, second] = this.scenes;
+    for (const rank of first.ranks) {
+      yield* this.#visible(first, rank);
+      if (second) yield* this.#visible(second, rank);
+    }
+    for (const rank of second?.ranks ?? []) {
+      if (!first.rankIndex.has(rank)) yield* this.#visible(second, rank);
+    }
+  }
+
+  * #visible(scene, rank) {
+    const k = scene.rankIndex.get(rank);
+    if (k === undefined) return;
+    const head = scene.twin[k];
+    const isHidden = head !== rank && !this.opened.has(`${scene.number}:${head}`);
+    if (!isHidden || this.pinned.has(key(scene, k))) yield { scene, k };
+  }
+
+  build() {
+    this.pinnedRows = [];
+    this.rows = [];
+    this.rowOfLane = this.scenes.map((scene) => new Map());
+    this.rowOfRank = this.scenes.map(() => new Map());
+    const heights = { pinned: 0, free: 0 };
+    const add = (isPinned, row) => {
+      const part = isPinned ? 'pinned' : 'free';
+      row.pinned = isPinned;
+      row.y = heights[part];
+      heights[part] += row.height;
+      (isPinned ? this.pinnedRows : this.rows).push(row);
+      if (row.lane >= 0) this.rowOfLane[row.scene.number].set(row.lane, row);
+      else this.rowOfRank[row.scene.number].set(row.k, row);
+    };
+    for (const { scene, k } of this.#order()) {
+      const isPinned = this.pinned.has(key(scene, k));
+      add(isPinned, { kind: 'head', scene, k, lane: -1, height: HEAD });
+      if (this.folded.has(key(scene, k))) continue;
+      for (const lane of scene.lanesOf[k]) {
+        const wires = scene.wires.get(lane);
+        const height = wires ? Math.max(LANE, wires.count * WIRE_ROW + 4) : LANE;
+        add(isPinned, { kind: 'lane', scene, k, lane, height });
+      }
+    }
+    this.pinnedHeight = heights.pinned;
+    this.height = heights.free;
+  }
+
+  isFolded(scene, k) {
+    return this.folded.has(key(scene, k));
+  }
+
+  isPinned(scene, k) {
+    return this.pinned.has(key(scene, k));
+  }
+
+  isOpened(scene, k) {
+    return this.opened.has(`${scene.number}:${scene.ranks[k]}`);
+  }
+
+  toggleFold(scene, k) {
+    toggle(this.folded, key(scene, k));
+    this.build();
+  }
+
+  togglePin(scene, k) {
+    toggle(this.pinned, key(scene, k));
+    this.build();
+  }
+
+  /** Show or hide the ranks that do the same as rank k. */
+  toggleAlike(scene, k) {
+    toggle(this.opened, `${scene.number}:${scene.ranks[k]}`);
+    this.build();
+  }
+
+  foldAll(isFolded) {
+    this.folded.clear();
+    if (isFolded) for (const { scene, k } of this.#order()) this.folded.add(key(scene, k));
+    this.build();
+  }
+
+  /** Unfold and show what hides a lane; returns its row. */
+  uncover(scene, lane) {
+    const k = scene.rankIndex.get(scene.laneRank[lane]);
+    const head = scene.twin[k];
+    let changed = this.folded.delete(key(scene, k));
+    if (head !== scene.ranks[k] && !this.opened.has(`${scene.number}:${head}`)) {
+      this.opened.add(`${scene.number}:${head}`);
+      changed = true;
+    }
+    if (changed) this.build();
+    return this.rowOfLane[scene.number].get(lane);
+  }
+
+  /** The row in which a lane's tasks are seen: its own, its rank's where that is folded, or none. */
+  showing(scene, lane) {
+    const k = scene.rankIndex.get(scene.laneRank[lane]);
+    return this.rowOfLane[scene.number].get(lane) ?? this.rowOfRank[scene.number].get(k);
+  }
+}
+
+function key(scene, k) {
+  return `${scene.number}:${k}`;
+}
+
+function toggle(set, value) {
+  if (!set.delete(value)) set.add(value);
+}
