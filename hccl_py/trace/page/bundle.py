@@ -1,8 +1,8 @@
 """The page's script and style from the modules in static/, joined as they import each other.
 
-The modules are ordinary JavaScript modules, which editors and linters understand; a file opened from
-disk cannot import others, so their imports are left out and their exports become plain names of one
-function. Names at the top of modules are therefore unique.
+The modules are ordinary JavaScript modules, which editors and linters understand. A file opened
+from disk cannot import others, so each becomes a function that is called once: what it imports it
+takes from the results of others, what it exports it returns.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from importlib.resources import files
 
 __all__ = ["charts", "markup", "script", "style"]
 
-_IMPORT = re.compile(r"^import [^;]*? from '\./(\w+\.js)';\n", re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(?:async )?function|class|const|let)", re.MULTILINE)
+_IMPORT = re.compile(r"^import (\{[^}]*\}) from '\./(\w+)\.js';$", re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 
 
 def _text(name: str) -> str:
@@ -25,7 +25,7 @@ def _text(name: str) -> str:
 def script() -> str:
     """Return all modules that main.js leads to, each behind those that it imports."""
     parts: dict[str, str] = {}
-    _add("main.js", parts, ())
+    _add("main", parts, ())
     return "(() => {\n'use strict';\n" + "".join(parts.values()) + "})();\n"
 
 
@@ -34,10 +34,12 @@ def _add(name: str, parts: dict[str, str], above: tuple[str, ...]) -> None:
         raise ValueError(f"These modules import each other: {', '.join((*above, name))}.")
     if name in parts:
         return
-    text = _text(name)
-    for other in _IMPORT.findall(text):
+    text = _text(f"{name}.js")
+    for _, other in _IMPORT.findall(text):
         _add(other, parts, (*above, name))
-    parts[name] = f"// {name}\n{_EXPORT.sub('', _IMPORT.sub('', text))}"
+    exported = ", ".join(found for _, found in _EXPORT.findall(text))
+    body = _EXPORT.sub(r"\1", _IMPORT.sub(r"const \1 = $\2;", text))
+    parts[name] = f"const ${name} = (() => {{\n{body}return {{ {exported} }};\n}})();\n"
 
 
 @cache

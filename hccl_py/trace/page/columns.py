@@ -45,7 +45,7 @@ def _column(values: Numbers, offset: int) -> tuple[dict[str, Any], bytes]:
     narrow = _narrow(values)
     entry["type"] = f"{narrow.dtype.kind}{narrow.dtype.itemsize}"
     first = narrow[0].item()
-    if first == first and (narrow == first).all():  # a NaN is not equal to itself
+    if np.isfinite(first) and (narrow == first).all():
         return {**entry, "constant": first}, b""
     planes = narrow.view(np.uint8).reshape(len(narrow), narrow.dtype.itemsize)
     return {**entry, "offset": offset}, planes.T.tobytes()

@@ -39,7 +39,7 @@ function inflated(bytes) {
 function columnOf(buffer, base, entry, name) {
   if (!entry) throw new Error(`The page has no column ${name}.`);
   const Type = TYPES[entry.type];
-  if ('constant' in entry) return new Type(entry.length).fill(entry.constant ?? NaN);
+  if ('constant' in entry) return new Type(entry.length).fill(entry.constant);
   const size = Type.BYTES_PER_ELEMENT;
   const planes = new Uint8Array(buffer, base + entry.offset, entry.length * size);
   if (size === 1) return new Type(planes.slice().buffer);

@@ -3,7 +3,7 @@
 /**
  * @param {string} tag
  * @param {object} [attributes] `class`, `aria-...`, ...; functions under `onclick` and the like
- * @param {...(Node|string|number|null|undefined)} children
+ * @param {...(Node|string|number|null|undefined|false)} children what is not there is left out
  */
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -14,7 +14,7 @@ export function h(tag, attributes = {}, ...children) {
     }
   }
   for (const child of children.flat()) {
-    if (child !== null && child !== undefined) {
+    if (child !== null && child !== undefined && child !== false) {
       element.append(child instanceof Node ? child : String(child));
     }
   }

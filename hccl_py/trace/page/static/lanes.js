@@ -326,7 +326,7 @@ export class LaneCanvas {
 }
 
 /** The lane of a rank whose phases tell most; -1 where no task has a label. */
-function phaseLane(scene, k) {
+export function phaseLane(scene, k) {
   let best = -1;
   let most = 0;
   for (const lane of scene.lanesOf[k]) {

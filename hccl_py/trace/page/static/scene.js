@@ -18,7 +18,7 @@ export const SUMS = TIMED.length;
 const BAR_COLUMNS = [
   'lane', 'kind', 'start_us', 'end_us', 'effect_us', 'size', 'peer', 'round', 'label', 'source',
   'number', 'notify', 'partner', 'src_rank', 'src_buffer', 'src_offset', 'dst_rank', 'dst_buffer',
-  'dst_offset', 'wire', 'state',
+  'dst_offset', 'dst_size', 'wire', 'state',
 ];
 
 /** The first index in [low, high) whose value is greater than `bound`; values ascend. */
@@ -75,10 +75,9 @@ export class Scene {
     this.traffic = columnsOf(column, 'traffic', ['source', 'target', 'bytes', 'share']);
     this.links = header.links && {
       names: header.links.names,
-      bins: header.links.bins,
       ...columnsOf(column, 'links', ['gbps', 'bytes', 'share', 'load']),
     };
-    this.memory = header.memory && memoryOf(header.memory, column);
+    this.memory = header.memory && memoryOf(header, column);
     this.#index();
   }
 

@@ -1,0 +1,71 @@
+/** The head of the page: what is shown, and the buttons. */
+
+import { byId, h } from './dom.js';
+import { formatCount, formatTime } from './format.js';
+import { t } from './words.js';
+
+/** Facts that stand in the head; all of them stand in the view of ranks. */
+const HEADED = ['executor', 'topology'];
+const LEGEND = ['transfer', 'copy', 'reduce', 'compute', 'wait', 'post'];
+
+export class Toolbar {
+  constructor(state, page) {
+    this.state = state;
+    this.page = page;
+  }
+
+  draw() {
+    this.#drawHead();
+    this.#drawTools();
+    byId('legend').replaceChildren(...LEGEND.map((name) =>
+      h('span', {}, h('span', { class: `swatch ${name}` }), t(name))));
+  }
+
+  #drawHead() {
+    const { scenes } = this.state;
+    byId('title').replaceChildren(...scenes.flatMap((scene, number) => [
+      number ? h('span', { class: 'muted' }, ' / ') : '',
+      scenes.length > 1 ? h('span', { class: `mark mark-${number}` }, 'AB'[number]) : '',
+      h('span', { title: scene.header.title }, scene.header.title),
+    ]));
+    const [scene] = scenes;
+    const chip = (text, title) => h('span', { class: 'fact', title: title ?? text }, text);
+    byId('facts').replaceChildren(
+      chip(scenes.map((s) => formatTime(s.total)).join(' / '), t(`clock_${scene.header.clock}`)),
+      chip(t(`clock_${scene.header.clock}`)),
+      chip(t('ranks', { count: formatCount(scene.ranks.length) })),
+      chip(t('tasks', { count: scenes.map((s) => formatCount(s.size)).join(' / ') })),
+      ...scene.header.facts.filter(([name]) => HEADED.includes(name))
+        .map(([name, value]) => chip(value, `${name}: ${value}`)),
+    );
+  }
+
+  #drawTools() {
+    const { state, page } = this;
+    const had = document.activeElement?.dataset?.tool;
+    const button = (name, text, title, action, pressed) => h('button', {
+      type: 'button',
+      'data-tool': name,
+      title: t(title),
+      'aria-label': t(title),
+      'aria-pressed': pressed === undefined ? null : String(pressed),
+      onclick: action,
+    }, text);
+    const separator = () => h('span', { class: 'separator' });
+    byId('tools').replaceChildren(
+      button('zoom-in', '+', 'zoom_in', () => state.zoom(0.6)),
+      button('zoom-out', '−', 'zoom_out', () => state.zoom(1 / 0.6)),
+      button('fit', '⤢', 'zoom_fit', () => state.fit()),
+      separator(),
+      button('fold', '▸', 'fold_all', () => page.foldAll(true)),
+      button('unfold', '▾', 'unfold_all', () => page.foldAll(false)),
+      separator(),
+      button('critical', t('critical'), 'critical_title', () => state.toggleCritical(), state.critical),
+      separator(),
+      button('language', t('language'), 'language_title', () => page.switchLanguage()),
+      button('theme', state.theme.name === 'dark' ? '☀' : '☾', 'theme_title', () => state.theme.toggle()),
+      button('help', '?', 'help_title', () => page.keys.toggleHelp()),
+    );
+    if (had) byId('tools').querySelector(`[data-tool="${had}"]`)?.focus();
+  }
+}

@@ -1,0 +1,142 @@
+/** The view of the selected task: what it does, when, with which memory, and what it hangs on. */
+
+import { POST, STUCK, WAIT } from './scene.js';
+import { arrowsOf } from './arrows.js';
+import { bufferAt, nameOf, notifyOf, rangeOf, textAt } from './describe.js';
+import { formatBytes, formatRate, formatTime } from './format.js';
+import { h } from './dom.js';
+import { phaseName } from './lanes.js';
+import { t } from './words.js';
+
+export class TaskView {
+  constructor(state) {
+    this.name = 'task';
+    this.state = state;
+    this.element = h('div', { class: 'task' });
+  }
+
+  draw() {
+    const { selected } = this.state;
+    if (!selected) {
+      this.element.replaceChildren(h('p', { class: 'empty' }, t('none_selected')));
+      return;
+    }
+    const { scene, bar } = selected;
+    this.element.replaceChildren(
+      h('div', { class: 'column' }, this.#title(scene, bar), table(this.#what(scene, bar))),
+      h('div', { class: 'column' }, table(this.#data(scene, bar))),
+      h('div', { class: 'column' }, this.#chain(scene, bar)),
+    );
+  }
+
+  #title(scene, bar) {
+    const c = scene.classOf[bar];
+    const names = ['copy', 'transfer', 'reduce', 'compute', 'wait', 'post', 'stuck'];
+    return h('h2', {},
+      h('span', { class: `swatch ${names[c]}` }),
+      scene.kindName(bar),
+      notifyOf(scene, bar) && ` ${notifyOf(scene, bar)}`,
+    );
+  }
+
+  #what(scene, bar) {
+    const { bars } = scene;
+    const lane = bars.lane[bar];
+    const count = scene.laneFirst[lane + 1] - scene.laneFirst[lane];
+    const rows = [[t('where'), t('place', {
+      lane: `${t('rank', { rank: scene.rankOf(bar) })} ${scene.laneName(lane)}`,
+      number: bars.number[bar],
+      count,
+    })]];
+    rows.push([t('time'), this.#time(scene, bar)]);
+    if (scene.classOf[bar] === WAIT || scene.classOf[bar] === STUCK) rows.push(this.#wait(scene, bar));
+    if (scene.classOf[bar] === POST) {
+      rows.push([t('wakes'), this.#link(scene, bars.partner[bar])]);
+    }
+    if (bars.peer[bar] >= 0) rows.push([t('peer'), t('rank', { rank: bars.peer[bar] })]);
+    const label = textAt(scene.labels, bars.label[bar]);
+    if (label) rows.push([t('label'), phaseName(scene, bars.label[bar], bars.round[bar])]);
+    if (scene.header.rounds > 1) rows.push([t('round'), bars.round[bar] + 1]);
+    const source = textAt(scene.sources, bars.source[bar]);
+    if (source) rows.push([t('source'), h('code', {}, source)]);
+    return rows;
+  }
+
+  #time(scene, bar) {
+    const { start_us, end_us, effect_us, state } = scene.bars;
+    if (state[bar] === 1) return h('strong', { class: 'bad' }, t('stuck'));
+    if (state[bar] === 2) return h('strong', { class: 'bad' }, t('unreached'));
+    const [from, to] = [formatTime(start_us[bar]), formatTime(end_us[bar])];
+    const lines = [h('strong', {}, formatTime(end_us[bar] - start_us[bar])),
+      `  ${t('from_to', { from, to })}`];
+    if (effect_us[bar] > end_us[bar]) {
+      const word = scene.classOf[bar] === POST ? 'sets' : 'arrives';
+      lines.push(h('div', {}, t(word, { time: formatTime(effect_us[bar]) })));
+    }
+    const step = scene.critical.bar.indexOf(bar);
+    if (step >= 0) lines.push(h('div', { class: 'critical' }, t('on_critical')));
+    return lines;
+  }
+
+  #wait(scene, bar) {
+    const { partner, start_us, effect_us } = scene.bars;
+    const post = partner[bar];
+    const late = post >= 0 ? effect_us[post] - start_us[bar] : 0;
+    const note = late > 0 ? h('div', { class: 'muted' },
+      t('slack_of_wait', { time: formatTime(late) })) : null;
+    return [t('waits_for'), [this.#link(scene, post), note]];
+  }
+
+  /** A button that goes to a task. */
+  #link(scene, bar) {
+    if (bar < 0) return h('strong', { class: 'bad' }, t('nobody'));
+    return h('button', {
+      class: 'link',
+      type: 'button',
+      title: t('go_to'),
+      onclick: () => this.state.select(scene, bar),
+    }, nameOf(scene, bar));
+  }
+
+  #data(scene, bar) {
+    const { bars } = scene;
+    if (bars.src_buffer[bar] < 0 && bars.dst_buffer[bar] < 0) return [];
+    const size = bars.size[bar];
+    const arrived = Math.max(bars.end_us[bar], bars.effect_us[bar]);
+    const time = arrived - bars.start_us[bar];
+    return [
+      [t('moves'), t('rate', { bytes: formatBytes(size), rate: formatRate(size, time) })],
+      [t('memory_from'), memory(scene, bars.src_rank[bar], bars.src_buffer[bar], bars.src_offset[bar], size)],
+      [t('memory_to'), memory(scene, bars.dst_rank[bar], bars.dst_buffer[bar], bars.dst_offset[bar],
+        bars.dst_size[bar] >= 0 ? bars.dst_size[bar] : size)],
+    ];
+  }
+
+  /** The arrows that are drawn, with buttons that draw more of them or fewer. */
+  #chain(scene) {
+    const arrows = arrowsOf(this.state);
+    const { depth } = this.state;
+    const button = (word, by) => h('button', {
+      type: 'button',
+      onclick: () => this.state.extend(by),
+    }, t(word));
+    const rows = arrows.slice(0, 60).map(({ post, wait }) => h('li', {},
+      this.#link(scene, post), ` ${notifyOf(scene, post)} → `, this.#link(scene, wait)));
+    return [
+      h('h3', {}, t('chain'), ' ', h('span', { class: 'muted' },
+        t('chain_state', { arrows: arrows.length, depth }))),
+      h('div', { class: 'buttons' }, button('extend', 1), depth > 1 ? button('shorten', -1) : null),
+      h('ul', { class: 'chain' }, rows),
+    ];
+  }
+}
+
+function memory(scene, rank, buffer, offset, size) {
+  if (buffer < 0 || !bufferAt(scene, buffer)) return '–';
+  return rangeOf(scene, rank, buffer, offset, offset + size);
+}
+
+/** Names and values below each other. */
+export function table(rows) {
+  return h('dl', {}, rows.map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]));
+}
