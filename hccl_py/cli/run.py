@@ -25,14 +25,14 @@ from hccl_py.cli.progress import Bar
 from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.cli.sources import check_save, save_program
 from hccl_py.cli.streams import results, say
+from hccl_py.cli.trace_files import check_timeline, write_timeline
 from hccl_py.enums import Buffer
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.measurement import Measurement, SizeResult, bytes_needed
 from hccl_py.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
 from hccl_py.stragglers import Stragglers
-from hccl_py.trace.chrome import check_timeline, write_timeline
-from hccl_py.trace.steps import Trace
+from hccl_py.trace.scene import scene_of
 from hccl_py.trace.units import format_size
 
 __all__ = ["command"]
@@ -72,7 +72,7 @@ class _Measuring:
         typer.Option(
             "--timeline",
             metavar="FILE",
-            help="Write when every task ran, beside the model's times, for ui.perfetto.dev.",
+            help="Write when every task ran, beside the model's times: .html, .pftrace or .json.",
         ),
     ] = None
 
@@ -206,11 +206,19 @@ class _Runs:
         request, counts = self.request, self.measuring
         plan = request.plan(request.op(self.sizes[0]))
         measured = Measurement(request.comm, 1, counts.warmup, check=False).timeline(plan)
-        traces = {
-            f"measured on {request.platform}": Trace(plan.program, measured),
-            "model": Trace.of(plan.program, request.topology),
+        title, facts = request.describe(plan.op), [("platform", request.platform)]
+        scenes = {
+            f"measured on {request.platform}": scene_of(
+                plan.program,
+                request.topology,
+                timeline=measured,
+                clock="measured",
+                title=title,
+                facts=facts,
+            ),
+            "model": scene_of(plan.program, request.topology, title=title),
         }
-        write_timeline(path, traces)
+        write_timeline(path, scenes)
 
     def prepare(self) -> Program:
         """Return the program of the first size.

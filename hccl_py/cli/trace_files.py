@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,13 +15,22 @@ from hccl_py.cli.options import ProgramOptions, TimeModel
 from hccl_py.cli.scenes import scene_of_plan
 from hccl_py.cli.sources import source_of
 from hccl_py.cli.time_model import checked_model
-from hccl_py.documents.disk import format_path
+from hccl_py.documents.disk import check_place, format_path
+from hccl_py.documents.kind import FileKind
 from hccl_py.errors import ParameterError
 
 if TYPE_CHECKING:
     from hccl_py.trace.scene import Scene
 
-__all__ = ["TraceFiles", "check_files", "write_files"]
+__all__ = ["TraceFiles", "check_files", "check_timeline", "write_files", "write_timeline"]
+
+TIMELINE = FileKind(
+    noun="timeline",
+    parts="events",
+    suffixes=(".json", ".html", ".pftrace", ".perfetto-trace"),
+)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -36,10 +48,34 @@ class TraceFiles:
         ),
     ] = None
 
+    perfetto: Annotated[
+        str | None,
+        typer.Option(
+            "--perfetto", metavar="FILE", help="Write a .pftrace file for ui.perfetto.dev."
+        ),
+    ] = None
+    chrome: Annotated[
+        str | None,
+        typer.Option(
+            "--chrome",
+            metavar="FILE",
+            help="Write Chrome's .json trace events, for MindStudio Insight.",
+        ),
+    ] = None
+    flows: Annotated[
+        int | None,
+        typer.Option(
+            "--flows",
+            metavar="N",
+            min=0,
+            help="Arrows from posts to waits in these two, the longest waits first: 10000.",
+        ),
+    ] = None
+
     @property
     def wanted(self) -> bool:
         """Whether any file is asked for."""
-        return self.html is not None
+        return any(file is not None for file in (self.html, self.perfetto, self.chrome))
 
 
 def check_files(files: TraceFiles) -> None:
@@ -48,6 +84,7 @@ def check_files(files: TraceFiles) -> None:
 
     if files.html is not None:
         check_page(files.html)
+    _check_traces(files)
     if files.against is None:
         return
     if files.html is None:
@@ -70,6 +107,56 @@ def write_files(files: TraceFiles, call: ProgramOptions, model: TimeModel, scene
         if files.against is not None:
             scenes.append(_other_scene(files.against, call, model))
         write_page(files.html, scenes)
+    _write_traces(files, scene)
+
+
+def _check_traces(files: TraceFiles) -> None:
+    from hccl_py.trace.export import CHROME, PERFETTO, check_trace_file
+
+    if files.flows is not None and files.perfetto is None and files.chrome is None:
+        raise ParameterError(
+            "--flows is about the files of --perfetto and --chrome.",
+            "Add one of them, or leave it out.",
+        )
+    for path, kind in ((files.perfetto, PERFETTO), (files.chrome, CHROME)):
+        if path is not None:
+            check_trace_file(path, kind)
+
+
+def _write_traces(files: TraceFiles, scene: Scene) -> None:
+    from hccl_py.trace.export import CHROME, PERFETTO, write_trace_file
+
+    for path, kind in ((files.perfetto, PERFETTO), (files.chrome, CHROME)):
+        if path is not None:
+            say_left_out(path, write_trace_file(path, {"": scene}, kind, files.flows))
+
+
+def say_left_out(path: str, sentences: list[str]) -> None:
+    """Say what a file does not show."""
+    for sentence in sentences:
+        log.info("%s: %s", format_path(path), sentence)
+
+
+def check_timeline(path: str) -> None:
+    """Refuse, before anything runs, a file that no timeline could be written to."""
+    from hccl_py.trace.export import PERFETTO, check_trace_file
+
+    check_place(path, TIMELINE)
+    if Path(path).suffix.lower() in PERFETTO.suffixes:
+        check_trace_file(path, PERFETTO)
+
+
+def write_timeline(path: str, scenes: Mapping[str, Scene]) -> None:
+    """Write scenes by their names, as the suffix says."""
+    from hccl_py.trace.export import CHROME, PERFETTO, write_trace_file
+    from hccl_py.trace.page import write_page
+
+    suffix = Path(path).suffix.lower()
+    if suffix == ".html":
+        write_page(path, list(scenes.values()))
+        return
+    kind = PERFETTO if suffix in PERFETTO.suffixes else CHROME
+    say_left_out(path, write_trace_file(path, scenes, kind))
 
 
 def _other_scene(path: str, call: ProgramOptions, model: TimeModel) -> Scene:

@@ -1,0 +1,415 @@
+"""A scene as other viewers see it: processes with tracks, slices on tracks, flows, counters.
+
+Ranks are processes. Their tracks are the streams, one for every connection that RDMA writes travel
+on (as many as overlap), and one of phases per stream. In front stands a process for the program as
+a whole (what it is, findings, the critical path), at the end one for the links. Several scenes of
+one program stand rank by rank beside each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.enums import TaskKind
+from hccl_py.printable import one_line
+from hccl_py.program.describe import BUFFER_WORDS, NAMED
+from hccl_py.trace.scene import STUCK, UNREACHED, WIRE, LinkLoad, Scene
+from hccl_py.values import Floats, IntArray
+
+__all__ = [
+    "FLOWS",
+    "MOST_LINKS",
+    "Arg",
+    "Counter",
+    "Event",
+    "Process",
+    "Section",
+    "Track",
+    "brief",
+    "left_out",
+    "sections",
+]
+
+FLOWS = 10_000
+"""Arrows from posts to waits that are written where nobody asks for another number. Perfetto's page
+draws all that are in sight, and stops to answer at some ten thousands.
+"""
+
+MOST_LINKS = 256
+"""Links whose load is written, the busiest first; every one is a track of its own to look at."""
+
+LONGEST = 400
+"""Characters of a text: what is longer comes from files that no person reads."""
+
+Arg = tuple[str, "int | str"]
+
+
+class Process(NamedTuple):
+    """A group of tracks; `place` orders processes, from 1."""
+
+    place: int
+    name: str
+
+
+class Track(NamedTuple):
+    """A row of slices; `is_stream` tells streams from what is only drawn like them."""
+
+    name: str
+    is_stream: bool = False
+
+
+class Event(NamedTuple):
+    """A slice, or a moment where it is no longer than 0 µs.
+
+    `shared` are arguments that many events have, always the same tuple; `own` those that differ. A
+    flow leads from the event with `flow_out` to that with the same `flow_in`; -1 for none.
+    """
+
+    name: str
+    category: str
+    begin_us: float
+    end_us: float
+    shared: tuple[Arg, ...] = ()
+    own: tuple[Arg, ...] = ()
+    flow_out: int = -1
+    flow_in: int = -1
+
+
+class Counter(NamedTuple):
+    """Values from a moment on; those that do not change are left out."""
+
+    name: str
+    at_us: Floats
+    percent: Floats
+
+
+def brief(text: str) -> str:
+    """Return a text of a file as a line that any viewer can show."""
+    cut = text[:LONGEST]
+    found = one_line(cut)[:LONGEST]
+    left = len(text) - LONGEST
+    return f"{found}… and {left} more characters" if left > 0 else found
+
+
+class Section(NamedTuple):
+    """A process with its tracks, whose events come one by one, and its counters."""
+
+    process: Process
+    tracks: Iterator[tuple[Track, Iterator[Event]]]
+    counters: Iterator[Counter]
+
+
+def sections(scenes: Mapping[str, Scene], flows: int = FLOWS) -> Iterator[Section]:
+    """Yield the processes of scenes by their names, "" for a single one."""
+    count = len(scenes)
+    views = [
+        _View.of(name, k, count, scene, flows) for k, (name, scene) in enumerate(scenes.items())
+    ]
+    ranks = sorted({rank for view in views for rank in view.scene.ranks.tolist()})
+    last = 1 + max(ranks, default=0)
+
+    def process(group: int, view: _View, name: str) -> Process:
+        return Process(
+            1 + count * group + view.number, f"{name}, {view.name}" if view.name else name
+        )
+
+    for view in views:
+        yield Section(process(0, view, "program"), view.program(), iter(()))
+    for rank in ranks:
+        for view in views:
+            if rank in view.shown:
+                yield Section(process(1 + rank, view, f"rank {rank}"), view.rank(rank), iter(()))
+    for view in views:
+        if view.links is not None:
+            yield Section(process(1 + last, view, "links"), iter(()), view.counters(view.links))
+
+
+def left_out(scenes: Mapping[str, Scene], flows: int = FLOWS) -> list[str]:
+    """Return sentences that say what of scenes is not written."""
+    found: list[str] = []
+    for scene in scenes.values():
+        found += _left_out(scene, flows)
+    return list(dict.fromkeys(found))
+
+
+def _left_out(scene: Scene, flows: int) -> Iterator[str]:
+    if scene.left_out:
+        yield scene.left_out
+    waits = int(_matched(scene).sum())
+    if waits > flows:
+        yield f"{flows} of {waits} flows are written: those whose waits last longest."
+    unreached = int((scene.bars.state == UNREACHED).sum())
+    if unreached:
+        yield f"{unreached} tasks that are never reached have no slice."
+    links = 0 if scene.links is None else len(scene.links) + scene.links.left_out
+    if links > MOST_LINKS:
+        yield f"Of {links} links the load of the {MOST_LINKS} busiest is written."
+
+
+def _matched(scene: Scene) -> npt.NDArray[np.bool_]:
+    bars = scene.bars
+    is_wait: npt.NDArray[np.bool_] = bars.kind == TaskKind.NOTIFY_WAIT
+    return is_wait & (bars.partner >= 0)
+
+
+def _flows(scene: Scene, most: int) -> IntArray:
+    """Return for every bar the post of its flow, -1 for none: the waits that last longest."""
+    bars = scene.bars
+    waits = np.flatnonzero(_matched(scene))
+    if len(waits) > most:
+        lasting = bars.end_us[waits] - bars.start_us[waits]
+        waits = waits[np.argsort(-lasting, kind="stable")[:most]]
+    found = np.full(len(bars), -1, np.int64)
+    posts = bars.partner[waits]
+    found[waits] = posts
+    found[posts] = posts
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """One scene, and what is looked up for every event of it."""
+
+    name: str
+    number: int
+    count: int
+    scene: Scene
+    shown: frozenset[int]
+    flow: IntArray
+    links: LinkLoad | None
+    kinds: dict[int, str]
+    texts: dict[str, list[str]]
+    sentences: list[str]
+
+    @staticmethod
+    def of(name: str, number: int, count: int, scene: Scene, flows: int) -> _View:
+        texts = {
+            "phase": scene.labels,
+            "source": scene.sources,
+            "notify": scene.notifies,
+            "buffer": [BUFFER_WORDS.get(buffer, buffer) for buffer in scene.buffers],
+        }
+        return _View(
+            name=name,
+            number=number,
+            count=count,
+            scene=scene,
+            shown=frozenset(scene.ranks.tolist()),
+            flow=_flows(scene, flows),
+            links=scene.links if scene.links is not None and len(scene.links) else None,
+            kinds={int(kind): kind.spelling for kind in TaskKind},
+            texts={key: [brief(text) for text in some] for key, some in texts.items()},
+            sentences=list(_left_out(scene, flows)),
+        )
+
+    def program(self) -> Iterator[tuple[Track, Iterator[Event]]]:
+        """Yield what is of the program as a whole."""
+        yield Track("about"), iter([self._about()])
+        if self.scene.findings:
+            yield Track("findings"), (self._finding(k) for k in self._by_time())
+        if len(self.scene.critical):
+            yield Track("critical path"), self._critical()
+
+    def rank(self, rank: int) -> Iterator[tuple[Track, Iterator[Event]]]:
+        """Yield the tracks of a rank."""
+        lanes = self.scene.lanes
+        for lane in self.scene.lanes_of(rank):
+            if lanes.stream[lane] == WIRE:
+                yield from self._wires(rank)
+            else:
+                name = brief(lanes.names[lane])
+                yield Track(name, is_stream=True), self._tasks(lane)
+                first, stop = np.searchsorted(self.scene.phases.lane, [lane, lane + 1])
+                if stop > first:
+                    phases = range(int(first), int(stop))
+                    yield Track(f"phases of {name}"), self._phases(phases)
+
+    def counters(self, links: LinkLoad) -> Iterator[Counter]:
+        """Yield the load of links, the busiest first."""
+        width = self.scene.total_us / links.load.shape[1]
+        busiest = np.lexsort((np.arange(len(links)), -links.bytes, -links.share))[:MOST_LINKS]
+        for link in busiest.tolist():
+            load = np.append(links.load[link], 0.0)
+            changes = np.flatnonzero(np.diff(load, prepend=-1.0))
+            source, target = (brief(end) for end in links.ends[link])
+            rate = f"{links.gbps[link]:g} GB/s" if np.isfinite(links.gbps[link]) else "never full"
+            yield Counter(
+                f"{source} to {target}, % of {rate}", changes * width, load[changes] * 100.0
+            )
+
+    def _about(self) -> Event:
+        scene = self.scene
+        facts = [("title", brief(scene.title)), ("clock", scene.clock)]
+        facts += [(brief(name), brief(value)) for name, value in scene.facts]
+        facts += [("left out", sentence) for sentence in self.sentences]
+        return Event("about", "about", 0.0, 0.0, own=tuple(facts))
+
+    def _by_time(self) -> list[int]:
+        return sorted(range(len(self.scene.findings)), key=self._moment)
+
+    def _moment(self, k: int) -> float:
+        bars = self.scene.findings[k].bars
+        return float(self.scene.bars.start_us[bars[0]]) if bars else 0.0
+
+    def _finding(self, k: int, at_us: float | None = None) -> Event:
+        finding, bars = self.scene.findings[k]
+        at = self._moment(k) if at_us is None else at_us
+        args = [
+            ("severity", finding.severity.value),
+            ("message", brief(finding.message)),
+            ("hint", brief(finding.hint)),
+            ("source", brief(finding.source or "")),
+            ("tasks", brief(", ".join(map(self._place, bars[:NAMED])))),
+            ("more", finding.more),
+        ]
+        return Event(finding.name, "finding", at, at, own=tuple(a for a in args if a[1]))
+
+    def _place(self, bar: int) -> str:
+        lane = int(self.scene.bars.lane[bar])
+        rank, name = self.scene.lanes.rank[lane], brief(self.scene.lanes.names[lane])
+        return f"rank {rank} {name} task {self.scene.bars.number[bar]}"
+
+    def _critical(self) -> Iterator[Event]:
+        path = self.scene.critical
+        columns = (path.bar.tolist(), path.begin_us.tolist(), path.end_us.tolist())
+        for bar, begin, end in zip(*columns, strict=True):
+            kind = self.kinds[int(self.scene.bars.kind[bar])]
+            yield Event(kind, "critical", begin, end, own=(("task", self._place(bar)),))
+
+    def _phases(self, numbers: range) -> Iterator[Event]:
+        phases, words = self.scene.phases, self.texts["phase"]
+        for k in numbers:
+            yield Event(
+                words[phases.label[k]],
+                "phase",
+                float(phases.start_us[k]),
+                float(phases.end_us[k]),
+                own=(("round", int(phases.round[k])),),
+            )
+
+    @cached_property
+    def _of_finding(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for k, finding in enumerate(self.scene.findings):
+            for bar in finding.bars:
+                found.setdefault(bar, []).append(k)
+        return found
+
+    def _tasks(self, lane: int) -> Iterator[Event]:
+        """Yield the tasks of a stream, each behind the findings about it."""
+        first, stop = self.scene.lanes.first[lane : lane + 2].tolist()
+        bars = self.scene.bars
+        rank = int(self.scene.lanes.rank[lane])
+        times = (bars.start_us, bars.end_us, self.flow, bars.partner, bars.state)
+        columns = (column[first:stop].tolist() for column in times)
+        words = self._words(rank, first, stop)
+        known = self._of_finding
+        for k, begin, end, flow, partner, state in zip(range(first, stop), *columns, strict=True):
+            name, shared, own = next(words)
+            for finding in known.get(k, ()):
+                yield self._finding(finding, begin)
+            if state == UNREACHED:
+                continue
+            leads = flow >= 0
+            comes = leads and flow == partner
+            number = flow * self.count + self.number
+            yield Event(
+                name,
+                "task",
+                begin,
+                end,
+                shared,
+                own,
+                number if leads and not comes else -1,
+                number if comes else -1,
+            )
+
+    def _words(
+        self, rank: int, first: int, stop: int
+    ) -> Iterator[tuple[str, tuple[Arg, ...], tuple[Arg, ...]]]:
+        """Yield name and arguments of the bars first .. stop - 1, which are of one rank."""
+        bars, buffers = self.scene.bars, self.texts["buffer"]
+        shared = (
+            bars.kind,
+            bars.peer,
+            bars.round,
+            bars.label,
+            bars.source,
+            bars.notify,
+            bars.state,
+        )
+        moved = (bars.number, bars.size, bars.dst_size, bars.src_rank, bars.src_buffer)
+        places = (bars.src_offset, bars.dst_rank, bars.dst_buffer, bars.dst_offset)
+        keys = zip(*(column[first:stop].tolist() for column in shared), strict=True)
+        values = zip(*(column[first:stop].tolist() for column in (*moved, *places)), strict=True)
+        known: dict[object, tuple[Arg, ...]] = {}
+        for key, value in zip(keys, values, strict=True):
+            found = known.get(key)
+            if found is None:
+                found = known[key] = tuple(self._shared(*key))
+            number, size, into, source, src, src_at, target, dst, dst_at = value
+            if src < 0 or dst < 0:
+                yield self.kinds[key[0]], found, (("task", number),)
+                continue
+            whose = f"rank {source} " if source != rank else ""
+            to = f"rank {target} " if target != rank else ""
+            own = (
+                ("task", number),
+                ("bytes", size),
+                ("from", f"{whose}{buffers[src]}[{src_at}:{src_at + size}]"),
+                ("to", f"{to}{buffers[dst]}[{dst_at}:{dst_at + into}]"),
+            )
+            yield self.kinds[key[0]], found, own
+
+    def _shared(
+        self, kind: int, peer: int, turn: int, label: int, source: int, notify: int, state: int
+    ) -> Iterator[Arg]:
+        if peer >= 0:
+            yield "peer", peer
+        if notify >= 0:
+            yield "notify", self.texts["notify"][notify]
+        if label >= 0:
+            yield "phase", self.texts["phase"][label]
+        yield "round", turn
+        if source >= 0:
+            yield "source", self.texts["source"][source]
+        if state == STUCK:
+            yield "state", "never ends"
+
+    def _wires(self, rank: int) -> Iterator[tuple[Track, Iterator[Event]]]:
+        """Yield what is under way from a rank, so many tracks to a peer as writes overlap."""
+        bars, lanes = self.scene.bars, self.scene.lanes
+        mine = self.scene.lanes_of(rank)
+        first, stop = int(lanes.first[mine.start]), int(lanes.first[mine.stop])
+        writes = np.flatnonzero(
+            (bars.wire[first:stop] >= 0) & (bars.state[first:stop] != UNREACHED)
+        )
+        writes += first
+        writes = writes[np.lexsort((bars.end_us[writes], bars.peer[writes]))]
+        rows: dict[int, list[list[int]]] = {}
+        for write in writes.tolist():
+            of_peer = rows.setdefault(int(bars.peer[write]), [])
+            begin = bars.end_us[write]
+            row = next((row for row in of_peer if bars.effect_us[row[-1]] <= begin), None)
+            if row is None:
+                of_peer.append([write])
+            else:
+                row.append(write)
+        for peer, of_peer in rows.items():
+            for row in of_peer:
+                yield Track(f"RDMA to rank {peer}"), self._under_way(rank, row)
+
+    def _under_way(self, rank: int, row: list[int]) -> Iterator[Event]:
+        bars = self.scene.bars
+        for bar in row:
+            name, shared, own = next(self._words(rank, bar, bar + 1))
+            begin, end = float(bars.end_us[bar]), float(bars.effect_us[bar])
+            yield Event(
+                name, "under way", begin, end, shared, (("from", self._place(bar)), *own[1:2])
+            )
