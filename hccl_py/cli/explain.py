@@ -22,7 +22,7 @@ from hccl_py.errors import ParameterError
 from hccl_py.program.usage import differences
 from hccl_py.selection.spans import Choice, Span, spans
 from hccl_py.trace.document import resources
-from hccl_py.trace.terminal import format_runs
+from hccl_py.trace.terminal import format_each
 from hccl_py.trace.units import format_size
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _sample(call: CallOptions, sizes: Sizes) -> list[int]:
 
 def _format_class(found: dict[str, Any]) -> str:
     return (
-        f"{format_runs(found['ranks'])}: {found['sub_streams']} sub streams, "
+        f"{format_each(found['ranks'])}: {found['sub_streams']} sub streams, "
         f"{found['notifies']} notifies, {found['transports']} transports, "
         f"scratch {format_size(found['scratch_bytes'])}"
     )

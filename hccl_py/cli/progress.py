@@ -1,19 +1,23 @@
-"""A progress bar on stderr, only for people who wait."""
+"""What is being done, on stderr, only for people who wait: a bar where it is counted."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from hccl_py.cli.output import printable_console
 from hccl_py.cli.streams import raw
+from hccl_py.printable import one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["Bar"]
+__all__ = ["Bar", "working"]
 
 PATIENCE_S = 1.0
 """How long nothing is shown: loading rich costs more than most runs."""
@@ -70,3 +74,31 @@ class Bar:
             self._shown.start()
         self._shown.update(self._shown.task_ids[0], completed=self._done, total=self._total)
         self._shown.refresh()
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Say what is being done, and for how long already; the line vanishes at the end."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    stream, ended, began = raw(sys.stderr), threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        pause = PATIENCE_S
+        while not ended.wait(pause):
+            seconds = time.monotonic() - began
+            stream.write(f"\r\x1b[K{one_line(what)}, {seconds:.0f} s")
+            stream.flush()
+            pause = REFRESH_S
+        if pause == REFRESH_S:
+            stream.write("\r\x1b[K")
+            stream.flush()
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()

@@ -17,7 +17,6 @@ from itertools import count
 from rich.text import Text
 
 from hccl_py.enums import TaskKind
-from hccl_py.program.describe import format_stream
 from hccl_py.trace.steps import Step, TaskPlace
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words, style_of
@@ -97,7 +96,7 @@ def _draw_block(
     column_width: int,
 ) -> Iterator[Text]:
     """Yield the columns of some streams; lines on which they do nothing are left out."""
-    heads = "".join(f"{format_stream(stream):<{column_width}}" for stream in streams)
+    heads = "".join(f"{words.stream(stream):<{column_width}}" for stream in streams)
     yield Text(f"{'us':>{TIME_WIDTH - 2}}  {heads}".rstrip(), style="bold")
     last = {stream: number for number, line in enumerate(lines) for stream in line.steps}
     running: dict[int, Step] = {}

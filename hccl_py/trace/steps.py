@@ -11,13 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
+from hccl_py.printable import one_line
 from hccl_py.program.describe import ByteRange, notify_name, ranges_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, Stragglers, Timeline, simulate
 from hccl_py.stragglers import EVEN
 from hccl_py.topology import Topology
+from hccl_py.trace.scene import Scene
+from hccl_py.values import IntArray
 
-__all__ = ["ByteRange", "Step", "TaskPlace", "Trace"]
+__all__ = ["ByteRange", "Step", "TaskPlace", "Trace", "bars_in_time", "steps_of"]
 
 
 class TaskPlace(NamedTuple):
@@ -50,6 +53,61 @@ class Step(NamedTuple):
     dst: ByteRange | None
     notify: str
     partner: TaskPlace | None
+
+
+def steps_of(scene: Scene, bars: IntArray) -> list[Step]:
+    """Return what a scene says of some bars, its texts made printable."""
+    return [_step_of(scene, int(bar)) for bar in bars]
+
+
+def bars_in_time(scene: Scene, rank: int) -> IntArray:
+    """Return the bars of a rank in the order in which they happen; what never does comes last."""
+    lanes, columns = scene.lanes_of(rank), scene.bars
+    bars = np.arange(scene.lanes.first[lanes.start], scene.lanes.first[lanes.stop])
+    is_wait = columns.kind[bars] == TaskKind.NOTIFY_WAIT
+    at = np.where(is_wait, columns.end_us[bars], columns.start_us[bars])
+    order = scene.program.linked.order
+    position = np.full(len(scene.program.tasks), len(order))
+    position[order] = np.arange(len(order))
+    found: IntArray = bars[np.lexsort((position[columns.row[bars]], at, columns.state[bars]))]
+    return found
+
+
+def _step_of(scene: Scene, bar: int) -> Step:
+    bars = scene.bars
+    kind, peer = TaskKind(int(bars.kind[bar])), int(bars.peer[bar])
+    label, source, notify = int(bars.label[bar]), int(bars.source[bar]), int(bars.notify[bar])
+    start, end = float(bars.start_us[bar]), float(bars.end_us[bar])
+    partner, size, into = int(bars.partner[bar]), int(bars.size[bar]), int(bars.dst_size[bar])
+    src = dst = None
+    if kind.moves_data:
+        from_, to = int(bars.src_offset[bar]), int(bars.dst_offset[bar])
+        stop = to + (size if into < 0 else into)
+        src = ByteRange(int(bars.src_rank[bar]), int(bars.src_buffer[bar]), from_, from_ + size)
+        dst = ByteRange(int(bars.dst_rank[bar]), int(bars.dst_buffer[bar]), to, stop)
+    return Step(
+        place=_place_of(scene, bar),
+        kind=kind,
+        size=size,
+        peer=peer if peer >= 0 else None,
+        start_us=start,
+        end_us=end,
+        effect_us=float(bars.effect_us[bar]),
+        at_us=end if kind is TaskKind.NOTIFY_WAIT else start,
+        round=int(bars.round[bar]),
+        label=one_line(scene.labels[label]) if label >= 0 else "",
+        source=one_line(scene.sources[source]) if source >= 0 else "",
+        src=src,
+        dst=dst,
+        notify=one_line(scene.notifies[notify]) if notify >= 0 else "",
+        partner=_place_of(scene, partner) if partner >= 0 else None,
+    )
+
+
+def _place_of(scene: Scene, bar: int) -> TaskPlace:
+    lane = int(scene.bars.lane[bar])
+    rank, stream = int(scene.lanes.rank[lane]), int(scene.lanes.stream[lane])
+    return TaskPlace(rank, stream, int(scene.bars.number[bar]))
 
 
 @dataclass(frozen=True, eq=False)

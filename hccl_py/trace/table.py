@@ -7,7 +7,6 @@ from itertools import groupby
 
 from rich.text import Text
 
-from hccl_py.program.describe import format_stream
 from hccl_py.trace.steps import Step
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words, style_of
@@ -33,7 +32,7 @@ def list_tasks(steps: Sequence[Step], words: Words, width: int) -> Iterator[Text
     room = min(longest, max(width - LEFT - 2 - source_width, 16))
     yield Text(f"{'':{INDEX}} {'start':>{TIME}} {'end us':>{TIME}}", style="bold")
     ordered = sorted(steps, key=lambda step: step.place)
-    for heading, group in groupby(ordered, key=_heading):
+    for heading, group in groupby(ordered, key=lambda step: _heading(step, words)):
         yield Text(heading, style="bold")
         for step in group:
             source = step.source if full else _short(step.source)
@@ -53,9 +52,9 @@ def _lines(step: Step, said: tuple[str, str], source: str, room: int) -> Iterato
         yield Text(f"{'':{LEFT}}  {rest}", style=style_of(step))
 
 
-def _heading(step: Step) -> str:
+def _heading(step: Step, words: Words) -> str:
     """Return a heading's text: stream, round, phase."""
-    parts = [format_stream(step.place.stream)]
+    parts = [words.stream(step.place.stream)]
     if step.round:
         parts.append(f"round {step.round + 1}")
     return ", ".join([*parts, step.label] if step.label else parts)

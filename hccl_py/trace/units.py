@@ -13,5 +13,7 @@ def format_size(size: int) -> str:
 
 def format_time(microseconds: float) -> str:
     """Return microseconds with as many decimals as seven columns leave room for."""
+    if 0 < microseconds < 0.005:
+        return f"{microseconds:.1g}"
     decimals = 2 if microseconds < 1e4 else 1 if microseconds < 1e5 else 0
     return f"{microseconds:.{decimals}f}"

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from rich.cells import cell_len
+
 from hccl_py.enums import TaskKind
+from hccl_py.printable import one_line
 from hccl_py.program.describe import BUFFER_WORDS, ByteRange, format_stream
-from hccl_py.program.program import Program
 from hccl_py.program.transports import NOTIFY_NAMES
+from hccl_py.trace.scene import Scene
 from hccl_py.trace.steps import Step
 from hccl_py.trace.units import format_size, format_time
 
 __all__ = ["MARKS", "Words", "mark_of", "style_of"]
 
-MARKS = ("", "wait", "compute", "copy", "transfer", "reduce")
-"""What a stream can be busy with, the more telling the later."""
+MARKS = ("", "wait", "compute", "copy", "transfer", "reduce", "stuck")
+"""What a stream can be busy with, the more telling the later; `stuck` is a wait that never ends."""
 
 _MARK_STYLES = {
     "wait": "dim",
+    "stuck": "red",
     "compute": "bold",
     "copy": "blue",
     "transfer": "green",
@@ -42,16 +48,35 @@ def style_of(step: Step) -> str:
 
 
 class Words:
-    """Spells the tasks of a program; plain characters where the terminal has no others."""
+    """Spells the tasks of a program that has such `buffers`; plain characters where the terminal
+    has no others.
 
-    def __init__(self, program: Program, *, unicode: bool) -> None:
-        self._buffers = [BUFFER_WORDS.get(name, name) for name in program.buffers]
+    All characters are one column wide in every terminal: none that is wide where Chinese is usual.
+    """
+
+    def __init__(
+        self, buffers: Sequence[str], *, unicode: bool, streams: Mapping[int, str] | None = None
+    ) -> None:
+        self._streams = {k: one_line(name) for k, name in (streams or {}).items()}
+        self._buffers = [one_line(BUFFER_WORDS.get(name, name)) for name in buffers]
         self.to, self.frm = ("▸", "◂") if unicode else (">", "<")
-        self.arrow = "→" if unicode else "->"
-        self.back = "←" if unicode else "<-"
-        self.runs, self.waits = ("│", "┊") if unicode else ("|", ":")
-        chars = " ·░▒█▓" if unicode else " .xc=+"
+        self.arrow = self.to if unicode else "->"
+        self.back = self.frm if unicode else "<-"
+        self.runs, self.waits = ("╏", "╎") if unicode else ("|", ":")
+        self.tick = "╷" if unicode else "|"
+        chars = " ╌▐░⣿▚╍" if unicode else " .xc=+~"
         self._marks = dict(zip(MARKS, chars, strict=True))
+
+    @staticmethod
+    def of(scene: Scene, *, unicode: bool) -> Words:
+        """Return words for what a scene shows."""
+        lanes = scene.lanes
+        streams = dict(zip(lanes.stream.tolist(), lanes.names, strict=True))
+        return Words(scene.buffers, unicode=unicode, streams=streams)
+
+    def stream(self, stream: int) -> str:
+        """Return the name of a stream."""
+        return self._streams.get(stream) or format_stream(stream)
 
     def mark(self, name: str) -> tuple[str, str]:
         """Return the character of a member of `MARKS`, and its colour."""
@@ -61,6 +86,10 @@ class Words:
         """Return the longest form that fits; `pair` names a post and its wait on the same rank."""
         forms = self._data_forms(step) if step.kind.moves_data else [self._sync(step, pair)]
         return next((form for form in forms if len(form) <= width), forms[-1][:width])
+
+    def inside(self, step: Step, width: int) -> str:
+        """Return what stands in a bar: the longest form that fits, or nothing."""
+        return next((form for form in self._inner_forms(step) if cell_len(form) <= width), "")
 
     def line(self, step: Step) -> tuple[str, str]:
         """Return what a task does, with memory or with its other end, in two parts."""
@@ -73,6 +102,16 @@ class Words:
             return f"compute {step.end_us - step.start_us:g} us", ""
         arrow = self.back if step.kind is TaskKind.NOTIFY_WAIT else self.arrow
         return f"{self._verb(step)} {arrow} {self._partner(step)}", ""
+
+    def _inner_forms(self, step: Step) -> list[str]:
+        if step.kind is TaskKind.COMPUTE:
+            us = f"{step.end_us - step.start_us:g} us"
+            return [f"{step.label} {us}", step.label, us] if step.label else [f"compute {us}", us]
+        if step.kind.moves_data:
+            away = f"{self.frm if step.kind.reads_remote else self.to}r{step.peer}"
+            return [*self._data_forms(step), *([away] if step.peer is not None else [])]
+        whole = self._sync(step, "")
+        return [whole, whole.rpartition(" ")[2] if step.peer is not None else ""]
 
     def _data_forms(self, step: Step) -> list[str]:
         assert step.src
@@ -95,8 +134,8 @@ class Words:
         arrow = self.frm if step.kind is TaskKind.NOTIFY_WAIT else self.to
         if step.peer is not None:
             return f"{self._verb(step)} {arrow}r{step.peer}"
-        other = format_stream(step.partner.stream) if step.partner else "?"
-        return f"{self._verb(step)} {pair} {arrow}{other}"
+        other = self.stream(step.partner.stream) if step.partner else "?"
+        return " ".join(filter(None, [self._verb(step), pair, f"{arrow}{other}"]))
 
     def _verb(self, step: Step) -> str:
         """Return the article's name: TxAck posts a peer's Ack, RxAck waits for one's own."""
@@ -110,7 +149,7 @@ class Words:
         if step.partner is None:
             return "nobody"
         rank, stream, number = step.partner
-        where = f"{format_stream(stream)} #{number}"
+        where = f"{self.stream(stream)} #{number}"
         return where if rank == step.place.rank else f"rank {rank} {where}"
 
     def _range(self, step: Step, memory: ByteRange) -> str:

@@ -13,23 +13,25 @@ from hccl_py.program.instruction import Batch
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from hccl_py.trace.columns import draw_columns, lay_out, pair_names
-from hccl_py.trace.steps import Step, Trace
+from hccl_py.trace.scene import Scene, scene_of
+from hccl_py.trace.steps import Step, bars_in_time
+from hccl_py.trace.steps import steps_of as steps_of_bars
 from hccl_py.trace.words import Words
 
 ARTICLE = """
      us  main             sub 0            sub 1            sub 2
-   0.00  copy 256K        ┊                ┊                ┊
+   0.00  copy 256K        ╎                ╎                ╎
          all-gather
-   0.35  post a ▸sub 0    ┊                ┊                ┊
-         post b ▸sub 1    wait a ◂main     ┊                ┊
-         post c ▸sub 2    TxAck ▸r3        wait b ◂main     ┊
-         copy 256K        ┊                TxAck ▸r2        wait c ◂main
-         │                ┊                ┊                TxAck ▸r1
-  10.35  ┊                RxAck ◂r3        RxAck ◂r2        RxAck ◂r1
-         ┊                read 256K ◂r3    read 256K ◂r2    read 256K ◂r1
-  24.67  ┊                TxDataSignal ▸r3 TxDataSignal ▸r2 TxDataSignal ▸r1
-         ┊                RxDataSignal ◂r3 RxDataSignal ◂r2 RxDataSignal ◂r1
-         ┊                post d ▸main     post e ▸main     post f ▸main
+   0.35  post a ▸sub 0    ╎                ╎                ╎
+         post b ▸sub 1    wait a ◂main     ╎                ╎
+         post c ▸sub 2    TxAck ▸r3        wait b ◂main     ╎
+         copy 256K        ╎                TxAck ▸r2        wait c ◂main
+         ╏                ╎                ╎                TxAck ▸r1
+  10.35  ╎                RxAck ◂r3        RxAck ◂r2        RxAck ◂r1
+         ╎                read 256K ◂r3    read 256K ◂r2    read 256K ◂r1
+  24.67  ╎                TxDataSignal ▸r3 TxDataSignal ▸r2 TxDataSignal ▸r1
+         ╎                RxDataSignal ◂r3 RxDataSignal ◂r2 RxDataSignal ◂r1
+         ╎                post d ▸main     post e ▸main     post f ▸main
          wait d ◂sub 0
          wait e ◂sub 1
          wait f ◂sub 2
@@ -41,18 +43,18 @@ def program_of(op: OpParam, executor: str | None = None, **topology: int) -> Pro
         return comm.plan(op, executor).program
 
 
-def all_gather(ranks: int) -> Trace:
+def all_gather(ranks: int) -> Scene:
     program = program_of(OpParam("all_gather", 65536, DataType.FP32), ranks=ranks)
-    return Trace.of(program, topology_of(ranks))
+    return scene_of(program, topology_of(ranks))
 
 
-def steps_of(trace: Trace, rank: int = 0) -> list[Step]:
-    return trace.steps(trace.rows(rank).tolist())
+def steps_of(scene: Scene, rank: int = 0) -> list[Step]:
+    return steps_of_bars(scene, bars_in_time(scene, rank))
 
 
 def test_the_article_s_picture() -> None:
-    trace = all_gather(4)
-    lines = draw_columns(steps_of(trace), Words(trace.program, unicode=True), 80)
+    scene = all_gather(4)
+    lines = draw_columns(steps_of(scene), Words.of(scene, unicode=True), 80)
     assert "\n".join(["", *(line.plain for line in lines), ""]) == ARTICLE
 
 
@@ -61,7 +63,7 @@ def test_a_step_shows_the_length_of_either_side() -> None:
     batch = program.batches[0]
     first = batch.instructions[0]._replace(dst_size=24)
     uneven = replace(program, batches=(Batch(batch.ranks, (first, *batch.instructions[1:])),))
-    step = steps_of(Trace.of(uneven, topology_of(2)))[0]
+    step = steps_of(scene_of(uneven, topology_of(2)))[0]
     assert step.src is not None
     assert step.dst is not None
     assert (step.src.stop - step.src.start, step.dst.stop - step.dst.start) == (step.size, 24)
@@ -69,9 +71,9 @@ def test_a_step_shows_the_length_of_either_side() -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 160, 240])
 def test_columns_fit_and_hold_every_task(width: int) -> None:
-    trace = all_gather(8)
-    words = Words(trace.program, unicode=True)
-    lines = [line.plain for line in draw_columns(steps_of(trace), words, width)]
+    scene = all_gather(8)
+    words = Words.of(scene, unicode=True)
+    lines = [line.plain for line in draw_columns(steps_of(scene), words, width)]
     assert max(map(len, lines)) <= width
     text = "\n".join(lines)
     for peer in range(1, 8):
@@ -83,9 +85,9 @@ def test_columns_fit_and_hold_every_task(width: int) -> None:
 @given(st.integers(1, 8), st.sampled_from(["AllReduceComm", "AllReduceMeshOpbaseLoopExecutor"]))
 def test_layout(ranks: int, executor: str) -> None:
     op = OpParam("all_reduce", 1000, DataType.FP32, ReduceOp.SUM)
-    trace = Trace.of(program_of(op, executor, ranks=ranks), topology_of(ranks))
+    scene = scene_of(program_of(op, executor, ranks=ranks), topology_of(ranks))
     for rank in range(ranks):
-        steps = steps_of(trace, rank)
+        steps = steps_of(scene, rank)
         lines = lay_out(steps)
         number = {step.place: n for n, line in enumerate(lines) for step in line.steps.values()}
         assert len(number) == len(steps)

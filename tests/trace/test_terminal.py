@@ -1,4 +1,4 @@
-"""Bars, the task table, and resources."""
+"""The task table, and resources."""
 
 import io
 from collections.abc import Iterable
@@ -10,18 +10,18 @@ from rich.text import Text
 from hccl_py import Communicator
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.op_param import OpParam
-from hccl_py.trace.bars import draw_bars
-from hccl_py.trace.steps import Trace
+from hccl_py.trace.scene import Scene, scene_of
+from hccl_py.trace.steps import bars_in_time, steps_of
 from hccl_py.trace.table import list_tasks
-from hccl_py.trace.terminal import draw_rank, draw_resources, format_runs
+from hccl_py.trace.terminal import draw_rank, draw_resources, format_each
 from hccl_py.trace.units import format_size, format_time
 from hccl_py.trace.words import Words
 
 
-def all_reduce(servers: int, devices: int, count: int = 1 << 18) -> Trace:
+def all_reduce(servers: int, devices: int, count: int = 1 << 18) -> Scene:
     with Communicator(servers=servers, devices=devices) as comm:
         op = OpParam("all_reduce", count, DataType.FP32, ReduceOp.SUM)
-        return Trace.of(comm.plan(op, "AllReduceComm").program, comm.topology)
+        return scene_of(comm.plan(op, "AllReduceComm").program, comm.topology)
 
 
 def text_of(part: RenderableType, width: int) -> str:
@@ -34,34 +34,11 @@ def plain(lines: Iterable[Text]) -> list[str]:
     return [line.plain for line in lines]
 
 
-def test_bars_over_sdma() -> None:
-    trace = all_reduce(1, 2)
-    scale, main, legend = plain(draw_bars(trace, 0, Words(trace.program, unicode=True), 60))
-    assert scale.split()[0] == "us"
-    assert scale.endswith(format_time(trace.timeline.total_us))
-    assert main.startswith("   main  ▒")
-    assert {"▓", "█", "·"} <= set(main)
-    assert legend.split() == ["▓", "reduce", "█", "transfer", "▒", "copy", "·", "wait"]
-
-
-def test_bars_over_rdma_show_the_wire() -> None:
-    trace = all_reduce(2, 1)
-    _, main, wire, _ = plain(draw_bars(trace, 0, Words(trace.program, unicode=True), 60))
-    assert "▓" not in main
-    assert wire.startswith("   RDMA")
-    assert {"▓", "█"} <= set(wire)
-
-
-def test_no_bars_where_no_time_passes() -> None:
-    trace = all_reduce(1, 1, count=0)
-    assert list(draw_bars(trace, 0, Words(trace.program, unicode=True), 80)) == []
-
-
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_every_task_is_listed(width: int) -> None:
-    trace = all_reduce(2, 2)
-    steps = trace.steps(trace.rows(1).tolist())
-    lines = plain(list_tasks(steps, Words(trace.program, unicode=True), width))
+    scene = all_reduce(2, 2)
+    steps = steps_of(scene, bars_in_time(scene, 1))
+    lines = plain(list_tasks(steps, Words.of(scene, unicode=True), width))
     assert sum(line.lstrip().startswith("#") for line in lines) == len(steps)
     assert max(map(len, lines)) <= width
     assert "main, reduce-scatter 1/3" in lines
@@ -69,20 +46,20 @@ def test_every_task_is_listed(width: int) -> None:
 
 
 def test_what_a_line_says() -> None:
-    trace = all_reduce(2, 1)
-    words = Words(trace.program, unicode=True)
-    said = [" ".join(words.line(step)).rstrip() for step in trace.steps(trace.rows(0).tolist())]
-    assert "copy user_in[0:1M] → CCL_In[0:1M]" in said
-    assert "TxAck → rank 1 main #2" in said
-    assert "RxDataAck ← rank 1 main #6" in said
+    scene = all_reduce(2, 1)
+    words = Words.of(scene, unicode=True)
+    said = [" ".join(words.line(step)).rstrip() for step in steps_of(scene, bars_in_time(scene, 0))]
+    assert "copy user_in[0:1M] ▸ CCL_In[0:1M]" in said
+    assert "TxAck ▸ rank 1 main #2" in said
+    assert "RxDataAck ◂ rank 1 main #6" in said
     write = next(line for line in said if line.startswith("rdma_write_reduce"))
-    assert "→ rank 1 CCL_In" in write
+    assert "▸ rank 1 CCL_In" in write
     assert " at " in write
 
 
 def test_nothing_to_draw_is_no_error() -> None:
-    trace = all_reduce(1, 1, count=0)
-    text = text_of(draw_rank(trace, 0, Words(trace.program, unicode=True), 80, 0), 80)
+    scene = all_reduce(1, 1, count=0)
+    text = text_of(draw_rank(scene, 0, Words.of(scene, unicode=True), 80, 0), 80)
     assert text.startswith("rank 0: ")
 
 
@@ -101,18 +78,19 @@ def test_ranks_with_the_same_resources_share_a_line() -> None:
     ],
 )
 def test_spelling_of_ranks(ranks: list[int], text: str) -> None:
-    assert format_runs(ranks) == text
+    assert format_each(ranks) == text
 
 
 def test_units() -> None:
     sizes = (0, 1, 1023, 1024, 1025, 1536, 3 << 20, 5 << 30, 1 << 40)
     spelled = ["0", "1", "1023", "1K", "1025", "1536", "3M", "5G", "1024G"]
     assert [format_size(size) for size in sizes] == spelled
-    times = (0.0, 9999.994, 12345.67, 1234567.8)
-    assert [format_time(time) for time in times] == ["0.00", "9999.99", "12345.7", "1234568"]
+    times = (0.0, 0.00017, 0.005, 9999.994, 12345.67, 1234567.8)
+    spelled = ["0.00", "0.0002", "0.01", "9999.99", "12345.7", "1234568"]
+    assert [format_time(time) for time in times] == spelled
 
 
 def test_plain_characters() -> None:
-    trace = all_reduce(1, 4)
-    drawing = draw_rank(trace, 0, Words(trace.program, unicode=False), 80, 0)
+    scene = all_reduce(1, 4)
+    drawing = draw_rank(scene, 0, Words.of(scene, unicode=False), 80, 0)
     assert text_of(drawing, 80).isascii()

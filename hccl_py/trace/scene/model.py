@@ -283,6 +283,15 @@ class Scene:
             found.setdefault(twin, []).append(rank)
         return [tuple(ranks) for ranks in found.values()]
 
+    @cached_property
+    def on_wires(self) -> dict[int, IntArray]:
+        """The bars that travel on each wire, by its lane."""
+        found = np.flatnonzero(self.bars.wire >= 0)
+        found = found[np.argsort(self.bars.wire[found], kind="stable")]
+        wires, first = np.unique(self.bars.wire[found], return_index=True)
+        parts = np.split(found, first[1:])
+        return dict(zip(wires.tolist(), parts, strict=False))
+
     def lanes_of(self, rank: int) -> range:
         """Return the lanes of a rank."""
         first, stop = np.searchsorted(self.lanes.rank, [rank, rank + 1])

@@ -1,0 +1,133 @@
+"""One lane as columns of characters: what is busy with what, and in words where there is room.
+
+░╌ RxAck ◂r3 ╌╌╌╌╌╌╌⣿ read 256K ◂r3 ⣿⣿⣿⣿⣿⣿⣿⣿⣿
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+from rich.cells import cell_len
+
+from hccl_py.enums import TaskKind
+from hccl_py.trace.gantt.window import Window
+from hccl_py.trace.scene import STUCK, WIRE, Scene
+from hccl_py.trace.steps import steps_of
+from hccl_py.trace.words import MARKS, Words, mark_of
+from hccl_py.values import Floats, IntArray
+
+__all__ = ["Lane", "Run", "shown_bars", "spans_of"]
+
+Run = tuple[str, str]
+"""A text and its style, in rich's words."""
+
+_NARROWEST = 7
+"""Columns of a bar from which on it says what it is."""
+
+_MARK_OF = np.array([MARKS.index(mark_of(kind)) for kind in TaskKind])
+_CRITICAL = "bold underline"
+_FINDING = "bold red"
+
+
+def shown_bars(scene: Scene, lane: int, window: Window) -> IntArray:
+    """Return the bars that take time on a lane within the window."""
+    lanes, bars = scene.lanes, scene.bars
+    if lanes.stream[lane] == WIRE:
+        found = scene.on_wires.get(lane, np.zeros(0, np.int64))
+        return found[window.shows(bars.end_us[found], bars.effect_us[found])]
+    low, high = int(lanes.first[lane]), int(lanes.first[lane + 1])
+    low += int(np.searchsorted(bars.end_us[low:high], window.begin_us, side="right"))
+    high = low + int(np.searchsorted(bars.start_us[low:high], window.end_us))
+    found = np.arange(low, high)
+    return found[bars.end_us[low:high] > bars.start_us[low:high]]
+
+
+def spans_of(scene: Scene, lane: int, bars: IntArray) -> tuple[Floats, Floats]:
+    """Return when bars are on a lane: over RDMA, from when a write is posted until it arrives."""
+    columns = scene.bars
+    if scene.lanes.stream[lane] == WIRE:
+        return columns.end_us[bars], columns.effect_us[bars]
+    return columns.start_us[bars], columns.end_us[bars]
+
+
+class Lane:
+    """The columns of a lane. `marks` are numbers in MARKS, 0 where nothing is."""
+
+    def __init__(self, scene: Scene, lane: int, window: Window, words: Words) -> None:
+        self._words, self._window = words, window
+        self.bars = shown_bars(scene, lane, window)
+        start, end = spans_of(scene, lane, self.bars)
+        self.first, self.stop = window.spans(start, end)
+        mark = _MARK_OF[scene.bars.kind[self.bars]]
+        mark = np.where(scene.bars.state[self.bars] == STUCK, MARKS.index("stuck"), mark)
+        self.marks = _painted(self.first, self.stop, mark, window.columns)
+        self._chars = [words.mark(MARKS[k])[0] for k in self.marks.tolist()]
+        self._styles = [words.mark(MARKS[k])[1] for k in self.marks.tolist()]
+        self._write_what_bars_are(scene, window.widths(start, end))
+
+    def _write_what_bars_are(self, scene: Scene, widths: IntArray) -> None:
+        """Write in bars what they are. How much of it follows from how long they last, not from
+        the columns that they happen to cover: bars alike say alike.
+        """
+        wide = np.flatnonzero(widths >= _NARROWEST)
+        steps = steps_of(scene, self.bars[wide])
+        taken = 0
+        for k, step in zip(wide.tolist(), steps, strict=True):
+            first, stop = max(int(self.first[k]), taken), int(self.stop[k])
+            text = self._words.inside(step, int(widths[k]) - 4)
+            if text and cell_len(text) + 3 <= stop - first:
+                self._write(first + 1, f" {text} ", self._styles[first + 1])
+                taken = stop
+
+    def _write(self, column: int, text: str, style: str) -> None:
+        """Put a text over columns; it must fit. A wide character leaves the next column empty."""
+        for char in text:
+            self._chars[column], self._styles[column] = char, style
+            for more in range(1, cell_len(char)):
+                self._chars[column + more] = ""
+            column += max(cell_len(char), 1)
+
+    def mark_critical(self, begin_us: Floats, end_us: Floats) -> None:
+        """Mark what spans the critical path has on this lane."""
+        for first, stop in zip(*self._window.spans(begin_us, end_us), strict=True):
+            for column in range(first, stop):
+                self._styles[column] = f"{self._styles[column]} {_CRITICAL}".strip()
+
+    def mark_finding(self, at_us: float, number: int) -> None:
+        """Mark a task that a finding is about."""
+        text = f"!{number}"
+        column = min(self._window.column(at_us), max(self._window.columns - len(text), 0))
+        while column > 0 and self._chars[column] == "":
+            column -= 1
+        self._write(column, text[: self._window.columns], _FINDING)
+        after = column + len(text)
+        while after < len(self._chars) and self._chars[after] == "":
+            self._chars[after], after = " ", after + 1
+
+    def runs(self) -> Iterator[Run]:
+        """Yield the line's texts with their styles."""
+        return runs_of(self._chars, self._styles)
+
+
+def runs_of(chars: Sequence[str], styles: Sequence[str]) -> Iterator[Run]:
+    """Yield columns with one style together."""
+    pairs = zip(chars, styles, strict=True)
+    for style, group in groupby(pairs, key=lambda pair: pair[1]):
+        yield "".join(char for char, _ in group), style
+
+
+def _painted(
+    first: IntArray, stop: IntArray, mark: IntArray, columns: int
+) -> npt.NDArray[np.int64]:
+    """Return a mark for every column; where a column holds several, the last one of MARKS wins."""
+    found = np.zeros(columns, np.int64)
+    for number in range(1, len(MARKS)):
+        some = mark == number
+        edges = np.bincount(first[some], minlength=columns + 1) - np.bincount(
+            stop[some], minlength=columns + 1
+        )
+        found[np.cumsum(edges)[:-1] > 0] = number
+    return found
