@@ -65,7 +65,7 @@ def _class_of(kind: TaskKind) -> str:
 def _finding(finding: Finding, bars: Iterable[int]) -> dict[str, Any]:
     return {
         "name": finding.name,
-        "severity": finding.severity.value,
+        "severity": finding.severity.name.lower(),
         "message": _safe(finding.message),
         "hint": _safe(finding.hint),
         "source": _safe(finding.source or ""),

@@ -1,6 +1,6 @@
 /** What a lane does in every pixel of a stretch of time, however many tasks that is. */
 
-import { SUMS, nextAbove } from './scene.js';
+import { SUMS, firstAbove, nextAbove } from './scene.js';
 
 /**
  * Walk the bars of a lane from left to right: `wide(bar, x0, x1)` for bars that can be seen one by
@@ -66,6 +66,10 @@ export function shares(scene, lanes, view, width, cell) {
   const span = ((view.to - view.from) / width) * cell;
   const { sums, classOf } = scene;
   for (const lane of lanes) {
+    if (scene.wires.has(lane)) {
+      addWire(found, scene, scene.wires.get(lane), from, span, cells);
+      continue;
+    }
     const stop = scene.laneStop[lane];
     let bar = scene.firstAfter(lane, from);
     while (bar < stop) {
@@ -87,6 +91,17 @@ export function shares(scene, lanes, view, width, cell) {
   }
   for (let i = 0; i < found.length; i++) found[i] /= Math.max(1, lanes.length);
   return found;
+}
+
+/** What travels on connections, from setting out to arriving. */
+function addWire(found, scene, wires, from, span, cells) {
+  const { effect_us } = scene.bars;
+  let k = firstAbove(wires.latest, from, 0, wires.bars.length);
+  for (; k < wires.bars.length && wires.starts[k] - from < span * cells; k++) {
+    const bar = wires.bars[k];
+    const begin = (wires.starts[k] - from) / span;
+    addBar(found, timedClass(scene.classOf[bar]), begin, (effect_us[bar] - from) / span, cells);
+  }
 }
 
 function timedClass(c) {

@@ -47,7 +47,8 @@ export function formsOf(scene, bar) {
   const away = from !== own ? ` ◂r${from}` : to !== own ? ` ▸r${to}` : '';
   const src = bufferAt(scene, bars.src_buffer[bar]);
   const dst = bufferAt(scene, bars.dst_buffer[bar]);
-  return [`${kind} ${size}${away} ${src}→${dst}`, `${kind} ${size}${away}`, `${kind}${away}`, kind];
+  return [`${kind} ${size}${away} ${src}→${dst}`, `${kind} ${size}${away}`, `${kind}${away}`,
+    away.trim() || kind];
 }
 
 /** Whom a wait waits for, or whom a post is for: a rank, or a stream of the same one. */

@@ -13,7 +13,7 @@ export function h(tag, attributes = {}, ...children) {
       element.setAttribute(name, value === true ? '' : String(value));
     }
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== false) {
       element.append(child instanceof Node ? child : String(child));
     }

@@ -217,8 +217,7 @@ export class LaneCanvas {
   #drawSummary(context, row, top) {
     const { scene, k } = row;
     const { colours } = this.state.theme;
-    const lanes = scene.lanesOf[k].filter((lane) => !scene.wires.has(lane));
-    const found = shares(scene, lanes, this.state.view, this.width, SUMMARY_CELL);
+    const found = shares(scene, scene.lanesOf[k], this.state.view, this.width, SUMMARY_CELL);
     const height = row.height - 5;
     const bottom = top + row.height - 2;
     const cells = found.length / SUMS;
@@ -227,7 +226,8 @@ export class LaneCanvas {
     this.#drawRuns(context, found, 4, () => bottom, () => height, cells);
     for (const s of STACK) {
       context.fillStyle = colours[CLASSES[TIMED[s]]];
-      const high = (cell) => Math.round(found[cell * SUMS + s] * height);
+      const high = (cell) =>
+        Math.min(Math.round(found[cell * SUMS + s] * height), height - lift[cell]);
       this.#drawRuns(context, found, s, (cell) => bottom - lift[cell], high, cells);
       for (let cell = 0; cell < cells; cell++) lift[cell] += high(cell);
     }
@@ -285,9 +285,11 @@ export class LaneCanvas {
 
   #fitted(context, text, room) {
     if (this.#widthOf(context, text) <= room) return text;
-    let length = Math.min(text.length, Math.floor(room / 5));
-    while (length > 1 && this.#widthOf(context, `${text.slice(0, length)}…`) > room) length--;
-    return `${text.slice(0, length)}…`;
+    // The end of a phase's name often is the number of its step, and worth more than the middle.
+    const end = text.slice(-4);
+    let length = Math.min(text.length - 4, Math.floor(room / 5));
+    while (length > 0 && this.#widthOf(context, `${text.slice(0, length)}…${end}`) > room) length--;
+    return length > 0 ? `${text.slice(0, length)}…${end}` : '';
   }
 
   /** What is under way on a rank's connections: one row each for what overlaps. */

@@ -2,10 +2,12 @@
 
 import { arrowsOf } from './arrows.js';
 import { firstAbove, nextAbove } from './scene.js';
+import { nameOf } from './describe.js';
 
 export function drawMarks(lanes, context, rows) {
   const { state } = lanes;
   for (const row of rows) drawFound(lanes, context, row);
+  drawFindings(lanes, context, rows);
   if (state.critical) state.scenes.forEach((scene) => drawCritical(lanes, context, scene, rows));
   drawSelection(lanes, context, rows);
   drawArrows(lanes, context);
@@ -43,6 +45,22 @@ function drawFound(lanes, context, row) {
     if (x1 - x0 < 1) {
       const next = scene.firstAfter(lane, lanes.time(x0 + 1) - scene.shift);
       k = nextAbove(bars, next - 1, k, stop);
+    }
+  }
+}
+
+/** A flag at the task that each finding is about. */
+function drawFindings(lanes, context, rows) {
+  context.fillStyle = lanes.state.theme.colours.stuck;
+  for (const scene of lanes.state.scenes) {
+    for (const { bars } of scene.findings) {
+      const box = bars.length ? boxOf(lanes, scene, bars[0]) : null;
+      if (!box || box.x < -8 || box.x > lanes.width || !rows.includes(box.row)) continue;
+      context.beginPath();
+      context.moveTo(box.x - 1, box.y);
+      context.lineTo(box.x + 8, box.y + 4);
+      context.lineTo(box.x - 1, box.y + 8);
+      context.fill();
     }
   }
 }
@@ -102,14 +120,17 @@ function drawArrows(lanes, context) {
   for (const { post, wait, steps } of found) {
     const from = boxOf(lanes, scene, post);
     const to = boxOf(lanes, scene, wait);
-    if (!from || !to) continue;
     context.strokeStyle = context.fillStyle = colours.accent;
     context.globalAlpha = Math.max(0.35, 1 - steps * 0.12);
-    drawArrow(
-      context,
-      from.x + from.width, from.y + from.height / 2,
-      lanes.x(scene.bars.end_us[wait] + scene.shift), to.y + to.height / 2,
-    );
+    const x0 = lanes.x(scene.bars.end_us[post] + scene.shift);
+    const x1 = lanes.x(scene.bars.end_us[wait] + scene.shift);
+    if (from && to) {
+      drawArrow(context, x0, from.y + from.height / 2, x1, to.y + to.height / 2);
+    } else if (from) {
+      drawStub(context, x0, from.y + from.height / 2, 1, nameOf(scene, wait), colours);
+    } else if (to) {
+      drawStub(context, x1, to.y + to.height / 2, -1, nameOf(scene, post), colours);
+    }
     context.globalAlpha = 1;
   }
 }
@@ -129,6 +150,18 @@ function drawArrow(context, x0, y0, x1, y1) {
   context.lineTo(x1 - 8, y1 - 4);
   context.lineTo(x1 - 8, y1 + 4);
   context.fill();
+}
+
+/** An arrow from or to a task whose row is hidden: it says which task that is. */
+function drawStub(context, x, y, towards, name, colours) {
+  const arrow = towards > 0 ? `→ ${name}` : `${name} →`;
+  const width = context.measureText(arrow).width + 8;
+  const left = towards > 0 ? x + 4 : x - width - 4;
+  context.beginPath();
+  context.roundRect(left, y - 8, width, 16, 4);
+  context.fill();
+  context.fillStyle = colours.background;
+  context.fillText(arrow, left + 4, y + 0.5);
 }
 
 function drawCursor(lanes, context) {

@@ -108,7 +108,7 @@ export class Minimap {
       for (let cell = 0; cell * SUMS < found.length; cell++) {
         let y = bottom;
         for (const s of [1, 2, 0, 3, 5]) {
-          const height = found[cell * SUMS + s] * (each - 2);
+          const height = Math.min(found[cell * SUMS + s] * (each - 2), y - bottom + each - 2);
           if (height < 0.2) continue;
           context.fillStyle = colours[CLASSES[TIMED[s]]];
           context.fillRect(cell * CELL, y - height, CELL, height);
@@ -123,8 +123,6 @@ export class Minimap {
 function sampledLanes(scene) {
   const lanes = [];
   const step = Math.max(1, Math.ceil(scene.laneRank.length / MOST_LANES));
-  for (let lane = 0; lane < scene.laneRank.length; lane += step) {
-    if (!scene.wires.has(lane)) lanes.push(lane);
-  }
+  for (let lane = 0; lane < scene.laneRank.length; lane += step) lanes.push(lane);
   return lanes;
 }

@@ -123,6 +123,12 @@ export class Scene {
     });
   }
 
+  /** What tells it from another scene: title, and what recorded it. */
+  get name() {
+    const [, executor] = this.header.facts.find(([name]) => name === 'executor') ?? [];
+    return executor ? `${this.header.title} · ${executor}` : this.header.title;
+  }
+
   rankOf(bar) {
     return this.laneRank[this.bars.lane[bar]];
   }

@@ -7,6 +7,14 @@ import { t } from './words.js';
 /** Facts that stand in the head; all of them stand in the view of ranks. */
 const HEADED = ['executor', 'topology'];
 const LEGEND = ['transfer', 'copy', 'reduce', 'compute', 'wait', 'post'];
+const LEGEND_OF_STUCK = ['transfer', 'copy', 'reduce', 'wait', 'post', 'stuck_wait'];
+
+/** Names of two scenes without what they begin with alike. */
+function differing(scenes) {
+  const parts = scenes.map((scene) => scene.name.split(' · '));
+  const isAlike = parts[0][0] === parts[1][0] && parts.every((part) => part.length > 1);
+  return parts.map((part) => (isAlike ? part.slice(1) : part).join(' · '));
+}
 
 export class Toolbar {
   constructor(state, page) {
@@ -17,7 +25,8 @@ export class Toolbar {
   draw() {
     this.#drawHead();
     this.#drawTools();
-    byId('legend').replaceChildren(...LEGEND.map((name) =>
+    const isStuck = this.state.scenes.some((scene) => scene.bars.state.includes(1));
+    byId('legend').replaceChildren(...(isStuck ? LEGEND_OF_STUCK : LEGEND).map((name) =>
       h('span', {}, h('span', { class: `swatch ${name}` }), t(name))));
   }
 
@@ -26,7 +35,7 @@ export class Toolbar {
     byId('title').replaceChildren(...scenes.flatMap((scene, number) => [
       number ? h('span', { class: 'muted' }, ' / ') : '',
       scenes.length > 1 ? h('span', { class: `mark mark-${number}` }, 'AB'[number]) : '',
-      h('span', { title: scene.header.title }, scene.header.title),
+      h('span', { title: scene.name }, scenes.length > 1 ? differing(scenes)[number] : scene.header.title),
     ]));
     const [scene] = scenes;
     const chip = (text, title) => h('span', { class: 'fact', title: title ?? text }, text);

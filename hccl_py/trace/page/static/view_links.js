@@ -83,7 +83,7 @@ export class LinksView {
         type: 'value',
         min: view.from,
         max: view.to,
-        axisLabel: { ...chart.text, formatter: (at) => formatTime(at, view.span), hideOverlap: true },
+        axisLabel: { ...chart.text, formatter: (at) => formatTime(at, view.span), hideOverlap: true, showMaxLabel: false, showMinLabel: false },
       }),
       yAxis: chart.axis({
         type: 'value',

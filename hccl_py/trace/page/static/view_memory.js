@@ -191,7 +191,7 @@ export class MemoryView {
       const origins = this.kept.originsOf(segment.content);
       const bar = this.kept.memory.bar[segment.change];
       const swatch = h('span', { class: 'swatch' });
-      swatch.style.background = origins.length === 1 ? this.state.theme.ofRank(origins[0]) : '';
+      swatch.style.background = mixed(origins.map((rank) => this.state.theme.ofRank(rank)));
       return h('tr', {},
         h('th', { scope: 'row' }, bufferAt(scene, buffer)),
         h('td', {}, `[${formatBytes(segment.start)}, ${formatBytes(segment.stop)})`),
@@ -201,6 +201,13 @@ export class MemoryView {
         }, nameOf(scene, bar))));
     }));
   }
+}
+
+/** A background of equal stripes. */
+function mixed(colours) {
+  const each = 100 / colours.length;
+  const stops = colours.map((colour, k) => `${colour} ${k * each}% ${(k + 1) * each}%`);
+  return stops.length ? `linear-gradient(${stops.join(', ')})` : '';
 }
 
 /** Whose data a block is, in words. */

@@ -50,8 +50,8 @@ export class PhasesView {
     }
     const change = second.total - first.total;
     const text = [
-      h('span', { class: 'mark mark-0' }, 'A'), ` ${first.header.title}: `, h('strong', {}, formatTime(first.total)), '  ',
-      h('span', { class: 'mark mark-1' }, 'B'), ` ${second.header.title}: `, h('strong', {}, formatTime(second.total)), '  ',
+      h('span', { class: 'mark mark-0' }, 'A'), ` ${first.name}: `, h('strong', {}, formatTime(first.total)), '  ',
+      h('span', { class: 'mark mark-1' }, 'B'), ` ${second.name}: `, h('strong', {}, formatTime(second.total)), '  ',
       h('strong', { class: change > 0 ? 'slower' : 'faster' },
         `${formatChange(change)} (${change > 0 ? '+' : '−'}${formatShare(Math.abs(change) / (first.total || 1))})`),
     ];

@@ -89,6 +89,7 @@ export class TrafficView {
     const isDark = this.state.theme.name === 'dark';
     const { colours } = this.state.theme;
     const side = Math.max(120, chart.element.clientHeight - 62);
+    const wide = Math.min(side * (cells > 16 ? 2.4 : 1), chart.element.clientWidth - 190);
     const axis = (name, more) => chart.axis({
       type: 'category', data: names, name, nameLocation: 'middle', splitArea: { show: false }, ...more,
     });
@@ -100,15 +101,15 @@ export class TrafficView {
         `${t('traffic_bytes')}: ${formatBytes(this.cells.bytes[from * cells + to])}`,
         `${t('traffic_share')}: ${formatShare(this.cells.share[from * cells + to])}`,
       ].join('\n')),
-      grid: { left: 62, top: 34, width: side, height: side },
+      grid: { left: 72, top: 34, width: wide, height: side },
       xAxis: axis(t('traffic_to'), { position: 'top', nameGap: 18 }),
-      yAxis: axis(t('traffic_from'), { inverse: true, nameGap: 36 }),
+      yAxis: axis(t('traffic_from'), { inverse: true, nameGap: 48 }),
       visualMap: {
         min: 0,
         max: most,
         calculable: false,
         orient: 'vertical',
-        left: side + 84,
+        left: wide + 94,
         top: 'middle',
         itemHeight: Math.max(60, side * 0.7),
         inRange: { color: isDark ? DARK : LIGHT },

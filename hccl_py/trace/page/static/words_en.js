@@ -138,6 +138,7 @@ export const ENGLISH = {
   compute: 'compute',
   wait: 'wait',
   post: 'post',
+  stuck_wait: 'never ends',
   help: 'Keys',
   close: 'Close (Esc)',
   help_mouse: 'Wheel: zoom. Drag: move. Shift+wheel, or wheel over the names: scroll. Click: select; double click: zoom to the task. Drag in the overview: choose a stretch of time.',

@@ -138,6 +138,7 @@ export const CHINESE = {
   compute: '计算',
   wait: '等待',
   post: '置位',
+  stuck_wait: '永不结束',
   help: '按键',
   close: '关闭 (Esc)',
   help_mouse: '滚轮:缩放。拖动:移动。Shift+滚轮,或在名称上滚动:上下滚动。单击:选择;双击:放大到该 Task。在概览中拖动:选择一段时间。',
