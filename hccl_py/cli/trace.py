@@ -11,7 +11,7 @@ from hccl_py.cli.scenes import scene_of_plan
 from hccl_py.cli.sources import check_save, save_program
 from hccl_py.cli.time_model import Model, checked_model
 from hccl_py.cli.trace_files import TraceFiles, check_files, write_files
-from hccl_py.cli.trace_views import Views, check_views, draw, is_wrong
+from hccl_py.cli.trace_views import Views, check_views, draw, draw_steps, is_wrong
 from hccl_py.planning import Plan
 from hccl_py.trace.document import resources, task_documents
 from hccl_py.trace.steps import Trace
@@ -57,7 +57,10 @@ def command(
         if output.json:
             _print_document(request, plan, used)
             return None
-        draw(request, plan, scene, used, views)
+        if views.step:
+            draw_steps(scene, views)
+        else:
+            draw(request, plan, scene, used, views)
         return WRONG if is_wrong(scene) else None
 
 

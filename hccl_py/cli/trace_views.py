@@ -15,6 +15,7 @@ from hccl_py.cli.time_model import Model
 from hccl_py.cost import CostModel
 from hccl_py.errors import ParameterError
 from hccl_py.planning import Plan
+from hccl_py.trace.board.drawing import MOST_RANKS
 from hccl_py.trace.gantt import draw_gantt, list_findings
 from hccl_py.trace.gantt.drawing import MOST_LANES, chosen_groups, format_runs, used_by_path
 from hccl_py.trace.scene import Scene
@@ -23,7 +24,7 @@ from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words
 from hccl_py.verifier import Severity
 
-__all__ = ["Views", "check_views", "draw", "is_wrong"]
+__all__ = ["Views", "check_views", "draw", "draw_steps", "is_wrong"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,12 @@ class Views:
             help="Draw at most N groups of ranks that do the same.",
         ),
     ] = 8
+    step: Annotated[
+        bool,
+        typer.Option(
+            "--step", help="Show what memory holds, task by task: keys, forwards and back."
+        ),
+    ] = False
     from_us: Annotated[
         float | None,
         typer.Option("--from", metavar="US", help="Draw the time from this microsecond on."),
@@ -101,6 +108,20 @@ def draw(request: Request, plan: Plan, scene: Scene, model: Model, views: Views)
     if views.rank is None and not views.all_ranks:
         screen.show()
         screen.show("--rank R lists the tasks of a rank, --all-ranks those of all.", style="dim")
+
+
+def draw_steps(scene: Scene, views: Views) -> None:
+    """Show what memory holds, task by task."""
+    from hccl_py.cli.stepping import step_through
+    from hccl_py.trace.board import Board, BoardDrawing
+
+    screen = Screen()
+    every = scene.ranks.tolist()
+    ranks = every[:MOST_RANKS] if views.rank is None and not views.all_ranks else every
+    if views.rank is not None:
+        ranks = [views.rank]
+    words = Words.of(scene, unicode=screen.unicode)
+    step_through(BoardDrawing(Board(scene), words, ranks), screen, views.limit)
 
 
 def is_wrong(scene: Scene) -> bool:

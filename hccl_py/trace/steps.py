@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -55,7 +55,7 @@ class Step(NamedTuple):
     partner: TaskPlace | None
 
 
-def steps_of(scene: Scene, bars: IntArray) -> list[Step]:
+def steps_of(scene: Scene, bars: Iterable[int]) -> list[Step]:
     """Return what a scene says of some bars, its texts made printable."""
     return [_step_of(scene, int(bar)) for bar in bars]
 

@@ -1,0 +1,6 @@
+"""What memory holds, task by task: a box for every buffer of every rank, the blocks in them moving."""
+
+from hccl_py.trace.board.cells import Board
+from hccl_py.trace.board.drawing import BoardDrawing
+
+__all__ = ["Board", "BoardDrawing"]
