@@ -53,7 +53,7 @@ def command(
         with working(f"verifying and timing {plan.program.task_count} tasks"):
             scene = scene_of_plan(request, plan, used)
         if files.wanted:
-            write_files(files, call, model, scene)
+            write_files(files, call, model, scene, request.topology)
         if output.json:
             _print_document(request, plan, used)
             return None

@@ -15,11 +15,12 @@ from hccl_py.cli.options import ProgramOptions, TimeModel
 from hccl_py.cli.scenes import scene_of_plan
 from hccl_py.cli.sources import source_of
 from hccl_py.cli.time_model import checked_model
-from hccl_py.documents.disk import check_place, format_path
+from hccl_py.documents.disk import check_place, format_path, replacing
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import ParameterError
 
 if TYPE_CHECKING:
+    from hccl_py.topology import Topology
     from hccl_py.trace.scene import Scene
 
 __all__ = ["TraceFiles", "check_files", "check_timeline", "write_files", "write_timeline"]
@@ -29,6 +30,8 @@ TIMELINE = FileKind(
     parts="events",
     suffixes=(".json", ".html", ".pftrace", ".perfetto-trace"),
 )
+
+PICTURE = FileKind(noun="picture", parts="shapes", suffixes=(".svg",))
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +50,10 @@ class TraceFiles:
             "--against", metavar="PROGRAM", help="In the page, beside the program in this file."
         ),
     ] = None
-
+    svg: Annotated[
+        str | None,
+        typer.Option("--svg", metavar="FILE", help="Write a picture of a small algorithm's steps."),
+    ] = None
     perfetto: Annotated[
         str | None,
         typer.Option(
@@ -75,7 +81,12 @@ class TraceFiles:
     @property
     def wanted(self) -> bool:
         """Whether any file is asked for."""
-        return any(file is not None for file in (self.html, self.perfetto, self.chrome))
+        return any(file is not None for file in (self.html, self.svg, *self.traces))
+
+    @property
+    def traces(self) -> tuple[str | None, str | None]:
+        """The files for other viewers."""
+        return self.perfetto, self.chrome
 
 
 def check_files(files: TraceFiles) -> None:
@@ -84,6 +95,8 @@ def check_files(files: TraceFiles) -> None:
 
     if files.html is not None:
         check_page(files.html)
+    if files.svg is not None:
+        check_place(files.svg, PICTURE)
     _check_traces(files)
     if files.against is None:
         return
@@ -98,7 +111,9 @@ def check_files(files: TraceFiles) -> None:
         )
 
 
-def write_files(files: TraceFiles, call: ProgramOptions, model: TimeModel, scene: Scene) -> None:
+def write_files(
+    files: TraceFiles, call: ProgramOptions, model: TimeModel, scene: Scene, topology: Topology
+) -> None:
     """Write the files that are asked for of the scene that the options make."""
     from hccl_py.trace.page import write_page
 
@@ -107,7 +122,17 @@ def write_files(files: TraceFiles, call: ProgramOptions, model: TimeModel, scene
         if files.against is not None:
             scenes.append(_other_scene(files.against, call, model))
         write_page(files.html, scenes)
+    if files.svg is not None:
+        _write_picture(files.svg, scene, topology)
     _write_traces(files, scene)
+
+
+def _write_picture(path: str, scene: Scene, topology: Topology) -> None:
+    from hccl_py.trace.pictures import draw_steps
+
+    picture = draw_steps(scene.program, scene.title, topology)
+    with replacing(path, PICTURE) as part:
+        part.write_text(picture, "utf-8")
 
 
 def _check_traces(files: TraceFiles) -> None:

@@ -1,4 +1,4 @@
-"""What memory holds, task by task: a box for every buffer of every rank, the blocks in them moving."""
+"""What memory holds, task by task: a box for every buffer of every rank, blocks moving in them."""
 
 from hccl_py.trace.board.cells import Board
 from hccl_py.trace.board.drawing import BoardDrawing
