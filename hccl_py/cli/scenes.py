@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hccl_py.cli.call import Request, describe_topology
 from hccl_py.cli.output import counted
 from hccl_py.cli.time_model import Model
@@ -15,8 +17,10 @@ MOST_VERIFIED = 100_000
 """Tasks of a program up to which it is verified before it is drawn."""
 
 
-def scene_of_plan(request: Request, plan: Plan, model: Model) -> Scene:
-    """Time and verify a plan for drawing; what is too large to verify says so in a fact."""
+def scene_of_plan(request: Request, plan: Plan, model: Model, around: Sequence[int] = ()) -> Scene:
+    """Time and verify a plan for drawing; what is too large to verify says so in a fact. Of what is
+    too large to draw, ranks `around` are shown, and those that they work with.
+    """
     program = plan.program
     facts = [
         ("executor", request.describe_executor(plan.selection)),
@@ -38,6 +42,7 @@ def scene_of_plan(request: Request, plan: Plan, model: Model) -> Scene:
         report=report,
         title=request.describe(plan.op),
         facts=facts,
+        around=around,
     )
 
 

@@ -46,12 +46,14 @@ def command(
         with working("recording"):
             plan = request.plan(request.op(request.minbytes))
         save_program(plan.program, saving.save)
-        check_tasks(plan.program)
+        if output.json:
+            check_tasks(plan.program)
         if output.json and not files.wanted:
             _print_document(request, plan, used)
             return None
         with working(f"verifying and timing {plan.program.task_count} tasks"):
-            scene = scene_of_plan(request, plan, used)
+            around = () if views.rank is None else (views.rank,)
+            scene = scene_of_plan(request, plan, used, around)
         if files.wanted:
             write_files(files, call, model, scene, request.topology)
         if output.json:

@@ -127,7 +127,7 @@ def draw_steps(scene: Scene, views: Views) -> None:
 def is_wrong(scene: Scene) -> bool:
     """Whether the program cannot end, or the verifier has found an error."""
     errors = any(found.finding.severity is Severity.ERROR for found in scene.findings)
-    return errors or bool(len(scene.program.linked.stuck))
+    return errors or scene.never_ends
 
 
 def _span(views: Views, total_us: float) -> tuple[float, float] | None:
@@ -146,7 +146,7 @@ def _show_heads(screen: Screen, request: Request, plan: Plan, scene: Scene, mode
     screen.show(request.describe(plan.op))
     screen.show(describe_topology(request.topology))
     screen.show(request.describe_executor(plan.selection))
-    ends = "" if not len(program.linked.stuck) else ", and no end"
+    ends = ", and no end" if scene.never_ends else ""
     screen.show(
         f"{program.task_count} tasks in {counted(program.rounds, 'round')}; "
         f"{scene.total_us:.2f} us of model time{ends}, {model.conditions}"

@@ -7,17 +7,39 @@ whose ranks do.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.program.instruction import Batch
+from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.narrowing import Narrower
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 
-__all__ = ["rearranged", "swapped", "without"]
+__all__ = ["part_of", "rearranged", "swapped", "without"]
+
+
+def part_of(program: Program, ranks: IntArray, most: int) -> Program:
+    """Return what some ranks do, and of each of their streams the first `most` tasks; nothing of
+    the rest is expanded.
+    """
+    narrowed, batches = Narrower(), []
+    for batch in program.batches:
+        places = np.flatnonzero(np.isin(batch.ranks, ranks))
+        if len(places):
+            kept = narrowed(_first_of_each_stream(batch, most), places)
+            batches.append(Batch(batch.ranks[places], kept))
+    return replace(program, batches=tuple(batches))
+
+
+def _first_of_each_stream(batch: Batch, most: int) -> Iterator[Instruction]:
+    found: dict[int, int] = {}
+    for instruction in batch.instructions:
+        count = found[instruction.stream] = found.get(instruction.stream, 0) + 1
+        if count <= most:
+            yield instruction
 
 
 def without(program: Program, keep: npt.NDArray[np.bool_]) -> Program:

@@ -6,6 +6,6 @@ uniform.py   what the first loop needs: groups of notifies that are set at one t
 kernels.py   the loops: in unison, in lock-step, rank by rank
 """
 
-from hccl_py.simulator.batches.entry import Clocks, simulate_batches
+from hccl_py.simulator.batches.entry import Clocks, RankTimes, simulate_batches, time_ranks
 
-__all__ = ["Clocks", "simulate_batches"]
+__all__ = ["Clocks", "RankTimes", "simulate_batches", "time_ranks"]

@@ -4,12 +4,13 @@ Every (batch, stream) is a queue of vector instructions with one clock per lane.
 lanes keep the same time one number stands for them (uniform.py). From there on a queue runs in
 lock-step until a wait of it finds an empty cell in some lane; go round the queues while any moves.
 A batch that depends on itself (a pipelined chain) stops there: the same clocks, cells and counters
-then go on rank by rank. All add and compare the numbers that the simulation by tasks does, so all
-give the same times to the last bit.
+then go on rank by rank. On the way they note when tasks of chosen ranks start and end. All add and
+compare the numbers that the simulation by tasks does, so all give the same times to the last bit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,16 +18,23 @@ import numpy as np
 from hccl_py.cost import CostModel
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.program.describe import notify_name
+from hccl_py.program.edit import part_of
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches.code import compiled
-from hccl_py.simulator.batches.kernels import State, in_lockstep, rank_by_rank
+from hccl_py.simulator.batches.kernels import (
+    Instructions,
+    Notes,
+    State,
+    in_lockstep,
+    rank_by_rank,
+)
 from hccl_py.simulator.batches.uniform import advance_uniform
 from hccl_py.simulator.durations import Durations
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
-from hccl_py.values import Floats
+from hccl_py.values import Floats, IntArray
 
-__all__ = ["Clocks", "simulate_batches"]
+__all__ = ["Clocks", "RankTimes", "simulate_batches", "time_ranks"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,43 +68,163 @@ def simulate_batches(
     Raises DeadlockError where streams can never end, OrchestrationError for a post on a full cell
     and for one that nobody waits for.
     """
-    queues, code = compiled(program, Durations(program, topology, cost, slow))
-    steps = program.task_count
-    state = State(
-        np.zeros(int(code.lane_first[-1])),
-        np.full(program.cells, -1.0),
-        np.zeros(len(program.transports) + 1),
+    run = _Run.of(program, topology, cost, slow, np.zeros(0, np.int64), 0)
+    run.go(lockstep=lockstep)
+    run.check()
+    return run.clocks()
+
+
+@dataclass(frozen=True, eq=False)
+class RankTimes:
+    """Times of some ranks' tasks in µs, by the task rows of `part`, which has no others.
+
+    `spent` are the µs that all tasks of a rank's stream work and wait, those that `part` leaves out
+    included, [ranks, streams, 2]; `tasks` how many there are, [ranks, streams], a row for every
+    rank of `ranks`. Tasks that are never reached have NaN for times.
+    """
+
+    ranks: IntArray
+    part: Program
+    start_us: Floats
+    end_us: Floats
+    effect_us: Floats
+    spent: Floats
+    tasks: IntArray
+    total_us: float
+
+
+def time_ranks(
+    program: Program,
+    topology: Topology | None,
+    cost: CostModel,
+    slow: Stragglers = EVEN,
+    *,
+    ranks: Sequence[int],
+    most: int,
+    lockstep: bool = True,
+) -> RankTimes:
+    """Time a program by its batches, and keep the times of the first `most` tasks of every stream
+    of some ranks: those that the simulation by tasks finds, to the last bit.
+
+    A program that can never end is timed as far as it gets. Raises OrchestrationError for a post on
+    a full cell.
+    """
+    shown = np.unique(np.asarray(ranks, np.int64))
+    run = _Run.of(program, topology, cost, slow, shown, most)
+    run.go(lockstep=lockstep)
+    part = part_of(program, shown, most)
+    tasks = part.tasks
+    row_of = np.zeros((len(shown), program.streams), np.int64)
+    counts = np.zeros((len(shown), program.streams), np.int64)
+    spent = np.zeros((len(shown), program.streams, 2))
+    for k, (rank, stream, count) in enumerate(run.noted):
+        place = np.searchsorted(shown, rank), stream
+        row_of[place], counts[place], spent[place] = run.notes.row[k], count, run.notes.spent[k]
+    rows = row_of[np.searchsorted(shown, tasks.rank), tasks.stream] + tasks.index
+    start, end, effect = run.notes.times[rows].T
+    clocks = run.clocks()
+    return RankTimes(shown, part, start, end, effect, spent, counts, clocks.total_us)
+
+
+@dataclass(eq=False)
+class _Run:
+    """One pass through the three loops. `noted` has rank, stream and number of tasks of every noted
+    lane.
+    """
+
+    program: Program
+    queues: list[tuple[IntArray, int]]
+    code: Instructions
+    state: State
+    notes: Notes
+    noted: list[tuple[int, int, int]]
+    done: int = 0
+    together: float = 0.0
+
+    @staticmethod
+    def of(
+        program: Program,
+        topology: Topology | None,
+        cost: CostModel,
+        slow: Stragglers,
+        ranks: IntArray,
+        most: int,
+    ) -> _Run:
+        queues, code = compiled(program, Durations(program, topology, cost, slow))
+        state = State(
+            np.zeros(int(code.lane_first[-1])),
+            np.full(program.cells, -1.0),
+            np.zeros(len(program.transports) + 1),
+        )
+        notes, noted = _notes(queues, code, ranks, most)
+        return _Run(program, queues, code, state, notes, noted)
+
+    def go(self, *, lockstep: bool) -> None:
+        """Run the loops, one after the other, as far as they get."""
+        program, code, state, notes = self.program, self.code, self.state, self.notes
+        steps = program.task_count
+        counter, lanes = code.first[:-1].copy(), np.diff(code.lane_first)
+        if lockstep:
+            self._add(advance_uniform(code, counter, state, notes))
+        if lockstep and self.done < steps:
+            room = np.empty((3, int(lanes.max())), np.int64)
+            self._add(in_lockstep.sized(steps)(code, counter, state, room, notes))
+        self.together = self.done / max(steps, 1)
+        if self.done < steps:
+            queue_of = np.repeat(np.arange(len(counter)), lanes)
+            waiter = np.full(program.cells, -1)
+            stack = np.empty(len(queue_of) + program.cells + 1, np.int64)
+            finish = rank_by_rank.sized(steps)
+            self._add(finish(code, counter[queue_of], queue_of, state, waiter, stack, notes))
+
+    def _add(self, done: int) -> None:
+        self.done += _checked(done, self.program)
+
+    def check(self) -> None:
+        """Raise where streams can never end, or a post is left over."""
+        program, steps = self.program, self.program.task_count
+        if self.done < steps:
+            raise DeadlockError(
+                f"Deadlock: {self.done} of {steps} tasks done, no stream can go on.",
+                "Record it with fewer ranks and look at program.linked.report(program).",
+            )
+        for cell in np.flatnonzero(self.state.cell >= 0)[:1].tolist():
+            raise OrchestrationError(
+                f"Unmatched post: nobody waits for {_notify(program, cell)}.",
+                "Record it with fewer ranks and call program.linked.check(program).",
+                finding="UNMATCHED_POST",
+            )
+
+    def clocks(self) -> Clocks:
+        """Return when every stream and connection ends."""
+        first, program = self.code.lane_first, self.program
+        end = np.zeros((program.ranks, program.streams))
+        for queue, (ranks, stream) in enumerate(self.queues):
+            end[ranks, stream] = self.state.clock[first[queue] : first[queue + 1]]
+        return Clocks(end, self.state.connection[:-1], self.together)
+
+
+def _notes(
+    queues: list[tuple[IntArray, int]], code: Instructions, ranks: IntArray, most: int
+) -> tuple[Notes, list[tuple[int, int, int]]]:
+    """Return room for the times of the first `most` tasks of every lane of some ranks."""
+    counts, first, lanes, noted = np.diff(code.first).tolist(), [0], [], []
+    for queue, (of_queue, stream) in enumerate(queues):
+        places = np.flatnonzero(np.isin(of_queue, ranks))
+        lanes += places.tolist()
+        noted += [(rank, stream, counts[queue]) for rank in of_queue[places].tolist()]
+        first.append(len(lanes))
+    kept = np.array([min(count, most) for _, _, count in noted], np.int64)
+    notes = Notes(
+        np.array(first),
+        np.array(lanes, np.int64),
+        np.cumsum(kept) - kept,
+        kept,
+        np.full((int(kept.sum()), 3), np.nan),
+        np.zeros((len(noted), 2)),
+        np.zeros(len(noted)),
     )
-    counter = code.first[:-1].copy()
-    lanes = np.diff(code.lane_first)
-    done = 0
-    if lockstep:
-        done = _checked(advance_uniform(code, counter, state), program)
-    if lockstep and done < steps:
-        room = np.empty((3, int(lanes.max())), np.int64)
-        done += _checked(in_lockstep.sized(steps)(code, counter, state, room), program)
-    together = done / max(steps, 1)
-    if done < steps:
-        queue_of = np.repeat(np.arange(len(counter)), lanes)
-        waiter = np.full(program.cells, -1)
-        stack = np.empty(len(queue_of) + program.cells + 1, np.int64)
-        finish = rank_by_rank.sized(steps)
-        done += _checked(finish(code, counter[queue_of], queue_of, state, waiter, stack), program)
-    if done < steps:
-        raise DeadlockError(
-            f"Deadlock: {done} of {steps} tasks done, no stream can go on.",
-            "Record it with fewer ranks and look at program.linked.report(program).",
-        )
-    for cell in np.flatnonzero(state.cell >= 0)[:1].tolist():
-        raise OrchestrationError(
-            f"Unmatched post: nobody waits for {_notify(program, cell)}.",
-            "Record it with fewer ranks and call program.linked.check(program).",
-            finding="UNMATCHED_POST",
-        )
-    end = np.zeros((program.ranks, program.streams))
-    for queue, (ranks, stream) in enumerate(queues):
-        end[ranks, stream] = state.clock[code.lane_first[queue] : code.lane_first[queue + 1]]
-    return Clocks(end, state.connection[:-1], together)
+    return notes, noted
 
 
 def _checked(done: int, program: Program) -> int:

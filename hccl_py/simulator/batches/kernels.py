@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import POST, WAIT
-from hccl_py.program.kernels import kernel, kernel_calling
+from hccl_py.program.kernels import kernel_calling
 from hccl_py.simulator.batches.columns import PooledColumns
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["Instructions", "State", "in_lockstep", "in_unison", "label", "rank_by_rank"]
+__all__ = ["Instructions", "Notes", "State", "in_lockstep", "in_unison", "label", "rank_by_rank"]
 
 
 class Instructions(NamedTuple):
@@ -39,6 +39,36 @@ class State(NamedTuple):
     clock: Floats
     cell: Floats
     connection: Floats
+
+
+class Notes(NamedTuple):
+    """Times of tasks of some lanes, kept on the way: those of queue q are first[q] .. first[q + 1]
+    - 1, all 0 where none are kept.
+
+    `lane` is a noted lane's place in its queue, `row` where its first task stands in `times`, of
+    which `most` are kept: start, end and effect in µs, [rows, 3]. `spent` adds up what all of its
+    tasks take, those that work and those that wait, [noted, 2]; `begin` is room for each.
+    """
+
+    first: IntArray
+    lane: IntArray
+    row: IntArray
+    most: IntArray
+    times: Floats
+    spent: Floats
+    begin: Floats
+
+
+def _note(
+    notes: Notes, k: int, number: int, kind: int, start: float, end: float, effect: float
+) -> None:
+    """Keep the times of a task of a noted lane."""
+    notes.spent[k, 1 if kind == WAIT else 0] += end - start
+    if number < notes.most[k]:
+        row = notes.row[k] + number
+        notes.times[row, 0] = start
+        notes.times[row, 1] = end
+        notes.times[row, 2] = effect
 
 
 def _number(ints: IntArray, place: int, add: int, mod: int, table: int) -> int:
@@ -103,7 +133,7 @@ def label(
             found[k] = group
 
 
-@kernel
+@kernel_calling(lambda: (_note,), allocates=False)
 def in_unison(
     first: IntArray,
     lanes: IntArray,
@@ -116,6 +146,7 @@ def in_unison(
     level: Floats,
     held: Floats,
     busy: Floats,
+    notes: Notes,
 ) -> int:
     """Go round the queues while any moves.
 
@@ -133,30 +164,36 @@ def in_unison(
                 is_wait, is_post = kinds[i] == WAIT, kinds[i] == POST
                 if (is_wait or is_post) and c < 0:
                     break
+                start = level[q]
                 if is_wait:
                     if held[c] < 0:
                         break
-                    level[q] = max(level[q], held[c])
+                    level[q] = effect = max(start, held[c])
                     held[c] = -1.0
                 else:
                     if w == -1 or on_stream[i] != on_stream[i] or after[i] != after[i]:
                         break
-                    t = level[q] + on_stream[i]
+                    effect = t = start + on_stream[i]
                     if is_post:
                         if held[c] >= 0:
                             return -1 - int(c)
-                        held[c] = (max(t, busy[w]) if w >= 0 else t) + after[i]
+                        held[c] = effect = (max(t, busy[w]) if w >= 0 else t) + after[i]
                     elif w >= 0:
                         busy[w] = max(busy[w], t) + after[i]
+                        effect = busy[w] if after[i] > 0 else t
                     level[q] = t
+                for k in range(notes.first[q], notes.first[q + 1]):
+                    _note(notes, k, i - first[q], kinds[i], start, level[q], effect)
                 counter[q] = i + 1
                 done += lanes[q]
                 moved = True
     return done
 
 
-@kernel_calling(lambda: (_number, _evaluate), allocates=False)
-def in_lockstep(code: Instructions, counter: IntArray, state: State, room: IntArray) -> int:
+@kernel_calling(lambda: (_note, _number, _evaluate), allocates=False)
+def in_lockstep(
+    code: Instructions, counter: IntArray, state: State, room: IntArray, notes: Notes
+) -> int:
     """Advance whole queues while every cell of a wait is full; `room` has three rows as long as the
     widest queue.
 
@@ -177,6 +214,8 @@ def in_lockstep(code: Instructions, counter: IntArray, state: State, room: IntAr
                 i = counter[q]
                 kind = kinds[i]
                 c, w, c_stream, at_stream, c_after, at_after = columns[i]
+                for k in range(notes.first[q], notes.first[q + 1]):
+                    notes.begin[k] = now[notes.lane[k]]
                 if kind in (WAIT, POST):
                     _evaluate(cells, formulas, ints, c, lanes)
                 if kind == WAIT:
@@ -215,13 +254,21 @@ def in_lockstep(code: Instructions, counter: IntArray, state: State, room: IntAr
                             connection[e] = (
                                 max(connection[e], now[lane]) + floats[at_after + index[lane]]
                             )
+                for k in range(notes.first[q], notes.first[q + 1]):
+                    lane = notes.lane[k]
+                    effect = now[lane]
+                    if kind == POST:
+                        effect = cell[cells[lane]]
+                    elif kind != WAIT and w >= 0 and floats[at_after + index[lane]] > 0:
+                        effect = connection[ends[lane]]
+                    _note(notes, k, i - first[q], kind, notes.begin[k], now[lane], effect)
                 counter[q] = i + 1
                 done += lanes
                 moved = True
     return int(done)
 
 
-@kernel_calling(lambda: (_number, _value), allocates=False)
+@kernel_calling(lambda: (_note, _number, _value), allocates=False)
 def rank_by_rank(
     code: Instructions,
     counter: IntArray,
@@ -229,6 +276,7 @@ def rank_by_rank(
     state: State,
     waiter: IntArray,
     stack: IntArray,
+    notes: Notes,
 ) -> int:
     """Go on rank by rank from any state; `counter` is per lane. `waiter` has -1 for every
     cell, `stack` room for all lanes and cells.
@@ -246,16 +294,21 @@ def rank_by_rank(
         n = stack[height]
         q = queue_of[n]
         lane = n - lane_first[q]
+        mine = -1
+        for k in range(notes.first[q], notes.first[q + 1]):
+            if notes.lane[k] == lane:
+                mine = k
         t = clock[n]
         while counter[n] < first[q + 1]:
             i = counter[n]
             c, w, c_stream, at_stream, c_after, at_after = columns[i]
+            start = t
             if kinds[i] == WAIT:
                 at = _value(formulas, ints, c, lane)
                 if cell[at] < 0:
                     waiter[at] = n
                     break
-                t = max(t, cell[at])
+                t = arrival = max(t, cell[at])
                 cell[at] = -1.0
             else:
                 t += floats[at_stream + _value(formulas, ints, c_stream, lane)]
@@ -275,10 +328,11 @@ def rank_by_rank(
                         waiter[at] = -1
                 elif w >= 0:
                     e = _value(formulas, ints, w, lane)
-                    connection[e] = (
-                        max(connection[e], t)
-                        + floats[at_after + _value(formulas, ints, c_after, lane)]
-                    )
+                    after = floats[at_after + _value(formulas, ints, c_after, lane)]
+                    connection[e] = max(connection[e], t) + after
+                    arrival = connection[e] if after > 0 else t
+            if mine >= 0:
+                _note(notes, mine, i - first[q], kinds[i], start, t, arrival)
             counter[n] = i + 1
             done += 1
         clock[n] = t

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from hccl_py.enums import POST, WAIT
 from hccl_py.simulator.batches.columns import PooledColumns
-from hccl_py.simulator.batches.kernels import Instructions, State, in_unison, label
+from hccl_py.simulator.batches.kernels import Instructions, Notes, State, in_unison, label
 from hccl_py.values import Floats, IntArray
 
 __all__ = ["advance_uniform", "labelled"]
@@ -44,7 +44,7 @@ class _NotifyGroups:
     count: int
 
 
-def advance_uniform(code: Instructions, counter: IntArray, state: State) -> int:
+def advance_uniform(code: Instructions, counter: IntArray, state: State, notes: Notes) -> int:
     """Advance queues as long as all their lanes keep the same time; counters and state are those
     of the loop in lock-step, which goes on from them.
 
@@ -75,6 +75,7 @@ def advance_uniform(code: Instructions, counter: IntArray, state: State) -> int:
         level,
         held,
         busy,
+        notes,
     )
     clock[:] = np.repeat(level, lanes)
     for groups, values, into in ((cells, held, cell), (connections, busy, connection)):

@@ -51,7 +51,7 @@ def list_findings(scene: Scene, width: int) -> Iterator[Text]:
     groups = finding_groups(scene)
     for group in groups[:MOST_LISTED]:
         yield from _listed(group, width)
-    if not groups and len(scene.program.linked.stuck):
+    if not groups and scene.never_ends and not scene.left_out:
         message, hint = scene.program.linked.report(scene.program)
         yield from (Text(one_line(line), "bold red") for line in message.splitlines())
         yield Text(f"hint: {one_line(hint)}")

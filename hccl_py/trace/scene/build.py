@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from hccl_py.cost import CostModel
+from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
 from hccl_py.simulator.analysis.order import before_on_stream
 from hccl_py.simulator.entry import simulate
@@ -21,6 +22,7 @@ from hccl_py.trace.scene.bars import bars_of, lanes_of, notifies_of, phases_of, 
 from hccl_py.trace.scene.load import link_load, traffic_of
 from hccl_py.trace.scene.memory import memory_states
 from hccl_py.trace.scene.model import Bars, Critical, Lanes, Scene, SceneFinding
+from hccl_py.trace.scene.part import MOST_TASKS, Part, part_to_show
 from hccl_py.values import IntArray
 from hccl_py.verifier.finding import Report
 
@@ -43,14 +45,21 @@ def scene_of(
     facts: Sequence[tuple[str, str]] = (),
     clock: Literal["model", "measured"] = "model",
     stream_names: Sequence[str] = (),
+    around: Sequence[int] = (),
 ) -> Scene:
     """Return what there is to see of a program.
 
     It is timed as `simulate` does, unless a `timeline` says the times. A program that can never end
     is timed, task by task alone, as far as it gets. `report` has the verifier's findings about it.
-    `stream_names` are those of streams that have other ones than main and sub k. Raises
-    ParameterError for a topology with another number of ranks.
+    `stream_names` are those of streams that have other ones than main and sub k.
+
+    Of a program of more than MOST_TASKS tasks some ranks are shown: those `around`, by default the
+    first of every batch, and those that they work with. Raises ParameterError for a topology with
+    another number of ranks, and for a program as large as that in a contended network.
     """
+    if timeline is None and program.task_count > MOST_TASKS:
+        part = _part(program, topology, cost, network, slow, around)
+        return _scene_of_part(program, part, title, facts, stream_names)
     if timeline is None:
         timeline = _timed(program, topology, cost, network, slow)
     linked, tasks = program.linked, program.tasks
@@ -76,7 +85,7 @@ def scene_of(
         total_us=total,
         ranks=np.arange(program.ranks),
         left_out="",
-        twins=_twins(program.ranks, lanes, bars),
+        twins=_twins(np.arange(program.ranks), lanes, bars),
         lanes=lanes,
         bars=bars,
         phases=phases_of(bars),
@@ -91,6 +100,66 @@ def scene_of(
         memory=memory,
         memory_left_out=why,
         findings=_findings(program, lanes, report),
+    )
+
+
+def _part(
+    program: Program,
+    topology: Topology | None,
+    cost: CostModel | None,
+    network: Literal["uncontended", "contended"],
+    slow: Stragglers,
+    around: Sequence[int],
+) -> Part:
+    if network != "uncontended":
+        raise ParameterError(
+            f"A program of {program.task_count} tasks is not drawn in a contended network.",
+            f"Leave --network out, or draw one of at most {MOST_TASKS} tasks.",
+        )
+    if topology is not None and topology.size != program.ranks:
+        raise ParameterError(
+            f"The program has {program.ranks} ranks, the topology {topology.size}.",
+            "Give the topology that it was recorded for.",
+        )
+    model = cost or CostModel.of("" if topology is None else topology.product.name)
+    return part_to_show(program, topology, model, slow, around)
+
+
+def _scene_of_part(
+    program: Program,
+    part: Part,
+    title: str,
+    facts: Sequence[tuple[str, str]],
+    stream_names: Sequence[str],
+) -> Scene:
+    shown = part.times.part
+    lanes, order = lanes_of(shown, shown.tasks, stream_names)
+    notifies, notify = notifies_of(shown, shown.tasks)
+    times = part.start_us, part.end_us, part.effect_us
+    bars = bars_of(shown.tasks, order, lanes, times, part.partner, part.state, notify)
+    return Scene(
+        program=shown,
+        title=title or program.op.name,
+        facts=tuple(facts),
+        clock="model",
+        total_us=part.total_us,
+        ranks=part.times.ranks,
+        left_out=part.left_out,
+        twins=_twins(part.times.ranks, lanes, bars),
+        lanes=lanes,
+        bars=bars,
+        phases=phases_of(bars),
+        labels=tuple(program.labels),
+        sources=tuple(program.lines),
+        notifies=notifies,
+        buffers=tuple(program.buffers),
+        critical=_no_path(),
+        usage=part.usage,
+        traffic=part.traffic,
+        links=None,
+        memory=None,
+        memory_left_out="What memory holds depends on ranks that are not shown.",
+        findings=(),
     )
 
 
@@ -142,26 +211,30 @@ def _as_they_take_effect(timeline: Timeline) -> IntArray:
 
 def _critical(timeline: Timeline, bar_of: IntArray, *, is_shown: bool) -> Critical:
     if not is_shown or not len(bar_of):
-        return Critical(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+        return _no_path()
     path = timeline.critical_path()
     return Critical(bar_of[path.rows], path.begin_us, path.end_us)
 
 
-def _twins(ranks: int, lanes: Lanes, bars: Bars) -> IntArray:
+def _no_path() -> Critical:
+    return Critical(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+
+
+def _twins(ranks: IntArray, lanes: Lanes, bars: Bars) -> IntArray:
     """Return for every rank the first one with the same bars at the same times, whoever they are
     for.
     """
     columns = (bars.kind, bars.start_us, bars.end_us, bars.effect_us, bars.size, bars.label)
-    of_rank = np.searchsorted(lanes.rank, np.arange(ranks + 1))
+    lows = np.searchsorted(lanes.rank, ranks).tolist()
+    highs = np.searchsorted(lanes.rank, ranks, side="right").tolist()
     known: dict[bytes, int] = {}
-    found = np.empty(ranks, np.int64)
-    for rank in range(ranks):
-        low, high = of_rank[rank], of_rank[rank + 1]
+    found = np.empty(len(ranks), np.int64)
+    for k, (rank, low, high) in enumerate(zip(ranks.tolist(), lows, highs, strict=True)):
         digest = hashlib.sha256(lanes.stream[low:high].tobytes())
         digest.update(np.diff(lanes.first[low : high + 1]).tobytes())
         for column in columns:
             digest.update(column[lanes.first[low] : lanes.first[high]].tobytes())
-        found[rank] = known.setdefault(digest.digest(), rank)
+        found[k] = known.setdefault(digest.digest(), rank)
     return found
 
 

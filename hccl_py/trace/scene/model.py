@@ -247,7 +247,8 @@ class Scene:
     """A program with times, as it is drawn. Texts may come from files: outputs escape them.
 
     `ranks` are those that are shown, `twins` has for each the first that does the same at the same
-    times; `left_out` says in a sentence what is not shown, "" for nothing. `usage` are busy,
+    times; `left_out` says in a sentence what is not shown, "" for nothing: then `program` is the
+    part of the program that is shown, with all of its ranks in number. `usage` are busy,
     waiting and idle µs of every shown rank, the mean of its streams. `memory_left_out` says why
     there is no `memory`. `bar_of` gives bars by task rows.
     """
@@ -291,6 +292,11 @@ class Scene:
         wires, first = np.unique(self.bars.wire[found], return_index=True)
         parts = np.split(found, first[1:])
         return dict(zip(wires.tolist(), parts, strict=False))
+
+    @cached_property
+    def never_ends(self) -> bool:
+        """Whether a task that is shown never ends."""
+        return bool((self.bars.state == STUCK).any())
 
     def lanes_of(self, rank: int) -> range:
         """Return the lanes of a rank."""
