@@ -51,7 +51,9 @@ def _header(scene: Scene) -> dict[str, Any]:
         "buffer_words": _texts(BUFFER_WORDS.get(name, name) for name in scene.buffers),
         "lane_names": _texts(scene.lanes.names),
         "findings": [_finding(found.finding, found.bars) for found in scene.findings],
-        "links": links and {"names": [_texts(ends) for ends in links.ends], "more": links.left_out},
+        "links": None
+        if links is None
+        else {"names": [_texts(ends) for ends in links.ends], "more": links.left_out},
         "memory": memory is not None,
         "origins": [] if memory is None else [list(ranks) for ranks in memory.origins],
     }

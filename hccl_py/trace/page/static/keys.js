@@ -32,9 +32,9 @@ export class Keys {
       return;
     }
     if (isTyping) return;
-    const isButton = event.target.matches?.('button, input') &&
-      ['Enter', ' ', 'ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown'].includes(event.key);
-    if (isButton) return;
+    const isButton = event.target.matches?.('button') && ['Enter', ' '].includes(event.key);
+    const isSlider = event.target.matches?.('input') && event.key.startsWith('Arrow');
+    if (isButton || isSlider) return;
     const done = this.#act(event.key, event.shiftKey);
     if (done) event.preventDefault();
   }
