@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Take the pictures of docs/viewing.md anew: docs/pictures/page_*.png, from pages in headless Chromium.
+"""Take the pictures of docs/viewing.md anew, docs/pictures/page_*.png: pages in headless Chromium.
 
 Needs the extras browser-test and plots, and Debian's chromium and chromium-driver.
 """
@@ -21,6 +21,7 @@ from tests.trace.browser.chromium import OpenPage, start  # noqa: E402
 
 
 def scene(executor: str) -> Scene:
+    """Return what there is to see of an all-reduce of 8 ranks."""
     op = hccl.OpParam("all_reduce", 1 << 20, hccl.DataType.FP32, hccl.ReduceOp.SUM)
     topology = hccl.topology_of(ranks=8, preset="atlas-800-9000")
     facts = (("executor", executor), ("topology", topology.description))
@@ -30,6 +31,7 @@ def scene(executor: str) -> Scene:
 
 
 def main() -> None:
+    """Take them all."""
     ring, mesh = scene("AllReduceRingExecutor"), scene("AllReduceMeshExecutor")
     with tempfile.TemporaryDirectory() as folder:
         driver = start("/usr/bin/chromium", "/usr/bin/chromedriver", Path(folder) / "profile")
@@ -50,6 +52,7 @@ def main() -> None:
 
 
 def shoot(page: OpenPage, name: str) -> None:
+    """Take one of what the page shows now."""
     page.settle()
     path = ROOT / "docs" / "pictures" / f"page_{name}.png"
     with Image.open(io.BytesIO(page.driver.get_screenshot_as_png())) as picture:
