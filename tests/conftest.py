@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,11 @@ for variable in [name for name in os.environ if name.startswith((*OUTSIDE, "GITH
     del os.environ[variable]
 os.environ["LC_ALL"] = "C.UTF-8"
 os.umask(0o022)
+
+# What one process has compiled, and whose asserts it has rewritten, all others load.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as in a shell's background job
 if ignored and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -93,8 +98,26 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.relative_to(HERE).as_posix() not in SMOKE else None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let every second worker begin with the last file: what one has compiled, others load."""
+    report = yield
+    if isinstance(collector, pytest.Directory) and _begins_at_the_end(collector.config):
+        report.result = report.result[::-1]
+    return report
+
+
+def _begins_at_the_end(config: pytest.Config) -> bool:
+    worker = getattr(config, "workerinput", {}).get("workerid", "gw0")
+    return int(worker.removeprefix("gw")) % 2 == 1
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the smoke tests."""
+    """Put tests into the order of their files, the same in every worker; mark the smoke tests."""
+    items.sort(key=lambda item: item.path.parts)
     for item in items:
         file = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
         if file in SMOKE and item.get_closest_marker("long") is None:
