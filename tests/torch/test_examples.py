@@ -2,29 +2,60 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "torch"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "torch"
 
 
-def run(name: str, ranks: int = 0) -> list[str]:
-    """Run an example by itself, or under torchrun; return its lines, sorted."""
-    start = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks)] if ranks else []
+@pytest.fixture(scope="module")
+def forking() -> Iterator[subprocess.Popen[str]]:
+    """A process that has imported torch and forks ranks: each would take seconds for that."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.torch.forked"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    ) as process:
+        yield process
+
+
+def run(forking: subprocess.Popen[str], name: str, ranks: int) -> list[str]:
+    """Run an example in forked ranks; return its lines, sorted."""
+    assert forking.stdin is not None
+    assert forking.stdout is not None
+    print(json.dumps([str(EXAMPLES / name), ranks]), file=forking.stdin, flush=True)
+    is_well, printed, errors = json.loads(forking.stdout.readline())
+    assert is_well, errors
+    return lines_of(printed)
+
+
+def run_apart(*command: str) -> list[str]:
+    """Run an example as its readers do; return its lines, sorted."""
     done = subprocess.run(
-        [sys.executable, *start, str(EXAMPLES / name)],
+        [sys.executable, *command],
+        cwd=EXAMPLES,
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
-    return sorted(line for line in done.stdout.splitlines() if line)
+    return lines_of(done.stdout)
+
+
+def lines_of(text: str) -> list[str]:
+    return sorted(line for line in text.splitlines() if line)
 
 
 def test_every_example_is_tested() -> None:
@@ -33,7 +64,7 @@ def test_every_example_is_tested() -> None:
 
 
 def test_eight_collectives() -> None:
-    lines = run("collectives.py", 3)
+    lines = run_apart("-m", "torch.distributed.run", "--nproc-per-node", "3", "collectives.py")
     for rank in range(3):
         mine = f"{rank + 1}., " * 4 + f"{rank + 1}."
         assert f"After broadcast on rank {rank}: tensor([1., 2., 3., 4., 5.])" in lines
@@ -51,7 +82,7 @@ def test_eight_collectives() -> None:
 
 
 def test_point_to_point() -> None:
-    assert run("point_to_point.py") == [
+    assert run_apart("point_to_point.py") == [
         "after recv, Rank 0 has data 2.0",
         "after recv, Rank 1 has data 1.0",
         "after send, Rank 0 has data 1.0",
@@ -59,16 +90,18 @@ def test_point_to_point() -> None:
     ]
 
 
-def test_distributed_sgd_does_not_depend_on_the_number_of_ranks() -> None:
+def test_distributed_sgd_does_not_depend_on_the_number_of_ranks(
+    forking: subprocess.Popen[str],
+) -> None:
     """The losses of one process, which averages nothing with anybody."""
-    alone, together = run("sgd_digits.py", 1), run("sgd_digits.py", 4)
+    alone, together = (run(forking, "sgd_digits.py", ranks) for ranks in (1, 4))
     assert len(alone) == 10
     assert alone == together
     assert float(alone[-1].split()[-1]) < 0.5
 
 
-def test_gradient_averaging() -> None:
-    lines = run("gradient_averaging.py", 4)
+def test_gradient_averaging(forking: subprocess.Popen[str]) -> None:
+    lines = run(forking, "gradient_averaging.py", 4)
     assert sum("the same parameters: True" in line for line in lines) == 4
     for name, share in (("ring", 1.0), ("server", 1.5)):
         found = [line for line in lines if f", {name}: " in line]
@@ -84,6 +117,8 @@ def test_gradient_averaging() -> None:
         ("hybrid_groups.py", 4, ["-> 10 in all"] * 4),
     ],
 )
-def test_parallelism(name: str, ranks: int, expected: list[str]) -> None:
-    lines = run(name, ranks)
+def test_parallelism(
+    name: str, ranks: int, expected: list[str], forking: subprocess.Popen[str]
+) -> None:
+    lines = run(forking, name, ranks)
     assert sum(expected[0] in line for line in lines) == len(expected), lines
