@@ -157,6 +157,7 @@ def test_dependencies_point_one_way(package: str) -> None:
     assert not found, "\n".join(found)
 
 
+@cache
 def modules_of(package: str) -> dict[str, ast.Module]:
     """Return the modules of a package by full name, parsed."""
     found = {}
@@ -195,10 +196,12 @@ def layer_of(module: str) -> int:
     return fits[max(fits, key=len)] if fits else -1
 
 
+@pytest.mark.xdist_group("modules")
 def test_every_module_is_in_a_layer() -> None:
     assert [name for name in modules_of("hccl_py") if layer_of(name) < 0] == []
 
 
+@pytest.mark.xdist_group("modules")
 def test_imports_go_down_the_layers() -> None:
     modules = modules_of("hccl_py")
     found = [
@@ -210,6 +213,7 @@ def test_imports_go_down_the_layers() -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.xdist_group("modules")
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_import_goes_round_in_a_circle(package: str) -> None:
     modules = modules_of(package)
