@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,8 +21,13 @@ def span(page: OpenPage) -> float:
     return float(view["to"] - view["from"])
 
 
+def rows(page: OpenPage) -> list[Any]:
+    """Return the rows of ranks and their lanes; those of links come behind."""
+    return [row for row in page.state()["rows"] if row["kind"] in ("head", "lane")]
+
+
 def shown_ranks(page: OpenPage) -> list[int]:
-    return [row["rank"] for row in page.state()["rows"] if row["kind"] == "head"]
+    return [row["rank"] for row in rows(page) if row["kind"] == "head"]
 
 
 def test_a_page_shows_what_was_recorded(opens: Opens) -> None:
@@ -44,20 +50,20 @@ def test_ranks_that_do_the_same_are_folded_at_first(opens: Opens) -> None:
 
 def test_ranks_are_folded_and_pinned(opens: Opens) -> None:
     page = opens(gather())
-    assert len(page.state()["rows"]) == 1 + 4
+    assert len(rows(page)) == 1 + 4
     page.click("#gutter button.fold")
-    assert len(page.state()["rows"]) == 1
+    assert len(rows(page)) == 1
     assert page.find("#gutter button.fold").get_attribute("aria-expanded") == "false"
     page.click("#gutter button.fold")
     page.click("#gutter button.alike")
     page.run("document.querySelector('[data-key=\"pin-0-2\"]').click()")
     page.settle()
-    assert [row["rank"] for row in page.state()["rows"] if row["pinned"]] == [2] * 5
+    assert [row["rank"] for row in rows(page) if row["pinned"]] == [2] * 5
     assert shown_ranks(page) == [2, 0, 1, 3]
     page.keys("f", shift=True)
-    assert len(page.state()["rows"]) == 4
+    assert len(rows(page)) == 4
     page.keys("u", shift=True)
-    assert len(page.state()["rows"]) == 4 * 5
+    assert len(rows(page)) == 4 * 5
 
 
 def test_the_wheel_zooms_where_the_mouse_is(opens: Opens) -> None:
@@ -122,8 +128,8 @@ def test_rows_scroll(opens: Opens) -> None:
     page.keys("u", shift=True)
     page.run("document.getElementById('scroller').scrollTop = 100000")
     page.settle()
-    assert page.find("#gutter li:last-child").text.startswith("main")
-    ranks = [item.get_attribute("data-rank") for item in page.all("#gutter li.head")]
+    assert page.find("#gutter li:last-child").text.startswith("load of links")
+    ranks = [item.get_attribute("data-rank") for item in page.all("#gutter li[data-rank]")]
     assert ranks[-1] == "7"
 
 
@@ -176,7 +182,7 @@ def test_what_is_left_out_is_said_first(opens: Opens) -> None:
     page = opens(replace(gather(), left_out="4 of 16384 ranks are shown."))
     note = page.find("#left-out")
     assert note.is_displayed()
-    assert note.text == "Not shown: 4 of 16384 ranks are shown."
+    assert note.text == "4 of 16384 ranks are shown."
     assert not opens(gather()).find("#left-out").is_displayed()
 
 
@@ -204,3 +210,18 @@ def test_a_task_is_said_when_it_is_selected(opens: Opens) -> None:
     said = page.text("#said")
     assert "read 1M" in said
     assert "rank 0 main #4" in said
+
+
+def test_links_have_rows_of_their_own(opens: Opens) -> None:
+    """In a mesh of 4 there are 12 links; each carries nothing but one read, at full speed."""
+    page = opens(gather())
+    assert [row["kind"] for row in page.state()["rows"]][-1] == "links"
+    page.click("#gutter li.links button.fold")
+    kinds = [row["kind"] for row in page.state()["rows"]]
+    assert kinds[-13:] == ["links"] + ["link"] * 12
+    page.run("document.getElementById('scroller').scrollTop = 100000")
+    page.settle()
+    item = page.find("#gutter li:last-child").rect
+    lanes = page.find("#lanes").rect
+    page.pointer(lanes["x"] + lanes["width"] * 0.75, item["y"] + item["height"] / 2)
+    assert "100 %" in page.text("#tooltip")

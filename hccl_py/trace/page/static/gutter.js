@@ -17,7 +17,7 @@ export class Gutter {
     this.element.setAttribute('aria-label', t('rows_label'));
     const rows = lanes.visible();
     const items = rows.map((row) => {
-      const item = row.kind === 'head' ? this.#head(row) : this.#lane(row);
+      const item = this.#item(row);
       item.style.top = `${lanes.top(row)}px`;
       item.style.height = `${row.height}px`;
       if (row.pinned) item.classList.add('pinned');
@@ -26,6 +26,44 @@ export class Gutter {
     });
     this.element.replaceChildren(...items);
     if (focused) this.element.querySelector(`[data-key="${focused}"]`)?.focus();
+  }
+
+  #item(row) {
+    if (row.kind === 'head') return this.#head(row);
+    if (row.kind === 'lane') return this.#lane(row);
+    return row.kind === 'links' ? this.#links(row) : this.#link(row);
+  }
+
+  /** The head of the rows of links. */
+  #links({ scene }) {
+    const { state } = this;
+    const isFolded = state.rows.isFolded(scene, 'links');
+    return h('li', { class: 'head links' },
+      h('button', {
+        class: 'fold',
+        type: 'button',
+        'data-key': `fold-${scene.number}-links`,
+        'aria-expanded': String(!isFolded),
+        'aria-label': t('links_row_fold'),
+        onclick: () => {
+          state.rows.toggleFold(scene, 'links');
+          state.changed('rows');
+        },
+      }, isFolded ? '▸' : '▾'),
+      state.scenes.length > 1 && h('span', { class: `mark mark-${scene.number}` }, 'AB'[scene.number]),
+      h('span', { class: 'name' }, t('links_row')),
+      h('span', { class: 'count' }, scene.links.share.length),
+    );
+  }
+
+  #link({ scene, link }) {
+    const { names, share } = scene.links;
+    const name = names[link].join(' → ');
+    return h('li', { class: 'lane', title: name },
+      stripeOf(this.state, scene),
+      h('span', { class: 'name' }, name),
+      h('span', { class: 'count' }, formatShare(share[link])),
+    );
   }
 
   #head(row) {

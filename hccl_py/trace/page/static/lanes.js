@@ -1,6 +1,7 @@
 /** The canvas of lanes: rows of bars, and what is marked on them. */
 
 import { CLASSES, POST, STUCK, SUMS, TIMED, WAIT, firstAbove } from './scene.js';
+import { drawLink } from './link_rows.js';
 import { drawMarks } from './marks.js';
 import { fitted } from './dom.js';
 import { formsOf, textAt } from './describe.js';
@@ -124,6 +125,13 @@ export class LaneCanvas {
       context.fillRect(0, top, this.width, 1);
       if (this.state.rows.isFolded(row.scene, row.k)) this.#drawSummary(context, row, top);
       else this.#drawPhases(context, row, top);
+    } else if (row.kind === 'links') {
+      context.fillStyle = colours.panel;
+      context.fillRect(0, top, this.width, row.height);
+      context.fillStyle = colours.line;
+      context.fillRect(0, top, this.width, 1);
+    } else if (row.kind === 'link') {
+      drawLink(this, context, row, top);
     } else if (row.scene.wires.has(row.lane)) {
       this.#drawWire(context, row, top);
     } else {

@@ -127,9 +127,9 @@ function drawArrows(lanes, context) {
     if (from && to) {
       drawArrow(context, x0, from.y + from.height / 2, x1, to.y + to.height / 2);
     } else if (from) {
-      drawStub(context, x0, from.y + from.height / 2, 1, nameOf(scene, wait), colours);
+      drawStub(context, x0, from.y + from.height / 2, 1, nameOf(scene, wait), colours, lanes.width);
     } else if (to) {
-      drawStub(context, x1, to.y + to.height / 2, -1, nameOf(scene, post), colours);
+      drawStub(context, x1, to.y + to.height / 2, -1, nameOf(scene, post), colours, lanes.width);
     }
     context.globalAlpha = 1;
   }
@@ -153,10 +153,11 @@ function drawArrow(context, x0, y0, x1, y1) {
 }
 
 /** An arrow from or to a task whose row is hidden: it says which task that is. */
-function drawStub(context, x, y, towards, name, colours) {
+function drawStub(context, x, y, towards, name, colours, right) {
   const arrow = towards > 0 ? `→ ${name}` : `${name} →`;
   const width = context.measureText(arrow).width + 8;
-  const left = towards > 0 ? x + 4 : x - width - 4;
+  const beside = towards > 0 ? x + 4 : x - width - 4;
+  const left = Math.max(2, Math.min(beside, right - width - 2));
   context.beginPath();
   context.roundRect(left, y - 8, width, 16, 4);
   context.fill();

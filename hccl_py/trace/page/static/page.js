@@ -162,7 +162,7 @@ export class Page {
     byId('minimap').setAttribute('aria-label', t('minimap_label'));
     const leftOut = scenes.map((scene) => scene.header.left_out).filter(Boolean);
     byId('left-out').hidden = !leftOut.length;
-    byId('left-out').textContent = `${t('left_out')} ${leftOut.join(' ')}`;
+    byId('left-out').textContent = leftOut.join(' ');
     this.toolbar.draw();
     this.search.draw();
   }

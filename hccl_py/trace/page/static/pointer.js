@@ -2,6 +2,7 @@
 
 import { WAIT, firstAbove } from './scene.js';
 import { h, whileDragged } from './dom.js';
+import { linkAt } from './link_rows.js';
 import { phaseAt } from './phases_at.js';
 import { shortLines } from './describe.js';
 
@@ -82,7 +83,7 @@ export class Pointer {
     const row = this.lanes.rowAt(place.y);
     const hit = hitAt(this.lanes, place);
     if (hit) zoomTo(state, hit.scene, hit.bar);
-    else if (row?.kind === 'head') {
+    else if (row?.kind === 'head' || row?.kind === 'links') {
       state.rows.toggleFold(row.scene, row.k);
       state.changed('rows');
     }
@@ -92,7 +93,9 @@ export class Pointer {
     if (event.buttons) return;
     const place = this.#place(event);
     const hit = hitAt(this.lanes, place);
-    const lines = hit ? shortLines(hit.scene, hit.bar) : phaseAt(this.lanes, place);
+    const lines = hit
+      ? shortLines(hit.scene, hit.bar)
+      : phaseAt(this.lanes, place) ?? linkAt(this.lanes, place);
     if (!lines) {
       this.#hide();
       return;

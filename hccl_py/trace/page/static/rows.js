@@ -3,11 +3,13 @@
 export const HEAD = 24;
 export const LANE = 22;
 const WIRE_ROW = 12;
+const LINK = 18;
+const MOST_LINKS = 64;
 const OPEN_AT_FIRST = 40;
 
 /**
- * A row: `kind` head or lane, its scene, the rank's index there, the lane (-1 for heads), and where
- * it stands: `y` among the pinned rows or among the others.
+ * A row: `kind` head, lane, links or link, its scene, the rank's index there, the lane (-1 where it
+ * has none), and where it stands: `y` among the pinned rows or among the others.
  */
 export class Rows {
   constructor(scenes) {
@@ -22,6 +24,7 @@ export class Rows {
   /** Ranks beyond the first screenful are folded. */
   #foldAtFirst() {
     let rows = 0;
+    for (const scene of this.scenes) this.folded.add(key(scene, 'links'));
     for (const { scene, k } of this.#order()) {
       rows += 1 + scene.lanesOf[k].length;
       if (rows > OPEN_AT_FIRST && rows > 1 + scene.lanesOf[k].length) {
@@ -63,7 +66,7 @@ export class Rows {
       heights[part] += row.height;
       (isPinned ? this.pinnedRows : this.rows).push(row);
       if (row.lane >= 0) this.rowOfLane[row.scene.number].set(row.lane, row);
-      else this.rowOfRank[row.scene.number].set(row.k, row);
+      else if (row.kind === 'head') this.rowOfRank[row.scene.number].set(row.k, row);
     };
     for (const { scene, k } of this.#order()) {
       const isPinned = this.pinned.has(key(scene, k));
@@ -75,8 +78,19 @@ export class Rows {
         add(isPinned, { kind: 'lane', scene, k, lane, height });
       }
     }
+    for (const scene of this.scenes) this.#addLinks(scene, (row) => add(false, row));
     this.pinnedHeight = heights.pinned;
     this.height = heights.free;
+  }
+
+  /** Below all ranks: the load of the busiest links. */
+  #addLinks(scene, add) {
+    if (!scene.links || !scene.links.share.length) return;
+    add({ kind: 'links', scene, k: 'links', lane: -1, height: HEAD });
+    if (this.folded.has(key(scene, 'links'))) return;
+    for (const link of scene.busiestLinks.slice(0, MOST_LINKS)) {
+      add({ kind: 'link', scene, k: 'links', lane: -1, link, height: LINK });
+    }
   }
 
   isFolded(scene, k) {
@@ -107,9 +121,12 @@ export class Rows {
     this.build();
   }
 
+  /** Fold or unfold all ranks; the rows of links stay as they are. */
   foldAll(isFolded) {
-    this.folded.clear();
-    if (isFolded) for (const { scene, k } of this.#order()) this.folded.add(key(scene, k));
+    for (const { scene, k } of this.#order()) {
+      if (isFolded) this.folded.add(key(scene, k));
+      else this.folded.delete(key(scene, k));
+    }
     this.build();
   }
 

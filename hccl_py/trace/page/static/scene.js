@@ -43,6 +43,11 @@ export function nextAbove(values, bound, low, high) {
   return firstAbove(values, bound, low, Math.min(last, high));
 }
 
+/** Where the largest values are, the largest first. */
+export function largest(values, count) {
+  return Array.from(values.keys()).sort((a, b) => values[b] - values[a] || a - b).slice(0, count);
+}
+
 export class Scene {
   /**
    * @param {number} number 0, or 1 for the schedule that is compared with
@@ -77,6 +82,7 @@ export class Scene {
       names: header.links.names,
       ...columnsOf(column, 'links', ['gbps', 'bytes', 'share', 'load']),
     };
+    this.busiestLinks = this.links ? largest(this.links.share, this.links.share.length) : [];
     this.memory = header.memory && memoryOf(header, column);
     this.#index();
   }

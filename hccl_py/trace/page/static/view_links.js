@@ -4,7 +4,6 @@ import { Chart } from './chart.js';
 import { List } from './list.js';
 import { formatBytes, formatShare, formatTime } from './format.js';
 import { h } from './dom.js';
-import { largest } from './view_traffic.js';
 import { t } from './words.js';
 
 const COLOURS = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#8c7ae6', '#7f8c8d'];
@@ -14,8 +13,8 @@ export class LinksView {
   constructor(state) {
     this.name = 'links';
     this.state = state;
-    this.rowsOf = state.scenes.flatMap((scene) => (scene.links
-      ? largest(scene.links.share, scene.links.share.length).map((link) => ({ scene, link })) : []));
+    this.rowsOf = state.scenes.flatMap((scene) =>
+      scene.busiestLinks.map((link) => ({ scene, link })));
     this.rowsOf.sort((a, b) => b.scene.links.share[b.link] - a.scene.links.share[a.link]);
     this.ticked = this.rowsOf.slice(0, AT_FIRST);
     this.chart = new Chart(state, 'loads');

@@ -195,7 +195,9 @@ export class MemoryView {
       return h('tr', {},
         h('th', { scope: 'row' }, bufferAt(scene, buffer)),
         h('td', {}, `[${formatBytes(segment.start)}, ${formatBytes(segment.stop)})`),
-        h('td', {}, swatch, whose(origins, ranks)),
+        h('td', {}, swatch, whose(origins, ranks),
+          origins.length && segment.offset > 0
+            ? h('span', { class: 'muted' }, ` ${t('memory_offset', { offset: segment.offset })}`) : null),
         h('td', {}, bar < 0 ? '' : h('button', {
           class: 'link', type: 'button', onclick: () => this.state.select(scene, bar),
         }, nameOf(scene, bar))));

@@ -49,9 +49,11 @@ export class PhasesView {
       return;
     }
     const change = second.total - first.total;
+    const named = (scene) => h('span', { class: 'named', title: scene.name },
+      h('span', { class: `mark mark-${scene.number}` }, 'AB'[scene.number]),
+      h('strong', {}, formatTime(scene.total)), ` ${scene.name}`);
     const text = [
-      h('span', { class: 'mark mark-0' }, 'A'), ` ${first.name}: `, h('strong', {}, formatTime(first.total)), '  ',
-      h('span', { class: 'mark mark-1' }, 'B'), ` ${second.name}: `, h('strong', {}, formatTime(second.total)), '  ',
+      named(first), named(second),
       h('strong', { class: change > 0 ? 'slower' : 'faster' },
         `${formatChange(change)} (${change > 0 ? '+' : '−'}${formatShare(Math.abs(change) / (first.total || 1))})`),
     ];

@@ -4,6 +4,7 @@ import { Chart } from './chart.js';
 import { MOST_CELLS, trafficCells } from './traffic.js';
 import { formatBytes, formatShare } from './format.js';
 import { h } from './dom.js';
+import { largest } from './scene.js';
 import { t } from './words.js';
 
 const LIGHT = ['#f1f5f9', '#c7dcef', '#8fbce0', '#4f93c9', '#1f67a6', '#0b3d73'];
@@ -148,9 +149,4 @@ export class TrafficView {
       h('td', {}, formatBytes(bytes[k])),
       h('td', {}, formatShare(share[k])))));
   }
-}
-
-/** Where the largest values are, the largest first. */
-export function largest(values, count) {
-  return Array.from(values.keys()).sort((a, b) => values[b] - values[a] || a - b).slice(0, count);
 }
