@@ -1,10 +1,12 @@
-"""A timeline for notebooks: what every rank does with the time."""
+"""A timeline for notebooks: a picture, and what every rank does with the time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
+
+from hccl_py.simulator.picture import timeline_svg
 
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
@@ -19,8 +21,8 @@ WIDTH, HEIGHT = 300, 10
 
 
 def timeline_html(timeline: Timeline) -> str:
-    """Return a timeline as HTML: the total, and per rank the µs that its streams are busy, wait and
-    are idle on average, with a bar of the first.
+    """Return a timeline as HTML: the total, a picture, and per rank the µs that its streams are
+    busy, wait and are idle on average, with a bar of the first.
     """
     program, total = timeline.program, timeline.total_us
     times = timeline.usage().of_ranks()[:SHOWN].tolist()
@@ -30,7 +32,8 @@ def timeline_html(timeline: Timeline) -> str:
     title = escape(f"{program.op.name}: {total:.2f} µs of model time")
     names = ("rank", "busy µs", "waiting µs", "idle µs", "busy")
     heads = "".join(f"<th>{name}</th>" for name in names)
-    return f"<div><p><b>{title}</b></p><table><tr>{heads}</tr>{rows}</table>{more}</div>"
+    picture, table = timeline_svg(timeline), f"<table><tr>{heads}</tr>{rows}</table>"
+    return f"<div><p><b>{title}</b></p>{picture}{table}{more}</div>"
 
 
 def _row(rank: int, times: Sequence[float], total_us: float) -> str:
