@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 Opens = Callable[..., "OpenPage"]
 
+IS_DEMANDED = "HCCL_PY_DEMAND_BROWSER" in os.environ
+
+if find_spec("selenium") is None and not IS_DEMANDED:
+    collect_ignore_glob = ["test_*.py"]  # pip install -e ".[browser-test]"
+
 
 def found(*names: str) -> str:
     """Return a program's path; without it the test is skipped, or fails where browsers have to be.
@@ -29,7 +35,7 @@ def found(*names: str) -> str:
     path = next((path for name in names if (path := shutil.which(name))), None)
     if path is None:
         reason = f"there is no {names[0]}; on Debian: apt-get install chromium chromium-driver"
-        if "HCCL_PY_DEMAND_BROWSER" in os.environ:
+        if IS_DEMANDED:
             pytest.fail(reason)
         pytest.skip(reason)
     return path
@@ -37,8 +43,6 @@ def found(*names: str) -> str:
 
 @pytest.fixture(scope="session")
 def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    if "HCCL_PY_DEMAND_BROWSER" not in os.environ:
-        pytest.importorskip("selenium", reason='pip install -e ".[browser-test]"')
     from tests.trace.browser.chromium import start
 
     browser = found("chromium", "chromium-browser", "google-chrome")

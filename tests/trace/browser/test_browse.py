@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from hccl_py.trace.scene import scene_of
 from tests.trace.browser.chromium import OpenPage
-from tests.trace.browser.programs import bar_at, gather, ping, ring
+from tests.trace.browser.programs import bar_at, gather, ping, recorded, ring
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -64,6 +65,17 @@ def test_ranks_are_folded_and_pinned(opens: Opens) -> None:
     assert len(rows(page)) == 4
     page.keys("u", shift=True)
     assert len(rows(page)) == 4 * 5
+
+
+def test_many_ranks_that_do_the_same_come_folded(opens: Opens) -> None:
+    program, topology = recorded("AllGatherMeshOpbaseExecutor", "all_gather", 8, 1 << 10)
+    scene = scene_of(program, topology)
+    page = opens(scene)
+    page.click("#gutter button.alike")
+    assert len(rows(page)) == 1 + 8 + 7
+    page.find("#query").send_keys("r5 read\ue007")
+    page.settle()
+    assert len(rows(page)) == 1 + 8 + 7 + 8  # the rank of the task that was found is unfolded
 
 
 def test_the_wheel_zooms_where_the_mouse_is(opens: Opens) -> None:
@@ -128,7 +140,7 @@ def test_rows_scroll(opens: Opens) -> None:
     page.keys("u", shift=True)
     page.run("document.getElementById('scroller').scrollTop = 100000")
     page.settle()
-    assert page.find("#gutter li:last-child").text.startswith("load of links")
+    assert "load of links" in page.find("#gutter li:last-child").text
     ranks = [item.get_attribute("data-rank") for item in page.all("#gutter li[data-rank]")]
     assert ranks[-1] == "7"
 

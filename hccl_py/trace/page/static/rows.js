@@ -117,8 +117,18 @@ export class Rows {
 
   /** Show or hide the ranks that do the same as rank k. */
   toggleAlike(scene, k) {
-    toggle(this.opened, `${scene.number}:${scene.ranks[k]}`);
+    const head = scene.ranks[k];
+    if (!this.opened.delete(`${scene.number}:${head}`)) this.#openAlike(scene, head);
     this.build();
+  }
+
+  /** Show the ranks that do the same as another one; many of them at once are folded. */
+  #openAlike(scene, head) {
+    this.opened.add(`${scene.number}:${head}`);
+    const ranks = scene.alike.get(head) ?? [];
+    const lanes = scene.lanesOf[scene.rankIndex.get(head)].length;
+    if (ranks.length * (1 + lanes) <= OPEN_AT_FIRST) return;
+    for (const rank of ranks) this.folded.add(key(scene, scene.rankIndex.get(rank)));
   }
 
   /** Fold or unfold all ranks; the rows of links stay as they are. */
@@ -134,11 +144,9 @@ export class Rows {
   uncover(scene, lane) {
     const k = scene.rankIndex.get(scene.laneRank[lane]);
     const head = scene.twin[k];
-    let changed = this.folded.delete(key(scene, k));
-    if (head !== scene.ranks[k] && !this.opened.has(`${scene.number}:${head}`)) {
-      this.opened.add(`${scene.number}:${head}`);
-      changed = true;
-    }
+    const isHidden = head !== scene.ranks[k] && !this.opened.has(`${scene.number}:${head}`);
+    if (isHidden) this.#openAlike(scene, head);
+    const changed = this.folded.delete(key(scene, k)) || isHidden;
     if (changed) this.build();
     return this.rowOfLane[scene.number].get(lane);
   }
