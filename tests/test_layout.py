@@ -39,8 +39,8 @@ FORBIDDEN = {
 }
 
 # Start-up must not pay for these; whoever needs one imports it inside a function.
-HEAVY = {"mpi4py", "networkx", "numba", "rich", "torch"}
-NEVER_AT_MODULE_LEVEL = {"mpi4py", "networkx", "numba", "torch", "torch_npu"}
+HEAVY = {"mpi4py", "networkx", "numba", "rich", "textual", "torch"}
+NEVER_AT_MODULE_LEVEL = {"mpi4py", "networkx", "numba", "textual", "torch", "torch_npu"}
 # Modules that exist for one heavy library and are themselves imported inside a function:
 # {"hccl_platform/npu/memory.py": {"torch"}}
 DEDICATED: dict[str, set[str]] = {
@@ -52,7 +52,7 @@ DEDICATED: dict[str, set[str]] = {
 } | {
     f"hccl_platform/device/{name}.py": {"torch"}
     for name in ("devices", "issuing", "memory", "reductions", "session")
-}
+} | {"hccl_py/trace/screen/app.py": {"textual"}}
 
 # From the ground up: a module imports from its own layer and from those below, wherever in the
 # module the import stands. The longest name that fits says in which layer a module is.

@@ -13,6 +13,7 @@ __all__ = ["COMMANDS", "app"]
 COMMANDS = {
     "run": "Run an op on real data and check every element of the result.",
     "trace": "Draw what every stream does, and when.",
+    "view": "Browse what every stream does, on the whole screen.",
     "simulate": "Compute how long an op takes, without running it.",
     "compare": "Time every executor that can run an op, and show the fastest by size.",
     "explain": "Say which executor runs, and why.",

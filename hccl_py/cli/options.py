@@ -21,6 +21,7 @@ from hccl_py.cli.streams import aside
 __all__ = [
     "CallCommand",
     "CallOptions",
+    "Debug",
     "Output",
     "ProgramOptions",
     "Saving",
@@ -267,6 +268,13 @@ class TimeModel:
             help="A straggler, rank=3:2x, or a bad link, link=0-1:10x; may be repeated.",
         ),
     ] = None
+
+
+@dataclass(frozen=True)
+class Debug:
+    """What a command says of errors."""
+
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,15 @@ from hccl_py.trace.units import format_time
 from hccl_py.trace.words import MARKS, Words, mark_of
 from hccl_py.values import IntArray
 
-__all__ = ["MOST_LANES", "chosen_groups", "draw_gantt", "format_runs", "used_by_path"]
+__all__ = [
+    "MOST_LANES",
+    "PathSpan",
+    "chosen_groups",
+    "draw_gantt",
+    "format_runs",
+    "path_spans",
+    "used_by_path",
+]
 
 MOST_LANES = 16
 """Streams of a rank that are drawn unless more are asked for."""
@@ -131,7 +139,7 @@ def _cut(name: str) -> str:
     return name if cell_len(name) <= _WIDEST_NAME else set_cell_size(name, _WIDEST_NAME)
 
 
-class _Span(NamedTuple):
+class PathSpan(NamedTuple):
     """A stretch of the critical path: on which lane, and when."""
 
     lane: int
@@ -148,7 +156,7 @@ class _Chart:
         self._used = np.zeros(len(MARKS), bool)
         self._has_findings = False
         self._before: list[str] = []
-        self._path = _path_of(scene)
+        self._path = path_spans(scene)
         self._findings = finding_groups(scene)
 
     def named(self, name: str, line: str, style: str = "", mark: str = "") -> Text:
@@ -274,19 +282,19 @@ class _Chart:
         yield text
 
 
-def _path_of(scene: Scene) -> list[_Span]:
+def path_spans(scene: Scene) -> list[PathSpan]:
     """Return the critical path by lanes: what is under way over RDMA is on the wire."""
     critical, bars = scene.critical, scene.bars
     wire = bars.wire[critical.bar]
     travels = (wire >= 0) & (critical.begin_us >= bars.end_us[critical.bar])
     lane: IntArray = np.where(travels, wire, bars.lane[critical.bar])
     columns = (lane.tolist(), critical.begin_us.tolist(), critical.end_us.tolist())
-    return [_Span(*span) for span in zip(*columns, strict=True) if span[2] > span[1]]
+    return [PathSpan(*span) for span in zip(*columns, strict=True) if span[2] > span[1]]
 
 
-def _joined(spans: Iterable[_Span]) -> list[_Span]:
+def _joined(spans: Iterable[PathSpan]) -> list[PathSpan]:
     """Join what follows each other on one lane."""
-    found: list[_Span] = []
+    found: list[PathSpan] = []
     for span in spans:
         if found and found[-1].lane == span.lane:
             found[-1] = found[-1]._replace(end_us=span.end_us)

@@ -107,9 +107,15 @@ class Lane:
         while after < len(self._chars) and self._chars[after] == "":
             self._chars[after], after = " ", after + 1
 
-    def runs(self) -> Iterator[Run]:
-        """Yield the line's texts with their styles."""
-        return runs_of(self._chars, self._styles)
+    def runs(self, *marked: tuple[int, int, str]) -> Iterator[Run]:
+        """Yield the line's texts with their styles; `marked` are columns first .. stop - 1 with a
+        style that is added.
+        """
+        styles = list(self._styles)
+        for first, stop, style in marked:
+            for column in range(max(first, 0), min(stop, len(styles))):
+                styles[column] = f"{styles[column]} {style}".strip()
+        return runs_of(self._chars, styles)
 
 
 def runs_of(chars: Sequence[str], styles: Sequence[str]) -> Iterator[Run]:

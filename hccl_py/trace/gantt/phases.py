@@ -114,15 +114,19 @@ Named = tuple[int, int, str]
 def _merged(spans: Sequence[Named], coarser: Callable[[str], str]) -> list[Named]:
     """Join spans that have one name and no other one in between."""
     found: list[Named] = []
-    for first, stop, full in spans:
+    known: dict[str, tuple[int, int]] = {}  # by name: the place in `found`, the last span in it
+    for number, (first, stop, full) in enumerate(spans):
         name = coarser(full)
-        last = next((k for k in reversed(range(len(found))) if found[k][2] == name), -1)
-        behind = found[last][1] if last >= 0 else 0
-        is_cut = any(behind <= s[0] and s[1] <= first and coarser(s[2]) != name for s in spans)
-        if last >= 0 and not is_cut:
-            found[last] = (found[last][0], max(stop, behind), name)
+        place, last = known.get(name, (-1, number))
+        behind = found[place][1] if place >= 0 else 0
+        if place >= 0 and not any(
+            behind <= s[0] and s[1] <= first for s in spans[last + 1 : number]
+        ):
+            found[place] = (found[place][0], max(stop, behind), name)
         else:
+            place = len(found)
             found.append((first, stop, name))
+        known[name] = place, number
     return found
 
 

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.enums import TaskKind
 from hccl_py.program.program import Program
 from hccl_py.values import Floats, IntArray
 from hccl_py.verifier.finding import Finding
@@ -297,6 +298,11 @@ class Scene:
     def never_ends(self) -> bool:
         """Whether a task that is shown never ends."""
         return bool((self.bars.state == STUCK).any())
+
+    def waits_for(self, bar: int) -> int:
+        """Return the bar of the post that a wait consumes; -1 for anything else."""
+        is_wait = self.bars.kind[bar] == TaskKind.NOTIFY_WAIT
+        return int(self.bars.partner[bar]) if is_wait else -1
 
     def lanes_of(self, rank: int) -> range:
         """Return the lanes of a rank."""

@@ -1,0 +1,41 @@
+"""`hccl-py view`: a program on the whole screen, to browse."""
+
+from __future__ import annotations
+
+import sys
+
+from hccl_py.cli.call import check_tasks, request_of
+from hccl_py.cli.options import Debug, ProgramOptions, TimeModel, grouped
+from hccl_py.cli.progress import working
+from hccl_py.cli.scenes import scene_of_plan
+from hccl_py.cli.time_model import checked_model
+from hccl_py.errors import ParameterError
+from hccl_py.trace.screen import browse, check_screen
+
+__all__ = ["command"]
+
+
+@grouped
+def command(*, call: ProgramOptions, model: TimeModel, output: Debug) -> None:
+    """Browse what every stream does, and when, on the whole screen.
+
+    Scroll, zoom, fold ranks, search; see what a task waits for and jump there; follow the critical
+    path; go from a finding to its tasks. ? lists the keys. In the place of an op, a program file
+    is shown as it is.
+    """
+    check_screen()
+    if not (
+        sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()
+    ):
+        raise ParameterError(
+            "The view needs a terminal.", "`hccl-py trace` draws into files and pipes."
+        )
+    request = request_of(call)
+    with request.comm:
+        used = checked_model(model, request.topology)
+        with working("recording"):
+            plan = request.plan(request.op(request.minbytes))
+        check_tasks(plan.program)
+        with working(f"verifying and timing {plan.program.task_count} tasks"):
+            scene = scene_of_plan(request, plan, used)
+        browse(scene, unicode=(sys.__stderr__.encoding or "").lower().startswith("utf"))

@@ -1,0 +1,73 @@
+"""The selected task in words: what it does, when, where it is from, what it waits for."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.text import Text
+
+from hccl_py.enums import TaskKind
+from hccl_py.printable import one_line
+from hccl_py.trace.scene import STUCK, UNREACHED
+from hccl_py.trace.screen.browser import Browser
+from hccl_py.trace.steps import Step, steps_of
+from hccl_py.trace.units import format_time
+from hccl_py.trace.words import Words, style_of
+
+__all__ = ["describe_bar"]
+
+_STATES = {STUCK: "   begins and never ends", UNREACHED: "   never begins"}
+
+
+def describe_bar(browser: Browser, words: Words) -> Text:
+    """Return the lines about the selected task, or how to select one."""
+    scene, bar = browser.scene, browser.bar
+    if bar < 0:
+        facts = "\n".join(f"{name}: {one_line(value)}" for name, value in scene.facts)
+        return Text(f"{facts}\n\nright selects a task, ? lists all keys", "dim")
+    (step,) = steps_of(scene, [bar])
+    text = Text(f"{_place(step, words)}: ", "bold")
+    text.append(" ".join(words.line(step)).rstrip(), style_of(step))
+    state = int(scene.bars.state[bar])
+    text.append(f"\n{_times(step, state)}{_STATES.get(state, '')}")
+    about = [f"round {step.round + 1}", step.label, step.source]
+    text.append("\n" + "   ".join(filter(None, about)), "dim")
+    cause, consequence = browser.cause(), browser.consequence()
+    is_post = consequence >= 0 and scene.waits_for(consequence) == bar
+    heads = "waits for" if scene.waits_for(bar) >= 0 else "after", "wakes" if is_post else "before"
+    for head, other in zip(heads, (cause, consequence), strict=True):
+        if other >= 0:
+            (found,) = steps_of(scene, [other])
+            said = " ".join(words.line(found)).rstrip()
+            text.append(f"\n{head:<11}", "bold").append(f"{_place(found, words)}: {said}")
+    text.append(_on_path(browser))
+    for group in browser.findings:
+        if any(bar in member.bars for member in group.members):
+            first = one_line(group.first.finding.message.split("\n")[0])
+            text.append(f"\n!{group.number} {group.first.finding.name}: {first}", "bold red")
+    return text
+
+
+def _place(step: Step, words: Words) -> str:
+    return f"rank {step.place.rank} {words.stream(step.place.stream)} #{step.place.number}"
+
+
+def _times(step: Step, state: int) -> str:
+    start, end = format_time(step.start_us), format_time(step.end_us)
+    if state == STUCK:
+        return f"from {start} us on"
+    if state == UNREACHED:
+        return ""
+    late = ""
+    if step.effect_us > step.end_us:
+        what = "set" if step.kind is TaskKind.NOTIFY_POST else "arrived"
+        late = f", {what} at {format_time(step.effect_us)}"
+    return f"{start} to {end} us ({format_time(step.end_us - step.start_us)} us{late})"
+
+
+def _on_path(browser: Browser) -> str:
+    critical = browser.scene.critical
+    mine = np.flatnonzero(critical.bar == browser.bar)
+    if not len(mine):
+        return ""
+    spent = float((critical.end_us[mine] - critical.begin_us[mine]).sum())
+    return f"\non the critical path for {format_time(spent)} us"
