@@ -52,7 +52,8 @@ DEDICATED: dict[str, set[str]] = {
 } | {
     f"hccl_platform/device/{name}.py": {"torch"}
     for name in ("devices", "issuing", "memory", "reductions", "session")
-} | {"hccl_py/trace/screen/app.py": {"textual"}}
+}
+DEDICATED["hccl_py/trace/screen/app.py"] = {"textual"}
 
 # From the ground up: a module imports from its own layer and from those below, wherever in the
 # module the import stands. The longest name that fits says in which layer a module is.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,8 @@ _FORWARDS, _BACK = ("n", " ", "right", "down", "j"), ("p", "left", "up", "k", "\
 _ENDS = ("q", "escape", "\x03", "\x04", "")
 _NAMES = {"A": "up", "B": "down", "C": "right", "D": "left", "H": "home", "F": "end"}
 _NAMES |= {"1~": "home", "7~": "home", "4~": "end", "8~": "end", "5~": "up", "6~": "down"}
-_HELP = "n, space, right: on   p, left: back   home, end   NUMBER enter: go there   q: quit"
+_SEQUENCE = re.compile(r"[\[O]([0-9;]*[@-~])")
+_HELP = "n, space, right: on   p, left: back   home, end   NUMBER enter   q: quit"
 
 
 def step_through(drawing: BoardDrawing, screen: Screen, most: int) -> None:
@@ -92,13 +94,9 @@ class Keys:
             return first
         if self._pending[:1] not in ("[", "O"):
             return "escape"
-        for length in (2, 3):
-            name = _NAMES.get(self._pending[1:length])
-            if name:
-                self._pending = self._pending[length:]
-                return name
-        self._pending = ""
-        return "unknown"
+        sequence = _SEQUENCE.match(self._pending)
+        self._pending = self._pending[sequence.end() if sequence else 1 :]
+        return _NAMES.get(sequence[1], "unknown") if sequence else "unknown"
 
 
 @contextmanager

@@ -171,8 +171,7 @@ def _notes(scene: Scene, groups: list[tuple[int, ...]], views: Views) -> Iterato
         drawn = {rank for group in groups for rank in group}
         rest = [rank for rank in scene.ranks.tolist() if rank not in drawn]
         if rest:
-            others = f"{len(scene.groups) - len(groups)} more groups"
-            yield f"{format_runs(rest)}: not drawn; --ranks-shown N draws {others}"
+            yield f"{format_runs(rest)}: not drawn; --ranks-shown {len(scene.groups)} draws all"
     if scene.left_out:
         yield scene.left_out
     if spent := used_by_path(scene):

@@ -134,7 +134,9 @@ class Words:
         arrow = self.frm if step.kind is TaskKind.NOTIFY_WAIT else self.to
         if step.peer is not None:
             return f"{self._verb(step)} {arrow}r{step.peer}"
-        other = self.stream(step.partner.stream) if step.partner else "?"
+        if step.partner is None:
+            return f"{self._verb(step)} {step.notify}"
+        other = self.stream(step.partner.stream)
         return " ".join(filter(None, [self._verb(step), pair, f"{arrow}{other}"]))
 
     def _verb(self, step: Step) -> str:

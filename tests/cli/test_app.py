@@ -20,13 +20,15 @@ from hccl_py.cli import (
     simulate,
     trace,
     tuning,
+    view,
 )
 from hccl_py.cli.app import COMMANDS
 
 
 def test_every_command_has_its_file() -> None:
     files = {m.__name__.rpartition(".")[2] for m in (run, trace, simulate, compare, explain)}
-    files |= {m.__name__.rpartition(".")[2] for m in (fit, tuning, check, new, doctor)} | {"list"}
+    files |= {m.__name__.rpartition(".")[2] for m in (fit, tuning, check, new, doctor)}
+    files |= {view.__name__.rpartition(".")[2], "list"}
     assert files == set(COMMANDS)
     assert callable(listing.command)
 

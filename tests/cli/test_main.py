@@ -114,7 +114,7 @@ def test_an_interrupt_is_no_traceback() -> None:
 
 
 def test_a_terminal_without_unicode_gets_plain_characters() -> None:
-    command = [SCRIPT, "trace", "all_gather"]
+    command = [SCRIPT, "trace", "all_gather", "--rank", "0"]
     ascii_only = environment() | {"PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, capture_output=True, env=ascii_only, check=True)
     assert b"TxAck >r3" in done.stdout

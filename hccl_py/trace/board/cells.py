@@ -91,6 +91,10 @@ class Board:
         """The highest number of a block."""
         return max(len(self._inputs) - 2, 0)
 
+    def block_of(self, byte: int) -> int:
+        """Return the number of the block in which a byte of the inputs is."""
+        return int(np.searchsorted(self._inputs, byte, "right")) - 1
+
     def go(self, step: int) -> None:
         """Go forwards or back until so many steps are made, at most all."""
         step = min(max(step, 0), len(self.steps))

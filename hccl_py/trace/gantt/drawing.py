@@ -193,9 +193,13 @@ class _Chart:
             text.append(f", as rank {group[0]}", style="not bold dim")
         times = scene.usage[int(np.searchsorted(scene.ranks, group[0]))].tolist()
         total = sum(times) or 1.0
-        named = list(zip(("busy", "waits", "idle"), times, strict=True))
-        long = ", ".join(f"{n} {format_time(us)} us ({us / total:.0%})" for n, us in named)
-        short = ", ".join(f"{n} {us / total:.0%}" for n, us in named)
+        parts = [
+            f"{name} {format_time(us)}{unit} ({us / total:.0%})"
+            for name, us, unit in zip(
+                ("busy", "waits", "idle"), times, (" us", "", ""), strict=True
+            )
+        ]
+        long, short = ", ".join(parts), ", ".join(part.partition(" (")[0] for part in parts)
         left = cell_len(text.plain)
         for form in (long, short):
             if left + 2 + len(form) <= width:
@@ -203,6 +207,7 @@ class _Chart:
                 text.append(form, style="not bold")
                 break
         text.truncate(width)
+        text.rstrip()
         return text
 
     def _lane(self, lane: int, group: Group) -> Text:
@@ -253,14 +258,15 @@ class _Chart:
         spans = [s for s in spans if s.begin_us < window.end_us]
         if not spans:
             return
-        first, stop = window.spans([s.begin_us for s in spans], [s.end_us for s in spans])
+        first, _ = window.spans([s.begin_us for s in spans], [s.end_us for s in spans])
+        until = [*first[1:].tolist(), window.columns]
         line = ""
-        for span, begin, end in zip(spans, first.tolist(), stop.tolist(), strict=True):
-            if begin < cell_len(line):
-                continue
+        for span, begin, end in zip(spans, first.tolist(), until, strict=True):
+            if begin == end:
+                continue  # the next one begins in the same column
             rank, name = int(scene.lanes.rank[span.lane]), one_line(scene.lanes.names[span.lane])
             forms = (f"rank {rank} {name}", f"r{rank} {name}", f"r{rank}", "")
-            said = next(f for f in forms if cell_len(f) + 1 <= end - begin or not f)
+            said = next(f for f in forms if cell_len(f) < end - begin or not f)
             line = set_cell_size(line, begin) + self.words.tick + said
         yield self.named("path", line, "bold", self.words.to)
 
