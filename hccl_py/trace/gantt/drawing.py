@@ -187,25 +187,21 @@ class _Chart:
 
     def _heading(self, group: Group) -> Text:
         scene, width = self.scene, self._name_width + _GAP + 2 + self.window.columns
-        who = format_runs(group)
-        text = Text(who, style="bold")
-        if len(group) > 1:
-            text.append(f", as rank {group[0]}", style="not bold dim")
         times = scene.usage[int(np.searchsorted(scene.ranks, group[0]))].tolist()
         total = sum(times) or 1.0
         parts = [
             f"{name} {format_time(us)}{unit} ({us / total:.0%})"
-            for name, us, unit in zip(
-                ("busy", "waits", "idle"), times, (" us", "", ""), strict=True
-            )
+            for name, us, unit in zip(("busy", "waits", "idle"), times, (" us", "", ""), strict=True)
         ]
-        long, short = ", ".join(parts), ", ".join(part.partition(" (")[0] for part in parts)
-        left = cell_len(text.plain)
-        for form in (long, short):
-            if left + 2 + len(form) <= width:
-                text.append(" " * (width - left - len(form)), style="not bold")
-                text.append(form, style="not bold")
+        alike = f", as rank {group[0]}" if len(group) > 1 else ""
+        for most, totals in ((6, ", ".join(parts)), (2, ", ".join(parts)), (6, "")):
+            who = format_runs(group, most)
+            gap = width - len(who) - len(alike) - len(totals)
+            if gap >= 2:
                 break
+        text = Text(who, style="bold")
+        text.append(alike, style="not bold dim")
+        text.append(" " * gap + totals, style="not bold")
         text.truncate(width)
         text.rstrip()
         return text
