@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from hccl_py.cli.call import request_of
 from hccl_py.cli.options import Debug, ProgramOptions, TimeModel, grouped
 from hccl_py.cli.progress import working
 from hccl_py.cli.scenes import scene_of_plan

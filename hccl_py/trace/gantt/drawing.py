@@ -191,7 +191,9 @@ class _Chart:
         total = sum(times) or 1.0
         parts = [
             f"{name} {format_time(us)}{unit} ({us / total:.0%})"
-            for name, us, unit in zip(("busy", "waits", "idle"), times, (" us", "", ""), strict=True)
+            for name, us, unit in zip(
+                ("busy", "waits", "idle"), times, (" us", "", ""), strict=True
+            )
         ]
         alike = f", as rank {group[0]}" if len(group) > 1 else ""
         for most, totals in ((6, ", ".join(parts)), (2, ", ".join(parts)), (6, "")):
