@@ -163,9 +163,10 @@ export class LaneCanvas {
     return (scene.bars.end_us[bar] - scene.bars.start_us[bar]) * this.scale < 0.5;
   }
 
-  /** Posts take no time: ticks, a post of a peer's notify with a head. */
+  /** Posts take no time: ticks, short ones where they stand so close that they would hide the rest. */
   #drawPosts(context, scene, posts, y, height) {
     const { colours } = this.state.theme;
+    const isDense = posts.length / 3 > this.width / 16;
     for (let k = 0; k < posts.length; k += 3) {
       const [x, first, stop] = posts.slice(k, k + 3);
       let hasPost = false;
@@ -173,7 +174,8 @@ export class LaneCanvas {
         hasPost ||= scene.classOf[bar] === POST;
       }
       context.fillStyle = hasPost ? colours.post : colours['wait-line'];
-      context.fillRect(x, hasPost ? y : y + 3, hasPost ? 2 : 1, hasPost ? height : height - 6);
+      if (hasPost) context.fillRect(x, y, isDense ? 1 : 2, isDense ? 4 : height);
+      else context.fillRect(x, y + 3, 1, height - 6);
     }
   }
 

@@ -10,6 +10,7 @@ const STRIP = 30;
 const GAP = 12;
 const NAME = 120;
 const MOST_ROWS = 400;
+const MOST_BANDS = 15;
 
 export class MemoryView {
   constructor(state) {
@@ -165,8 +166,11 @@ export class MemoryView {
       context.fillRect(x, y, width, STRIP);
       return;
     }
-    const band = STRIP / origins.length;
-    origins.forEach((rank, k) => {
+    const some = origins.length > MOST_BANDS
+      ? Array.from({ length: MOST_BANDS }, (_, k) => origins[Math.floor((k * origins.length) / MOST_BANDS)])
+      : origins;
+    const band = STRIP / some.length;
+    some.forEach((rank, k) => {
       context.fillStyle = theme.ofRank(rank);
       context.fillRect(x, y + k * band, width, Math.ceil(band));
     });
@@ -191,7 +195,7 @@ export class MemoryView {
       const origins = this.kept.originsOf(segment.content);
       const bar = this.kept.memory.bar[segment.change];
       const swatch = h('span', { class: 'swatch' });
-      swatch.style.background = mixed(origins.map((rank) => this.state.theme.ofRank(rank)));
+      swatch.style.background = mixed(origins.slice(0, 8).map((rank) => this.state.theme.ofRank(rank)));
       return h('tr', {},
         h('th', { scope: 'row' }, bufferAt(scene, buffer)),
         h('td', {}, `[${formatBytes(segment.start)}, ${formatBytes(segment.stop)})`),
