@@ -62,3 +62,10 @@ def test_commands_run(environment: Path) -> None:
     assert run["schema"] == "hccl-py.run/1"
     call = ["check", "AllGatherMeshOpbaseExecutor", "--ranks", "2"]
     assert "ok" in output(environment, "python", "-m", "hccl_py", *call)
+
+
+def test_a_page_has_all_that_it_needs(environment: Path) -> None:
+    output(environment, "hccl-py", "trace", "all_gather", "--html", "page.html")
+    page = (environment / "page.html").read_text("utf-8")
+    assert "Apache ECharts" in page
+    assert "hcclPage" in page

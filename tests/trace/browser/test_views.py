@@ -184,6 +184,20 @@ def test_a_task_of_the_second_schedule_is_selected(opens: Opens) -> None:
     assert "other" in page.text("#view-task")
 
 
+def test_a_task_has_its_time_in_the_other_schedule_beside(opens: Opens) -> None:
+    larger, topology = recorded("AllReduceRing", "all_reduce", 8, 1 << 20)
+    other = scene_of(larger, topology)
+    page = opens(ring(), other)
+    page.keys(".", "1")
+    bar = page.state()["selected"]["bar"]
+    row = page.find("#view-task dl").text
+    assert "In B" in row
+    lasts = float(other.bars.end_us[bar] - other.bars.start_us[bar])
+    assert f"{lasts:.4g}"[:4] in row.split("In B")[1]
+    page.run("document.querySelector('#view-task dl .link').click()")
+    assert page.state()["selected"] == {"scene": 1, "bar": bar}
+
+
 def test_measured_times(opens: Opens) -> None:
     page = opens(replace(gather(), clock="measured"))
     assert "measured time" in page.text("#facts")

@@ -138,7 +138,7 @@ export class Gutter {
 
   #lane(row) {
     const { scene, lane } = row;
-    const tasks = scene.laneFirst[lane + 1] - scene.laneFirst[lane];
+    const tasks = scene.tasksOf(lane);
     const name = scene.laneName(lane);
     const item = h('li', { class: 'lane', title: name },
       stripeOf(this.state, scene),

@@ -5,7 +5,6 @@ import { boxOf } from './marks.js';
 import { languageName } from './words.js';
 
 export function installHook(state, page, opened) {
-  const timings = { opened, zoom: 0 };
   const hook = {
     /** What is on the screen, as plain values. */
     state: () => ({
@@ -52,7 +51,7 @@ export function installHook(state, page, opened) {
     /** The cells of the heat map. */
     traffic: () => page.trafficShown(),
     /** Milliseconds from navigation to the first picture, and of the last picture of the lanes. */
-    timings: () => ({ ...timings, draw: page.lanes.lastDraw }),
+    timings: () => ({ opened, draw: page.lanes.lastDraw }),
     /** Draw now and say how many milliseconds it took, all of the page's parts together. */
     measure: () => page.measure(),
   };

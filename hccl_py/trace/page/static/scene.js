@@ -147,6 +147,20 @@ export class Scene {
     return this.laneNames[lane];
   }
 
+  /** The bar of another scene that is the same task, by its place and kind; -1 where none is. */
+  counterpart(bar, other) {
+    const lane = this.bars.lane[bar];
+    const same = other.lanesOf[other.rankIndex.get(this.laneRank[lane])]
+      ?.find((some) => other.laneStream[some] === this.laneStream[lane]);
+    if (same === undefined || other.tasksOf(same) !== this.tasksOf(lane)) return -1;
+    const found = other.laneFirst[same] + bar - this.laneFirst[lane];
+    return other.kindName(found) === this.kindName(bar) ? found : -1;
+  }
+
+  tasksOf(lane) {
+    return this.laneFirst[lane + 1] - this.laneFirst[lane];
+  }
+
   /** The bar of a lane that is first to end after a moment; the lane's end if none does. */
   firstAfter(lane, at) {
     return firstAbove(this.bars.end_us, at, this.laneFirst[lane], this.laneStop[lane]);

@@ -3,7 +3,7 @@
 import { POST, STUCK, WAIT } from './scene.js';
 import { arrowsOf } from './arrows.js';
 import { bufferAt, nameOf, notifyOf, rangeOf, textAt } from './describe.js';
-import { formatBytes, formatRate, formatTime } from './format.js';
+import { formatBytes, formatChange, formatRate, formatTime } from './format.js';
 import { h } from './dom.js';
 import { phaseName } from './lanes.js';
 import { t } from './words.js';
@@ -42,13 +42,14 @@ export class TaskView {
   #what(scene, bar) {
     const { bars } = scene;
     const lane = bars.lane[bar];
-    const count = scene.laneFirst[lane + 1] - scene.laneFirst[lane];
+    const count = scene.tasksOf(lane);
     const rows = [[t('where'), t('place', {
       lane: `${t('rank', { rank: scene.rankOf(bar) })} ${scene.laneName(lane)}`,
       number: bars.number[bar],
       count,
     })]];
     rows.push([t('time'), this.#time(scene, bar)]);
+    rows.push(...this.#elsewhere(scene, bar));
     if (scene.classOf[bar] === WAIT || scene.classOf[bar] === STUCK) rows.push(this.#wait(scene, bar));
     if (scene.classOf[bar] === POST) {
       rows.push([t('wakes'), this.#link(scene, bars.partner[bar])]);
@@ -76,6 +77,19 @@ export class TaskView {
     const step = scene.critical.bar.indexOf(bar);
     if (step >= 0) lines.push(h('div', { class: 'critical' }, t('on_critical')));
     return lines;
+  }
+
+  /** The time of the same task in the other schedule, where that has it. */
+  #elsewhere(scene, bar) {
+    const other = this.state.scenes[1 - scene.number];
+    const same = other ? scene.counterpart(bar, other) : -1;
+    if (same < 0) return [];
+    const lasts = (some, one) => some.bars.end_us[one] - some.bars.start_us[one];
+    const change = formatChange(lasts(other, same) - lasts(scene, bar));
+    const begins = formatTime(other.bars.start_us[same]);
+    return [[t('other_time', { mark: 'AB'[other.number] }), [
+      this.#link(other, same), ` ${formatTime(lasts(other, same))} (${change}), ${t('from', { at: begins })}`,
+    ]]];
   }
 
   #wait(scene, bar) {

@@ -52,6 +52,8 @@ export const ENGLISH = {
   place: '{lane}, task {number} of {count}',
   time: 'Time',
   from_to: '{from} to {to}',
+  from: 'from {at}',
+  other_time: 'In {mark}',
   arrives: 'arrives at {time}',
   sets: 'sets its notify at {time}',
   stuck: 'never ends: nothing posts what it waits for',

@@ -52,6 +52,8 @@ export const CHINESE = {
   place: '{lane}，第 {number} 个 Task，共 {count} 个',
   time: '时间',
   from_to: '{from} 至 {to}',
+  from: '自 {at}',
+  other_time: '在 {mark} 中',
   arrives: '{time} 到达',
   sets: '{time} 置位 Notify',
   stuck: '永不结束：没有 Task 置位它等待的 Notify',
