@@ -6,7 +6,7 @@ move the cursor or set the clipboard, or marks that turn the direction of writin
 
 from __future__ import annotations
 
-__all__ = ["one_line", "printable"]
+__all__ = ["brief", "one_line", "printable"]
 
 
 def printable(text: str) -> str:
@@ -19,3 +19,8 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """Return a text as `printable` does, its line ends as escapes, too."""
     return printable(text).replace("\n", "\\n")
+
+
+def brief(text: str, most: int = 200) -> str:
+    """Return a text as `one_line` does, without what comes after so many characters."""
+    return one_line(text) if len(text) <= most else f"{one_line(text[:most])}..."

@@ -18,7 +18,7 @@ from hccl_py.planning import Plan
 from hccl_py.trace.board.drawing import MOST_RANKS
 from hccl_py.trace.gantt import draw_gantt, list_findings
 from hccl_py.trace.gantt.drawing import MOST_LANES, chosen_groups, format_runs, used_by_path
-from hccl_py.trace.scene import Scene
+from hccl_py.trace.scene import UNREACHED, Scene
 from hccl_py.trace.terminal import draw_rank, draw_resources
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words
@@ -146,7 +146,8 @@ def _show_heads(screen: Screen, request: Request, plan: Plan, scene: Scene, mode
     screen.show(request.describe(plan.op))
     screen.show(describe_topology(request.topology))
     screen.show(request.describe_executor(plan.selection))
-    ends = ", and no end" if scene.never_ends else ""
+    never = int((scene.bars.state == UNREACHED).sum())
+    ends = f", and no end: {counted(never, 'task')} cannot begin" if scene.never_ends else ""
     screen.show(
         f"{program.task_count} tasks in {counted(program.rounds, 'round')}; "
         f"{scene.total_us:.2f} us of model time{ends}, {model.conditions}"

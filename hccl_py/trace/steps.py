@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
-from hccl_py.printable import one_line
+from hccl_py.printable import brief
 from hccl_py.program.describe import ByteRange, notify_name, ranges_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, Stragglers, Timeline, simulate
@@ -95,11 +95,11 @@ def _step_of(scene: Scene, bar: int) -> Step:
         effect_us=float(bars.effect_us[bar]),
         at_us=end if kind is TaskKind.NOTIFY_WAIT else start,
         round=int(bars.round[bar]),
-        label=one_line(scene.labels[label]) if label >= 0 else "",
-        source=one_line(scene.sources[source]) if source >= 0 else "",
+        label=brief(scene.labels[label]) if label >= 0 else "",
+        source=brief(scene.sources[source]) if source >= 0 else "",
         src=src,
         dst=dst,
-        notify=one_line(scene.notifies[notify]) if notify >= 0 else "",
+        notify=brief(scene.notifies[notify]) if notify >= 0 else "",
         partner=_place_of(scene, partner) if partner >= 0 else None,
     )
 

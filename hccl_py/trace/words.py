@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 
 from hccl_py.enums import TaskKind
-from hccl_py.printable import one_line
+from hccl_py.printable import brief
 from hccl_py.program.describe import BUFFER_WORDS, ByteRange, format_stream
 from hccl_py.program.transports import NOTIFY_NAMES
 from hccl_py.trace.scene import Scene
@@ -57,8 +57,8 @@ class Words:
     def __init__(
         self, buffers: Sequence[str], *, unicode: bool, streams: Mapping[int, str] | None = None
     ) -> None:
-        self._streams = {k: one_line(name) for k, name in (streams or {}).items()}
-        self._buffers = [one_line(BUFFER_WORDS.get(name, name)) for name in buffers]
+        self._streams = {k: brief(name) for k, name in (streams or {}).items()}
+        self._buffers = [brief(BUFFER_WORDS.get(name, name)) for name in buffers]
         self.to, self.frm = ("▸", "◂") if unicode else (">", "<")
         self.arrow = self.to if unicode else "->"
         self.back = self.frm if unicode else "<-"

@@ -15,6 +15,7 @@ from hccl_py.trace.gantt.lanes import Lane, shown_bars
 from hccl_py.trace.gantt.phases import phase_lines, phase_spans
 from hccl_py.trace.gantt.window import Window
 from hccl_py.trace.scene import DONE, STUCK, UNREACHED, WIRE, Scene, scene_of
+from hccl_py.trace.steps import steps_of
 from hccl_py.trace.words import MARKS, Words
 from tests.recording import op_of, recorded
 from tests.trace.drawn import DRAWINGS, SCENES, drawings, gantt
@@ -206,6 +207,15 @@ def test_what_files_say_is_printable_and_fits(width: int) -> None:
     lines = gantt(hostile(), width)
     assert all(line.isprintable() and cell_len(line) <= width for line in lines)
     assert "\\x1b" in "".join(lines)
+
+
+def test_texts_of_any_length_are_cut() -> None:
+    program = recorded("AllGatherComm", op_of("all_gather", 1 << 16), 4)
+    long = tuple("x" * 10_000_000 + label for label in program.labels)
+    scene = scene_of(replace(program, labels=long, lines=long), topology_of(4))
+    lines = gantt(scene, 80)
+    assert all(len(line) <= 80 for line in lines)
+    assert max(len(step.label) for step in steps_of(scene, range(len(scene.bars)))) < 300
 
 
 def test_names_in_wide_characters_keep_the_columns() -> None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from hccl_py.printable import one_line
+from hccl_py.printable import brief
 from hccl_py.program.describe import BUFFER_WORDS
 from hccl_py.trace.board.cells import NOTHING, Board, Cells
 from hccl_py.trace.steps import steps_of
@@ -153,7 +153,7 @@ class _Box(NamedTuple):
     @property
     def _name(self) -> str:
         name = self.board.scene.buffers[self.buffer]
-        name, count = one_line(BUFFER_WORDS.get(name, name)), len(self.board.cuts[self.buffer]) - 1
+        name, count = brief(BUFFER_WORDS.get(name, name)), len(self.board.cuts[self.buffer]) - 1
         shown = self.stop - self.first
         return name if shown == count else f"{name}, {shown} of {count}"
 

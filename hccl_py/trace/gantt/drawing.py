@@ -20,7 +20,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from hccl_py.enums import TaskKind
-from hccl_py.printable import one_line
+from hccl_py.printable import brief
 from hccl_py.trace.gantt.findings import finding_groups
 from hccl_py.trace.gantt.lanes import Lane
 from hccl_py.trace.gantt.phases import phase_lines, phase_spans
@@ -135,7 +135,7 @@ def _shown_lanes(scene: Scene, rank: int, most: int) -> list[int]:
 
 
 def _cut(name: str) -> str:
-    name = one_line(name)
+    name = brief(name)
     return name if cell_len(name) <= _WIDEST_NAME else set_cell_size(name, _WIDEST_NAME)
 
 
@@ -262,7 +262,7 @@ class _Chart:
         for span, begin, end in zip(spans, first.tolist(), until, strict=True):
             if begin == end:
                 continue  # the next one begins in the same column
-            rank, name = int(scene.lanes.rank[span.lane]), one_line(scene.lanes.names[span.lane])
+            rank, name = int(scene.lanes.rank[span.lane]), brief(scene.lanes.names[span.lane])
             forms = (f"rank {rank} {name}", f"r{rank} {name}", f"r{rank}", "")
             said = next(f for f in forms if cell_len(f) < end - begin or not f)
             line = set_cell_size(line, begin) + self.words.tick + said

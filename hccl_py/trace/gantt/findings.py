@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from hccl_py.printable import one_line
+from hccl_py.printable import brief
 from hccl_py.trace.scene import Scene, SceneFinding
 from hccl_py.verifier import Severity, verdict
 from hccl_py.verifier.terminal import Pen
@@ -16,6 +16,8 @@ from hccl_py.verifier.terminal import Pen
 __all__ = ["FindingGroup", "finding_groups", "list_findings"]
 
 MOST_LISTED = 8
+LONGEST = 4000
+"""Characters of a text that are shown; names from files can have any length."""
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 
@@ -53,8 +55,8 @@ def list_findings(scene: Scene, width: int) -> Iterator[Text]:
         yield from _listed(group, width)
     if not groups and scene.never_ends and not scene.left_out:
         message, hint = scene.program.linked.report(scene.program)
-        yield from (Text(one_line(line), "bold red") for line in message.splitlines())
-        yield Text(f"hint: {one_line(hint)}")
+        yield from (Text(brief(line), "bold red") for line in message.splitlines())
+        yield Text(f"hint: {brief(hint)}")
     rest = len(groups) - MOST_LISTED
     hints = Counter(f.finding.name for f in scene.findings if f.finding.severity is Severity.HINT)
     also = [f"{rest} more findings"] if rest > 0 else []
@@ -72,4 +74,4 @@ def _listed(group: FindingGroup, width: int) -> Iterator[Text]:
     hint = f"hint: {finding.hint}" if finding.hint else ""
     likewise = f"and {group.total - 1} more like this" if group.total > 1 else ""
     for said in filter(None, (finding.message, where, likewise, hint)):
-        yield from (Text(line.text) for line in pen.wrapped(said, 3))
+        yield from (Text(line.text) for line in pen.wrapped(said[:LONGEST], 3))

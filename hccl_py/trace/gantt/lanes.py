@@ -66,21 +66,28 @@ class Lane:
         self.marks = _painted(self.first, self.stop, mark, window.columns)
         self._chars = [words.mark(MARKS[k])[0] for k in self.marks.tolist()]
         self._styles = [words.mark(MARKS[k])[1] for k in self.marks.tolist()]
-        self._write_what_bars_are(scene, window.widths(start, end))
+        self._scene, self._widths = scene, window.widths(start, end)
+        self._flags: list[tuple[int, str]] = []
+        self._is_labelled = False
 
-    def _write_what_bars_are(self, scene: Scene, widths: IntArray) -> None:
-        """Write in bars what they are. How much of it follows from how long they last, not from
-        the columns that they happen to cover: bars alike say alike.
+    def _label(self) -> None:
+        """Write in bars what they are, behind the marks of findings. How much of it follows from
+        how long they last, not from the columns that they happen to cover: bars alike say alike.
         """
-        wide = np.flatnonzero(widths >= _NARROWEST)
-        steps = steps_of(scene, self.bars[wide])
+        self._is_labelled = True
+        flags = [(column, column + len(text)) for column, text in self._flags]
+        wide = np.flatnonzero(self._widths >= _NARROWEST)
         taken = 0
-        for k, step in zip(wide.tolist(), steps, strict=True):
+        for k, step in zip(wide.tolist(), steps_of(self._scene, self.bars[wide]), strict=True):
             first, stop = max(int(self.first[k]), taken), int(self.stop[k])
-            text = self._words.inside(step, int(widths[k]) - 4)
-            if text and cell_len(text) + 3 <= stop - first:
+            first = max([first, *(end - 1 for at, end in flags if first <= at <= first + 1)])
+            stop = min([stop, *(at + 1 for at, _ in flags if first < at < stop)])
+            text = self._words.inside(step, min(int(self._widths[k]) - 4, stop - first - 3))
+            if text:
                 self._write(first + 1, f" {text} ", self._styles[first + 1])
                 taken = stop
+        for column, text in self._flags:
+            self._write(column, text, _FINDING)
 
     def _write(self, column: int, text: str, style: str) -> None:
         """Put a text over columns; it must fit. A wide character leaves the next column empty."""
@@ -98,19 +105,16 @@ class Lane:
 
     def mark_finding(self, at_us: float, number: int) -> None:
         """Mark a task that a finding is about."""
-        text = f"!{number}"
-        column = min(self._window.column(at_us), max(self._window.columns - len(text), 0))
-        while column > 0 and self._chars[column] == "":
-            column -= 1
-        self._write(column, text[: self._window.columns], _FINDING)
-        after = column + len(text)
-        while after < len(self._chars) and self._chars[after] == "":
-            self._chars[after], after = " ", after + 1
+        text = f"!{number}"[: self._window.columns]
+        column = min(self._window.column(at_us), self._window.columns - len(text))
+        self._flags = [flag for flag in self._flags if flag[0] != column] + [(column, text)]
 
     def runs(self, *marked: tuple[int, int, str]) -> Iterator[Run]:
         """Yield the line's texts with their styles; `marked` are columns first .. stop - 1 with a
         style that is added.
         """
+        if not self._is_labelled:
+            self._label()
         styles = list(self._styles)
         for first, stop, style in marked:
             for column in range(max(first, 0), min(stop, len(styles))):

@@ -14,7 +14,7 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 
 from hccl_py.enums import TaskKind, moves_data
-from hccl_py.printable import one_line
+from hccl_py.printable import brief
 from hccl_py.trace.gantt.window import Window
 from hccl_py.trace.scene import Scene
 
@@ -75,7 +75,7 @@ class _Beginning(NamedTuple):
 
 
 def _name(scene: Scene, number: int, label: int) -> str:
-    name = one_line(scene.labels[label]).removesuffix(" 1/1")
+    name = brief(scene.labels[label]).removesuffix(" 1/1")
     return f"round {number + 1}: {name}" if number else name
 
 

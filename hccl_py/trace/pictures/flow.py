@@ -28,7 +28,7 @@ import numpy as np
 from hccl_py.enums import RDMA_WRITES, TaskKind, moves_data
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
-from hccl_py.printable import one_line
+from hccl_py.printable import brief
 from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK
 from hccl_py.trace.pictures.parts import Content, InputChunk, Place, UnitParts, parts_of
@@ -164,7 +164,7 @@ def _band(state: _BandState, parts: UnitParts) -> Band:
         moved[task.src[0], task.dst[0]].append((task, content))
     return Band(
         labels=tuple(
-            dict.fromkeys(one_line(task.key[1]) for task, _ in state.transfers if task.key[1])
+            dict.fromkeys(brief(task.key[1]) for task, _ in state.transfers if task.key[1])
         ),
         moves=tuple(
             PictureMove(

@@ -27,7 +27,7 @@ from textual.widgets import Footer, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from hccl_py.errors import ParameterError
-from hccl_py.printable import one_line
+from hccl_py.printable import brief
 from hccl_py.trace.gantt.drawing import format_runs, path_spans
 from hccl_py.trace.gantt.lanes import Lane, Run
 from hccl_py.trace.gantt.phases import PhaseSpan, phase_lines, phase_spans
@@ -178,7 +178,7 @@ class Lanes(ScrollView, can_focus=True):
                 begin, end = scene.bars.start_us[partner], scene.bars.end_us[partner]
                 marked.append((*self._columns(float(begin), float(end)), _RELATED))
         mark = self.words.to if lane in self._path else " "
-        name = _fitted(f"   {one_line(scene.lanes.names[lane])}", _NAMES - 2)
+        name = _fitted(f"   {brief(scene.lanes.names[lane])}", _NAMES - 2)
         return [(f"{name}{mark} ", ""), *drawn.runs(*marked)]
 
     def _drawn(self, lane: int) -> Lane:
@@ -367,7 +367,7 @@ class _Findings(ModalScreen[int]):
         if group.total > 1:
             text.append(f" and {group.total - 1} more like this", "not bold")
         for part in filter(None, (finding.message, finding.source, finding.hint)):
-            text.append("\n   " + one_line(part.replace("\n", " ")), "not bold default")
+            text.append("\n   " + brief(part.replace("\n", " ")), "not bold default")
         return text
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -400,7 +400,7 @@ class Viewer(App[None]):
     def compose(self) -> ComposeResult:
         """Put title, lanes, details and search below each other."""
         scene = self.browser.scene
-        title = f"{one_line(scene.title)}   {scene.total_us:.2f} us"
+        title = f"{brief(scene.title)}   {scene.total_us:.2f} us"
         errors = len(self.browser.findings)
         title += f"   {errors} finding{'s' if errors > 1 else ''}: e lists" if errors else ""
         yield Static(Text(title, "bold", no_wrap=True, overflow="ellipsis"), id="title")
@@ -414,7 +414,7 @@ class Viewer(App[None]):
         lanes = self.query_one(Lanes)
         lanes.focus()
         if self.browser.scene.left_out:
-            self.notify(one_line(self.browser.scene.left_out), timeout=10)
+            self.notify(brief(self.browser.scene.left_out), timeout=10)
 
     def on_lanes_moved(self) -> None:
         """Say what is selected."""
@@ -450,7 +450,7 @@ class Viewer(App[None]):
         try:
             count = self.browser.search(event.value)
         except ParameterError as error:
-            self.notify(one_line(f"{error.message} {error.hint}"), severity="error")
+            self.notify(brief(f"{error.message} {error.hint}"), severity="error")
             return
         self.notify("Nothing matches." if not count else f"{count} tasks; n and N go on")
         self._close_search()

@@ -6,7 +6,7 @@ import numpy as np
 from rich.text import Text
 
 from hccl_py.enums import TaskKind
-from hccl_py.printable import one_line
+from hccl_py.printable import brief
 from hccl_py.trace.scene import STUCK, UNREACHED
 from hccl_py.trace.screen.browser import Browser
 from hccl_py.trace.steps import Step, steps_of
@@ -22,7 +22,7 @@ def describe_bar(browser: Browser, words: Words) -> Text:
     """Return the lines about the selected task, or how to select one."""
     scene, bar = browser.scene, browser.bar
     if bar < 0:
-        facts = "\n".join(f"{name}: {one_line(value)}" for name, value in scene.facts)
+        facts = "\n".join(f"{name}: {brief(value)}" for name, value in scene.facts)
         return Text(f"{facts}\n\nright selects a task, ? lists all keys", "dim")
     (step,) = steps_of(scene, [bar])
     text = Text(f"{_place(step, words)}: ", "bold")
@@ -42,7 +42,7 @@ def describe_bar(browser: Browser, words: Words) -> Text:
     text.append(_on_path(browser))
     for group in browser.findings:
         if any(bar in member.bars for member in group.members):
-            first = one_line(group.first.finding.message.split("\n")[0])
+            first = brief(group.first.finding.message.split("\n")[0])
             text.append(f"\n!{group.number} {group.first.finding.name}: {first}", "bold red")
     return text
 
