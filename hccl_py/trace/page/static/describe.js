@@ -47,8 +47,12 @@ export function formsOf(scene, bar) {
   const away = from !== own ? ` ◂r${from}` : to !== own ? ` ▸r${to}` : '';
   const src = bufferAt(scene, bars.src_buffer[bar]);
   const dst = bufferAt(scene, bars.dst_buffer[bar]);
-  return [`${kind} ${size}${away} ${src}→${dst}`, `${kind} ${size}${away}`, `${kind}${away}`,
-    away.trim() || kind];
+  return [
+    `${kind} ${size}${away} ${src}→${dst}`,
+    `${kind} ${size}${away}`,
+    `${kind}${away}`,
+    away.trim() || kind,
+  ];
 }
 
 /** Whom a wait waits for, or whom a post is for: a rank, or a stream of the same one. */
@@ -82,7 +86,8 @@ export function shortLines(scene, bar) {
   const end = bars.end_us[bar];
   if (bars.state[bar] === 1) lines.push(t('stuck'));
   else lines.push(`${formatTime(end - start)} · ${formatTime(start)} – ${formatTime(end)}`);
-  if (bars.effect_us[bar] > end) lines.push(t('arrives', { time: formatTime(bars.effect_us[bar]) }));
+  if (bars.effect_us[bar] > end)
+    lines.push(t('arrives', { time: formatTime(bars.effect_us[bar]) }));
   const other = bars.partner[bar];
   if (scene.classOf[bar] === WAIT && other >= 0) {
     lines.push(t('waits_for_words', { whom: nameOf(scene, other) }));

@@ -1,6 +1,7 @@
 /** The names of the rows, with what folds, pins and uncovers ranks: a list for screen readers, too. */
 
 import { formatShare } from './format.js';
+import { markOf } from './mark.js';
 import { h } from './dom.js';
 import { t } from './words.js';
 
@@ -38,19 +39,25 @@ export class Gutter {
   #links({ scene }) {
     const { state } = this;
     const isFolded = state.rows.isFolded(scene, 'links');
-    return h('li', { class: 'head links' },
-      h('button', {
-        class: 'fold',
-        type: 'button',
-        'data-key': `fold-${scene.number}-links`,
-        'aria-expanded': String(!isFolded),
-        'aria-label': t('links_row_fold'),
-        onclick: () => {
-          state.rows.toggleFold(scene, 'links');
-          state.changed('rows');
+    return h(
+      'li',
+      { class: 'head links' },
+      h(
+        'button',
+        {
+          class: 'fold',
+          type: 'button',
+          'data-key': `fold-${scene.number}-links`,
+          'aria-expanded': String(!isFolded),
+          'aria-label': t('links_row_fold'),
+          onclick: () => {
+            state.rows.toggleFold(scene, 'links');
+            state.changed('rows');
+          },
         },
-      }, isFolded ? '▸' : '▾'),
-      state.scenes.length > 1 && h('span', { class: `mark mark-${scene.number}` }, 'AB'[scene.number]),
+        isFolded ? '▸' : '▾',
+      ),
+      markOf(state, scene),
       h('span', { class: 'name' }, t('links_row')),
       h('span', { class: 'count' }, scene.links.share.length),
     );
@@ -59,7 +66,9 @@ export class Gutter {
   #link({ scene, link }) {
     const { names, share } = scene.links;
     const name = names[link].join(' → ');
-    return h('li', { class: 'lane', title: name },
+    return h(
+      'li',
+      { class: 'lane', title: name },
       stripeOf(this.state, scene),
       h('span', { class: 'name' }, name),
       h('span', { class: 'count' }, formatShare(share[link])),
@@ -76,28 +85,38 @@ export class Gutter {
       state.rows[what](scene, k);
       state.changed('rows');
     };
-    return h('li', { class: 'head', 'data-rank': rank },
-      h('button', {
-        class: 'fold',
-        type: 'button',
-        'data-key': `fold-${scene.number}-${rank}`,
-        'aria-expanded': String(!isFolded),
-        'aria-label': t(isFolded ? 'unfold' : 'fold', { rank }),
-        onclick: change('toggleFold'),
-      }, isFolded ? '▸' : '▾'),
-      state.scenes.length > 1 && h('span', { class: `mark mark-${scene.number}` }, 'AB'[scene.number]),
+    return h(
+      'li',
+      { class: 'head', 'data-rank': rank },
+      h(
+        'button',
+        {
+          class: 'fold',
+          type: 'button',
+          'data-key': `fold-${scene.number}-${rank}`,
+          'aria-expanded': String(!isFolded),
+          'aria-label': t(isFolded ? 'unfold' : 'fold', { rank }),
+          onclick: change('toggleFold'),
+        },
+        isFolded ? '▸' : '▾',
+      ),
+      markOf(state, scene),
       h('span', { class: 'name' }, t('rank', { rank })),
       this.#alike(row, change('toggleAlike')),
       this.#usage(row),
-      h('button', {
-        class: 'pin',
-        type: 'button',
-        'data-key': `pin-${scene.number}-${rank}`,
-        'aria-pressed': String(isPinned),
-        title: t(isPinned ? 'unpin' : 'pin', { rank }),
-        'aria-label': t(isPinned ? 'unpin' : 'pin', { rank }),
-        onclick: change('togglePin'),
-      }, '📌\ufe0e'),
+      h(
+        'button',
+        {
+          class: 'pin',
+          type: 'button',
+          'data-key': `pin-${scene.number}-${rank}`,
+          'aria-pressed': String(isPinned),
+          title: t(isPinned ? 'unpin' : 'pin', { rank }),
+          'aria-label': t(isPinned ? 'unpin' : 'pin', { rank }),
+          onclick: change('togglePin'),
+        },
+        '📌\ufe0e',
+      ),
     );
   }
 
@@ -112,15 +131,19 @@ export class Gutter {
     const isOpen = this.state.rows.isOpened(scene, k);
     const some = others.slice(0, 12).join(', ') + (others.length > 12 ? ' …' : '');
     const title = isOpen ? t('alike_hide') : t('alike_show', { count: others.length, ranks: some });
-    return h('button', {
-      class: 'alike',
-      type: 'button',
-      title,
-      'data-key': `alike-${scene.number}-${rank}`,
-      'aria-expanded': String(isOpen),
-      'aria-label': title,
-      onclick: toggled,
-    }, t('alike', { count: others.length }));
+    return h(
+      'button',
+      {
+        class: 'alike',
+        type: 'button',
+        title,
+        'data-key': `alike-${scene.number}-${rank}`,
+        'aria-expanded': String(isOpen),
+        'aria-label': title,
+        onclick: toggled,
+      },
+      t('alike', { count: others.length }),
+    );
   }
 
   #usage({ scene, k }) {
@@ -128,7 +151,10 @@ export class Gutter {
     const waiting = scene.usage[3 * k + 1] / (scene.total || 1);
     const title = `${t('busy')} ${formatShare(busy)}, ${t('waiting')} ${formatShare(waiting)}`;
     const meter = h('span', { class: 'usage', title, role: 'img', 'aria-label': title });
-    for (const [name, share] of [['busy', busy], ['waiting', waiting]]) {
+    for (const [name, share] of [
+      ['busy', busy],
+      ['waiting', waiting],
+    ]) {
       const part = h('span', { class: name });
       part.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
       meter.append(part);
@@ -140,7 +166,9 @@ export class Gutter {
     const { scene, lane } = row;
     const tasks = scene.tasksOf(lane);
     const name = scene.laneName(lane);
-    const item = h('li', { class: 'lane', title: name },
+    const item = h(
+      'li',
+      { class: 'lane', title: name },
       stripeOf(this.state, scene),
       h('span', { class: 'name' }, name),
       tasks > 0 && h('span', { class: 'count' }, tasks),

@@ -22,7 +22,11 @@ export function installHook(state, page, opened) {
       selected: state.selected && { scene: state.selected.scene.number, bar: state.selected.bar },
       arrows: arrowsOf(state).map(({ post, wait }) => [post, wait]),
       rows: [...state.rows.pinnedRows, ...state.rows.rows].map((row) => ({
-        kind: row.kind, scene: row.scene.number, rank: row.scene.ranks[row.k], lane: row.lane, pinned: row.pinned,
+        kind: row.kind,
+        scene: row.scene.number,
+        rank: row.scene.ranks[row.k],
+        lane: row.lane,
+        pinned: row.pinned,
       })),
       cursor: state.cursor,
       critical: state.critical,
@@ -36,15 +40,22 @@ export function installHook(state, page, opened) {
     /** A task's columns, and where it is on the screen. */
     task: (bar, number = 0) => {
       const scene = state.scenes[number];
-      const found = Object.fromEntries(Object.entries(scene.bars).map(([name, c]) => [name, c[bar]]));
+      const found = Object.fromEntries(
+        Object.entries(scene.bars).map(([name, c]) => [name, c[bar]]),
+      );
       return { ...found, rank: scene.rankOf(bar), kindName: scene.kindName(bar) };
     },
     where: (bar, number = 0) => {
       const box = boxOf(page.lanes, state.scenes[number], bar);
       const canvas = page.lanes.canvas.getBoundingClientRect();
-      return box && {
-        x: canvas.left + box.x, y: canvas.top + box.y, width: box.width, height: box.height,
-      };
+      return (
+        box && {
+          x: canvas.left + box.x,
+          y: canvas.top + box.y,
+          width: box.width,
+          height: box.height,
+        }
+      );
     },
     /** What memory holds on a rank at the cursor: [buffer, start, stop, origins]. */
     memory: () => page.memoryHeld(),

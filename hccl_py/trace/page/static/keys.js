@@ -6,11 +6,26 @@ import { zoomTo } from './pointer.js';
 
 /** Keys as they are shown, and the word that says what they do. */
 const SHOWN = [
-  ['W S, + −', 'key_zoom'], ['A D', 'key_pan'], ['0', 'key_fit'], ['← →', 'key_task'],
-  ['↑ ↓', 'key_lane'], ['P', 'key_partner'], ['Z, ↵', 'key_zoom_task'], ['E ⇧E', 'key_extend'],
-  ['C', 'key_critical'], [', .', 'key_critical_step'], ['/', 'key_search'], ['N ⇧N', 'key_found'],
-  ['F', 'key_fold'], ['⇧F ⇧U', 'key_fold_all'], ['I', 'key_pin'], ['1 … 8', 'key_tabs'],
-  ['L', 'key_language'], ['T', 'key_theme'], ['?', 'key_help'], ['Esc', 'key_escape'],
+  ['W S, + −', 'key_zoom'],
+  ['A D', 'key_pan'],
+  ['0', 'key_fit'],
+  ['← →', 'key_task'],
+  ['↑ ↓', 'key_lane'],
+  ['P', 'key_partner'],
+  ['Z, ↵', 'key_zoom_task'],
+  ['E ⇧E', 'key_extend'],
+  ['C', 'key_critical'],
+  [', .', 'key_critical_step'],
+  ['/', 'key_search'],
+  ['N ⇧N', 'key_found'],
+  ['F', 'key_fold'],
+  ['⇧F ⇧U', 'key_fold_all'],
+  ['I', 'key_pin'],
+  ['1 … 8', 'key_tabs'],
+  ['L', 'key_language'],
+  ['T', 'key_theme'],
+  ['?', 'key_help'],
+  ['Esc', 'key_escape'],
 ];
 
 export class Keys {
@@ -48,19 +63,33 @@ export class Keys {
     else if (plain >= '1' && plain <= '8') page.openTab(Number(plain) - 1);
     else {
       const action = {
-        w: () => state.zoom(0.7), '+': () => state.zoom(0.7), '=': () => state.zoom(0.7),
-        s: () => state.zoom(1 / 0.7), '-': () => state.zoom(1 / 0.7),
-        a: () => state.pan(-0.2), d: () => state.pan(0.2), 0: () => state.fit(),
-        ArrowLeft: () => this.#along(-1), ArrowRight: () => this.#along(1),
-        ArrowUp: () => this.#across(-1), ArrowDown: () => this.#across(1),
-        p: () => this.#partner(), z: () => this.#zoomTask(), Enter: () => this.#zoomTask(),
-        e: () => state.extend(shift ? -1 : 1), c: () => state.toggleCritical(),
+        w: () => state.zoom(0.7),
+        '+': () => state.zoom(0.7),
+        '=': () => state.zoom(0.7),
+        s: () => state.zoom(1 / 0.7),
+        '-': () => state.zoom(1 / 0.7),
+        a: () => state.pan(-0.2),
+        d: () => state.pan(0.2),
+        0: () => state.fit(),
+        ArrowLeft: () => this.#along(-1),
+        ArrowRight: () => this.#along(1),
+        ArrowUp: () => this.#across(-1),
+        ArrowDown: () => this.#across(1),
+        p: () => this.#partner(),
+        z: () => this.#zoomTask(),
+        Enter: () => this.#zoomTask(),
+        e: () => state.extend(shift ? -1 : 1),
+        c: () => state.toggleCritical(),
         ',': () => state.stepCritical(state.criticalStep - 1),
         '.': () => state.stepCritical(state.criticalStep + 1),
-        '/': () => byId('query').focus(), n: () => page.search.go(shift ? -1 : 1),
-        f: () => this.#ofRank('toggleFold'), i: () => this.#ofRank('togglePin'),
-        l: () => page.switchLanguage(), t: () => state.theme.toggle(),
-        '?': () => this.toggleHelp(), Escape: () => this.#escape(),
+        '/': () => byId('query').focus(),
+        n: () => page.search.go(shift ? -1 : 1),
+        f: () => this.#ofRank('toggleFold'),
+        i: () => this.#ofRank('togglePin'),
+        l: () => page.switchLanguage(),
+        t: () => state.theme.toggle(),
+        '?': () => this.toggleHelp(),
+        Escape: () => this.#escape(),
       }[plain];
       if (!action) return false;
       action();
@@ -78,7 +107,8 @@ export class Keys {
     const { scene, bar } = state.selected;
     const lane = scene.bars.lane[bar];
     const next = bar + by;
-    if (next >= scene.laneFirst[lane] && next < scene.laneFirst[lane + 1]) state.select(scene, next);
+    if (next >= scene.laneFirst[lane] && next < scene.laneFirst[lane + 1])
+      state.select(scene, next);
   }
 
   /** Select what the lane above or below does at the time of the selected task. */
@@ -90,8 +120,9 @@ export class Keys {
     }
     const { scene, bar } = state.selected;
     const middle = (scene.bars.start_us[bar] + scene.bars.end_us[bar]) / 2 + scene.shift;
-    const lanes = [...state.rows.pinnedRows, ...state.rows.rows]
-      .filter((row) => row.lane >= 0 && row.scene.laneStop[row.lane] > row.scene.laneFirst[row.lane]);
+    const lanes = [...state.rows.pinnedRows, ...state.rows.rows].filter(
+      (row) => row.lane >= 0 && row.scene.laneStop[row.lane] > row.scene.laneFirst[row.lane],
+    );
     const at = lanes.findIndex((row) => row.scene === scene && row.lane === scene.bars.lane[bar]);
     const row = lanes[at + by];
     if (!row) return;
@@ -135,11 +166,34 @@ export class Keys {
     }
     this.help.setAttribute('aria-label', t('help'));
     this.help.replaceChildren(
-      h('div', { class: 'help-head' }, h('h2', {}, t('help')),
-        h('button', { type: 'button', title: t('close'), 'aria-label': t('close'), onclick: () => this.help.close() }, '✕')),
+      h(
+        'div',
+        { class: 'help-head' },
+        h('h2', {}, t('help')),
+        h(
+          'button',
+          {
+            type: 'button',
+            title: t('close'),
+            'aria-label': t('close'),
+            onclick: () => this.help.close(),
+          },
+          '✕',
+        ),
+      ),
       h('p', {}, t('help_mouse')),
-      h('dl', {}, SHOWN.map(([keys, word]) => [
-        h('dt', {}, keys.split(' ').map((key) => h('kbd', {}, key))), h('dd', {}, t(word))])),
+      h(
+        'dl',
+        {},
+        SHOWN.map(([keys, word]) => [
+          h(
+            'dt',
+            {},
+            keys.split(' ').map((key) => h('kbd', {}, key)),
+          ),
+          h('dd', {}, t(word)),
+        ]),
+      ),
     );
     this.help.showModal();
   }

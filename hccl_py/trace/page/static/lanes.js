@@ -3,8 +3,9 @@
 import { CLASSES, POST, STUCK, SUMS, TIMED, WAIT, firstAbove } from './scene.js';
 import { drawLink } from './link_rows.js';
 import { drawMarks } from './marks.js';
+import { drawPhases } from './phase_rows.js';
 import { fitted } from './dom.js';
-import { formsOf, textAt } from './describe.js';
+import { formsOf } from './describe.js';
 import { mostOf, shares, walkLane } from './density.js';
 import { niceStep } from './format.js';
 
@@ -124,7 +125,7 @@ export class LaneCanvas {
       context.fillStyle = colours.line;
       context.fillRect(0, top, this.width, 1);
       if (this.state.rows.isFolded(row.scene, row.k)) this.#drawSummary(context, row, top);
-      else this.#drawPhases(context, row, top);
+      else drawPhases(this, context, row, top);
     } else if (row.kind === 'links') {
       context.fillStyle = colours.panel;
       context.fillRect(0, top, this.width, row.height);
@@ -145,17 +146,27 @@ export class LaneCanvas {
     const y = top + 2;
     const height = row.height - 4;
     const posts = [];
-    walkLane(scene, lane, this.state.view, this.width, (bar, x0, x1) => {
-      this.#drawBar(context, scene, bar, x0, x1, y, height);
-    }, (x0, x1, first, stop) => {
-      const s = mostOf(scene, first, stop);
-      if (s >= 0 && !(s === TIMED.indexOf(WAIT) && stop - first === 1 && this.#isShort(scene, first))) {
-        context.fillStyle = colours[CLASSES[TIMED[s]]];
-        context.fillRect(x0, y, x1 - x0, height);
-      } else {
-        posts.push(x0, first, stop);
-      }
-    });
+    walkLane(
+      scene,
+      lane,
+      this.state.view,
+      this.width,
+      (bar, x0, x1) => {
+        this.#drawBar(context, scene, bar, x0, x1, y, height);
+      },
+      (x0, x1, first, stop) => {
+        const s = mostOf(scene, first, stop);
+        if (
+          s >= 0 &&
+          !(s === TIMED.indexOf(WAIT) && stop - first === 1 && this.#isShort(scene, first))
+        ) {
+          context.fillStyle = colours[CLASSES[TIMED[s]]];
+          context.fillRect(x0, y, x1 - x0, height);
+        } else {
+          posts.push(x0, first, stop);
+        }
+      },
+    );
     this.#drawPosts(context, scene, posts, y, height);
   }
 
@@ -233,7 +244,14 @@ export class LaneCanvas {
     const cells = found.length / SUMS;
     const lift = new Float32Array(cells);
     context.fillStyle = colours.wait;
-    this.#drawRuns(context, found, 4, () => bottom, () => height, cells);
+    this.#drawRuns(
+      context,
+      found,
+      4,
+      () => bottom,
+      () => height,
+      cells,
+    );
     for (const s of STACK) {
       context.fillStyle = colours[CLASSES[TIMED[s]]];
       const high = (cell) =>
@@ -255,9 +273,12 @@ export class LaneCanvas {
       const height = heightOf(cell);
       const first = cell++;
       while (
-        cell < cells && found[cell * SUMS + s] > 0.002 &&
-        bottomOf(cell) === bottom && heightOf(cell) === height
-      ) cell++;
+        cell < cells &&
+        found[cell * SUMS + s] > 0.002 &&
+        bottomOf(cell) === bottom &&
+        heightOf(cell) === height
+      )
+        cell++;
       if (height > 0) {
         const x = first * SUMMARY_CELL;
         context.fillRect(x, bottom - height, (cell - first) * SUMMARY_CELL, height);
@@ -265,35 +286,8 @@ export class LaneCanvas {
     }
   }
 
-  /** The phases of an unfolded rank's lane that has most of them, by name. */
-  #drawPhases(context, row, top) {
-    const { scene, k } = row;
-    const { colours } = this.state.theme;
-    const { start_us, end_us, label, round } = scene.phases;
-    const lane = phaseLane(scene, k);
-    if (lane < 0) return;
-    const phases = scene.phasesOfLane[lane];
-    const starts = phases.map((p) => end_us[p] + scene.shift);
-    let last = -1;
-    for (let i = firstAbove(starts, this.state.view.from, 0, phases.length); i < phases.length; i++) {
-      const p = phases[i];
-      const x0 = Math.max(this.x(start_us[p] + scene.shift), -1);
-      const x1 = Math.min(this.x(end_us[p] + scene.shift), this.width + 1);
-      if (x0 > this.width) break;
-      if (x1 - last < 1) continue;
-      last = x1;
-      context.fillStyle = i % 2 ? colours['phase-a'] : colours['phase-b'];
-      context.fillRect(x0, top + 4, Math.max(1, x1 - x0 - 1), row.height - 7);
-      const name = phaseName(scene, label[p], round[p]);
-      const room = x1 - x0 - 8;
-      if (room > 24) {
-        context.fillStyle = colours.muted;
-        context.fillText(this.#fitted(context, name, room), x0 + 4, top + row.height / 2 + 0.5);
-      }
-    }
-  }
-
-  #fitted(context, text, room) {
+  /** A text shortened in its middle until it fits; empty where too little of it would be left. */
+  fitText(context, text, room) {
     if (this.#widthOf(context, text) <= room) return text;
     // The end of a phase's name often is the number of its step, and worth more than the middle.
     const end = text.slice(-4);
@@ -332,27 +326,11 @@ export class LaneCanvas {
       }
       k++;
       // Where many set out within a pixel, the next one that can be seen is found by a search.
-      if (x1 - x0 < 0.5) k = Math.max(k, firstAbove(wires.starts, this.time(x0 + 0.5) - scene.shift, k, wires.bars.length));
+      if (x1 - x0 < 0.5)
+        k = Math.max(
+          k,
+          firstAbove(wires.starts, this.time(x0 + 0.5) - scene.shift, k, wires.bars.length),
+        );
     }
   }
-}
-
-/** The lane of a rank whose phases tell most; -1 where no task has a label. */
-export function phaseLane(scene, k) {
-  let best = -1;
-  let most = 0;
-  for (const lane of scene.lanesOf[k]) {
-    const named = scene.phasesOfLane[lane].length;
-    if (named > most) {
-      most = named;
-      best = lane;
-    }
-  }
-  return best;
-}
-
-/** `round 2 · reduce-scatter`. */
-export function phaseName(scene, label, round) {
-  const name = textAt(scene.labels, label);
-  return scene.header.rounds > 1 && round >= 0 ? `${round + 1} · ${name}` : name;
 }

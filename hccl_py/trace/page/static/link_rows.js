@@ -42,5 +42,8 @@ export function linkAt(lanes, { x, y }) {
   const span = Math.floor((at / scene.total) * spans);
   if (span < 0 || span >= spans) return null;
   const share = formatShare(scene.links.load[link * spans + span]);
-  return [scene.links.names[link].join(' → '), `${t('links_row')}: ${share} · ${formatTime(at, lanes.state.view.span)}`];
+  return [
+    scene.links.names[link].join(' → '),
+    `${t('links_row')}: ${share} · ${formatTime(at, lanes.state.view.span)}`,
+  ];
 }

@@ -24,7 +24,12 @@ export class List {
   #key(event) {
     const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 1);
     const steps = {
-      ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity,
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -Infinity,
+      End: Infinity,
     };
     if (!(event.key in steps)) return;
     event.preventDefault();
@@ -70,16 +75,20 @@ export class List {
   }
 
   #row(number, count) {
-    const row = h('div', {
-      class: 'row',
-      role: 'option',
-      id: `${this.id}-${number}`,
-      'data-number': number,
-      'aria-setsize': count,
-      'aria-posinset': number + 1,
-      'aria-selected': String(number === this.current),
-      onclick: () => this.choose(number),
-    }, this.render(number));
+    const row = h(
+      'div',
+      {
+        class: 'row',
+        role: 'option',
+        id: `${this.id}-${number}`,
+        'data-number': number,
+        'aria-setsize': count,
+        'aria-posinset': number + 1,
+        'aria-selected': String(number === this.current),
+        onclick: () => this.choose(number),
+      },
+      this.render(number),
+    );
     row.style.top = `${number * ROW}px`;
     return row;
   }

@@ -8,7 +8,9 @@ export class RankMemory {
     this.memory = memory;
     this.rank = rank;
     const own = [];
-    memory.rank.forEach((r, k) => { if (r === rank) own.push(k); });
+    memory.rank.forEach((r, k) => {
+      if (r === rank) own.push(k);
+    });
     this.changes = Int32Array.from(own);
     this.times = Float64Array.from(own, (k) => memory.at_us[k]);
     this.before = own.filter((k) => memory.bar[k] < 0).length;

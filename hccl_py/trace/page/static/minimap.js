@@ -16,14 +16,20 @@ export class Minimap {
     this.canvas = canvas;
     this.width = 1;
     this.busy = null;
-    state.on('look', () => { this.busy = null; });
+    state.on('look', () => {
+      this.busy = null;
+    });
     canvas.addEventListener('pointerdown', (event) => this.#drag(event));
     canvas.addEventListener('pointermove', (event) => this.#point(event));
     canvas.addEventListener('dblclick', () => state.fit());
-    canvas.addEventListener('wheel', (event) => {
-      event.preventDefault();
-      state.zoom(Math.exp(event.deltaY * 0.002), this.#time(event));
-    }, { passive: false });
+    canvas.addEventListener(
+      'wheel',
+      (event) => {
+        event.preventDefault();
+        state.zoom(Math.exp(event.deltaY * 0.002), this.#time(event));
+      },
+      { passive: false },
+    );
   }
 
   #time(event) {
@@ -87,8 +93,10 @@ export class Minimap {
     context.strokeRect(x0 + 0.75, 0.75, Math.max(3, x1 - x0) - 1.5, HEIGHT - 1.5);
     context.fillStyle = colours.cursor;
     context.fillRect(this.#x(state.cursor), 0, 1, HEIGHT);
-    this.canvas.setAttribute('aria-valuetext',
-      `${formatTime(state.view.from, state.view.span)} – ${formatTime(state.view.to, state.view.span)}`);
+    this.canvas.setAttribute(
+      'aria-valuetext',
+      `${formatTime(state.view.from, state.view.span)} – ${formatTime(state.view.to, state.view.span)}`,
+    );
     this.canvas.setAttribute('aria-valuenow', String(Math.round(state.view.from)));
   }
 
@@ -99,7 +107,12 @@ export class Minimap {
     this.busy ??= [];
     scenes.forEach((scene, number) => {
       const kept = this.busy[number];
-      if (!kept || kept.width !== this.width || kept.shift !== scene.shift || kept.most !== view.most) {
+      if (
+        !kept ||
+        kept.width !== this.width ||
+        kept.shift !== scene.shift ||
+        kept.most !== view.most
+      ) {
         const found = shares(scene, sampledLanes(scene), whole, this.width, CELL);
         this.busy[number] = { found, width: this.width, shift: scene.shift, most: view.most };
       }

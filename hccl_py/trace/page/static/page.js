@@ -32,13 +32,21 @@ export class Page {
     this.gutter = new Gutter(state, this.lanes, byId('gutter'));
     this.scroller = byId('scroller');
     this.pointer = new Pointer(state, this.lanes, {
-      tooltip: byId('tooltip'), scroller: this.scroller, gutter: byId('gutter'),
+      tooltip: byId('tooltip'),
+      scroller: this.scroller,
+      gutter: byId('gutter'),
     });
     this.memory = new MemoryView(state);
     this.traffic = new TrafficView(state);
     this.views = [
-      new TaskView(state), new FindingsView(state), new CriticalView(state), this.memory,
-      this.traffic, new LinksView(state), new RanksView(state), new PhasesView(state),
+      new TaskView(state),
+      new FindingsView(state),
+      new CriticalView(state),
+      this.memory,
+      this.traffic,
+      new LinksView(state),
+      new RanksView(state),
+      new PhasesView(state),
     ];
     this.panel = new Panel(state, this.views);
     this.search = new SearchBox(state);
@@ -118,7 +126,8 @@ export class Page {
   #reveal() {
     const { state } = this;
     const lane = state.scrollTo ?? {
-      scene: state.selected.scene, lane: state.selected.scene.bars.lane[state.selected.bar],
+      scene: state.selected.scene,
+      lane: state.selected.scene.bars.lane[state.selected.bar],
     };
     state.scrollTo = null;
     this.#layOut();
@@ -135,7 +144,9 @@ export class Page {
 
   #announce() {
     const { selected } = this.state;
-    byId('said').textContent = selected ? shortLines(selected.scene, selected.bar).join('. ').slice(0, 400) : '';
+    byId('said').textContent = selected
+      ? shortLines(selected.scene, selected.bar).join('. ').slice(0, 400)
+      : '';
   }
 
   foldAll(isFolded) {
@@ -170,8 +181,16 @@ export class Page {
   memoryHeld() {
     const { kept, count } = this.memory;
     if (!kept) return null;
-    return kept.state(count).flatMap((segments, buffer) => segments.map((segment) =>
-      [this.memory.scene.buffers[buffer], segment.start, segment.stop, kept.originsOf(segment.content)]));
+    return kept
+      .state(count)
+      .flatMap((segments, buffer) =>
+        segments.map((segment) => [
+          this.memory.scene.buffers[buffer],
+          segment.start,
+          segment.stop,
+          kept.originsOf(segment.content),
+        ]),
+      );
   }
 
   trafficShown() {

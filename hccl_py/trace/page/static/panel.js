@@ -64,15 +64,20 @@ export class Panel {
   #tab(view) {
     const isOpen = view.name === this.state.tab;
     const badge = view.badge?.();
-    return h('button', {
-      type: 'button',
-      role: 'tab',
-      id: `tab-${view.name}`,
-      'aria-selected': String(isOpen),
-      'aria-controls': `view-${view.name}`,
-      tabindex: isOpen ? '0' : '-1',
-      onclick: () => this.state.openTab(view.name),
-    }, t(`tab_${view.name}`), badge ? h('span', { class: 'badge' }, badge) : null);
+    return h(
+      'button',
+      {
+        type: 'button',
+        role: 'tab',
+        id: `tab-${view.name}`,
+        'aria-selected': String(isOpen),
+        'aria-controls': `view-${view.name}`,
+        tabindex: isOpen ? '0' : '-1',
+        onclick: () => this.state.openTab(view.name),
+      },
+      t(`tab_${view.name}`),
+      badge ? h('span', { class: 'badge' }, badge) : null,
+    );
   }
 
   /** Draw the open view again if it is one of those named. */

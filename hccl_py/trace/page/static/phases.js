@@ -16,7 +16,13 @@ export function phasesOf(scene) {
       known.end = Math.max(known.end, end_us[k]);
       known.lanes++;
     } else {
-      found.set(key, { label: name, round: round[k], begin: start_us[k], end: end_us[k], lanes: 1 });
+      found.set(key, {
+        label: name,
+        round: round[k],
+        begin: start_us[k],
+        end: end_us[k],
+        lanes: 1,
+      });
     }
   }
   return new Map([...found].sort(([, a], [, b]) => a.begin - b.begin || a.end - b.end));

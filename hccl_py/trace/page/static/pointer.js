@@ -3,7 +3,7 @@
 import { WAIT, firstAbove } from './scene.js';
 import { h, whileDragged } from './dom.js';
 import { linkAt } from './link_rows.js';
-import { phaseAt } from './phases_at.js';
+import { phaseAt } from './phase_rows.js';
 import { shortLines } from './describe.js';
 
 const NEAR = 4;
@@ -20,9 +20,13 @@ export class Pointer {
     canvas.addEventListener('pointerleave', () => this.#hide());
     canvas.addEventListener('dblclick', (event) => this.#open(event));
     canvas.addEventListener('wheel', (event) => this.#wheel(event), { passive: false });
-    elements.gutter.addEventListener('wheel', (event) => {
-      this.scroller.scrollTop += event.deltaY;
-    }, { passive: true });
+    elements.gutter.addEventListener(
+      'wheel',
+      (event) => {
+        this.scroller.scrollTop += event.deltaY;
+      },
+      { passive: true },
+    );
   }
 
   #place(event) {
@@ -52,18 +56,22 @@ export class Pointer {
     const { from } = state.view;
     const top = this.scroller.scrollTop;
     let moved = false;
-    whileDragged(event, (drag) => {
-      const now = this.#place(drag);
-      if (!moved && Math.abs(now.x - began.x) + Math.abs(now.y - began.y) < NEAR) return;
-      moved = true;
-      lanes.canvas.style.cursor = 'grabbing';
-      state.view.pan(from - state.view.from - (now.x - began.x) / lanes.scale);
-      this.scroller.scrollTop = top - (now.y - began.y);
-      state.changed('view');
-    }, () => {
-      lanes.canvas.style.cursor = '';
-      if (!moved) this.#click(began);
-    });
+    whileDragged(
+      event,
+      (drag) => {
+        const now = this.#place(drag);
+        if (!moved && Math.abs(now.x - began.x) + Math.abs(now.y - began.y) < NEAR) return;
+        moved = true;
+        lanes.canvas.style.cursor = 'grabbing';
+        state.view.pan(from - state.view.from - (now.x - began.x) / lanes.scale);
+        this.scroller.scrollTop = top - (now.y - began.y);
+        state.changed('view');
+      },
+      () => {
+        lanes.canvas.style.cursor = '';
+        if (!moved) this.#click(began);
+      },
+    );
   }
 
   #click(place) {
@@ -95,7 +103,7 @@ export class Pointer {
     const hit = hitAt(this.lanes, place);
     const lines = hit
       ? shortLines(hit.scene, hit.bar)
-      : phaseAt(this.lanes, place) ?? linkAt(this.lanes, place);
+      : (phaseAt(this.lanes, place) ?? linkAt(this.lanes, place));
     if (!lines) {
       this.#hide();
       return;
@@ -143,12 +151,17 @@ function laneAt(scene, lane, at, near) {
   const stop = scene.laneStop[lane];
   let best = -1;
   let distance = near;
-  for (let bar = scene.firstAfter(lane, at - near); bar < stop && start_us[bar] <= at + near; bar++) {
+  for (
+    let bar = scene.firstAfter(lane, at - near);
+    bar < stop && start_us[bar] <= at + near;
+    bar++
+  ) {
     const isInside = start_us[bar] <= at && at < end_us[bar];
     const isNarrow = end_us[bar] - start_us[bar] < near;
-    const away = isInside && !isNarrow
-      ? Math.min(near * 0.6, at - start_us[bar], end_us[bar] - at) + near * 0.2
-      : Math.max(start_us[bar] - at, at - end_us[bar], 0);
+    const away =
+      isInside && !isNarrow
+        ? Math.min(near * 0.6, at - start_us[bar], end_us[bar] - at) + near * 0.2
+        : Math.max(start_us[bar] - at, at - end_us[bar], 0);
     const weight = scene.classOf[bar] === WAIT && isNarrow ? away + near * 0.1 : away;
     if (weight < distance || (isInside && !isNarrow && best < 0)) {
       best = bar;
@@ -163,7 +176,11 @@ function wireAt(lanes, row, at, near, y) {
   const { scene } = row;
   const wires = scene.wires.get(row.lane);
   const place = Math.floor(((y - lanes.top(row) - 2) / (row.height - 4)) * wires.count);
-  for (let k = firstAbove(wires.latest, at - near, 0, wires.bars.length); k < wires.bars.length; k++) {
+  for (
+    let k = firstAbove(wires.latest, at - near, 0, wires.bars.length);
+    k < wires.bars.length;
+    k++
+  ) {
     if (wires.starts[k] > at + near) break;
     const isHit = scene.bars.effect_us[wires.bars[k]] >= at - near;
     if (isHit && wires.rows[k] === place) return wires.bars[k];

@@ -34,7 +34,7 @@ export class Rows {
   }
 
   /** Ranks from top to bottom; of two schedules, the same rank of both stands together. */
-  * #order() {
+  *#order() {
     const [first, second] = this.scenes;
     for (const rank of first.ranks) {
       yield* this.#visible(first, rank);
@@ -45,7 +45,7 @@ export class Rows {
     }
   }
 
-  * #visible(scene, rank) {
+  *#visible(scene, rank) {
     const k = scene.rankIndex.get(rank);
     if (k === undefined) return;
     const head = scene.twin[k];

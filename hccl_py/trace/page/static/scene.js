@@ -16,9 +16,28 @@ const SUM_OF = [0, 1, 2, 3, 4, -1, 5];
 export const SUMS = TIMED.length;
 
 const BAR_COLUMNS = [
-  'lane', 'kind', 'start_us', 'end_us', 'effect_us', 'size', 'peer', 'round', 'label', 'source',
-  'number', 'notify', 'partner', 'src_rank', 'src_buffer', 'src_offset', 'dst_rank', 'dst_buffer',
-  'dst_offset', 'dst_size', 'wire', 'state',
+  'lane',
+  'kind',
+  'start_us',
+  'end_us',
+  'effect_us',
+  'size',
+  'peer',
+  'round',
+  'label',
+  'source',
+  'number',
+  'notify',
+  'partner',
+  'src_rank',
+  'src_buffer',
+  'src_offset',
+  'dst_rank',
+  'dst_buffer',
+  'dst_offset',
+  'dst_size',
+  'wire',
+  'state',
 ];
 
 /** The first index in [low, high) whose value is greater than `bound`; values ascend. */
@@ -45,7 +64,9 @@ export function nextAbove(values, bound, low, high) {
 
 /** Where the largest values are, the largest first. */
 export function largest(values, count) {
-  return Array.from(values.keys()).sort((a, b) => values[b] - values[a] || a - b).slice(0, count);
+  return Array.from(values.keys())
+    .sort((a, b) => values[b] - values[a] || a - b)
+    .slice(0, count);
 }
 
 export class Scene {
@@ -122,6 +143,9 @@ export class Scene {
     this.laneRank.forEach((rank, k) => this.lanesOf[this.rankIndex.get(rank)]?.push(k));
     this.phasesOfLane = Array.from(this.laneRank, () => []);
     this.phases.lane.forEach((lane, k) => this.phasesOfLane[lane].push(k));
+    this.phaseEnds = this.phasesOfLane.map((some) =>
+      Float64Array.from(some, (k) => this.phases.end_us[k]),
+    );
     this.alike = new Map();
     this.ranks.forEach((rank, k) => {
       const head = this.twin[k];
@@ -150,8 +174,9 @@ export class Scene {
   /** The bar of another scene that is the same task, by its place and kind; -1 where none is. */
   counterpart(bar, other) {
     const lane = this.bars.lane[bar];
-    const same = other.lanesOf[other.rankIndex.get(this.laneRank[lane])]
-      ?.find((some) => other.laneStream[some] === this.laneStream[lane]);
+    const same = other.lanesOf[other.rankIndex.get(this.laneRank[lane])]?.find(
+      (some) => other.laneStream[some] === this.laneStream[lane],
+    );
     if (same === undefined || other.tasksOf(same) !== this.tasksOf(lane)) return -1;
     const found = other.laneFirst[same] + bar - this.laneFirst[lane];
     return other.kindName(found) === this.kindName(bar) ? found : -1;
@@ -177,7 +202,14 @@ function memoryOf(header, column) {
     sizes: column('memory.sizes'),
     origins: header.origins,
     ...columnsOf(column, 'memory', [
-      'bar', 'at_us', 'rank', 'buffer', 'start', 'stop', 'content', 'offset',
+      'bar',
+      'at_us',
+      'rank',
+      'buffer',
+      'start',
+      'stop',
+      'content',
+      'offset',
     ]),
   };
 }

@@ -9,7 +9,11 @@ const FIELDS = ['kind', 'notify', 'label', 'source', 'lane', 'buffer'];
  * @returns {Int32Array} bars that fit, ascending
  */
 export function search(scene, query) {
-  const tests = query.toLowerCase().split(/\s+/).filter(Boolean).map((word) => testOf(scene, word));
+  const tests = query
+    .toLowerCase()
+    .split(/\s+/)
+    .filter(Boolean)
+    .map((word) => testOf(scene, word));
   if (!tests.length) return new Int32Array(0);
   const found = new Int32Array(scene.size);
   let count = 0;
@@ -64,9 +68,12 @@ function textTest(scene, word) {
     lane: [bars.lane, () => flags(scene.laneNames)],
   };
   const tests = (field ? [field] : FIELDS).flatMap((name) => {
-    if (name === 'buffer') return bufferTest(scene, flags(scene.header.buffer_words), Boolean(field));
+    if (name === 'buffer')
+      return bufferTest(scene, flags(scene.header.buffer_words), Boolean(field));
     const fits = of[name][1]();
-    return fits.some(Boolean) ? [(bar) => of[name][0][bar] >= 0 && fits[of[name][0][bar]] === 1] : [];
+    return fits.some(Boolean)
+      ? [(bar) => of[name][0][bar] >= 0 && fits[of[name][0][bar]] === 1]
+      : [];
   });
   return (bar) => tests.some((test) => test(bar));
 }

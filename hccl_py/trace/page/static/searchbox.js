@@ -34,7 +34,9 @@ export class SearchBox {
     if (!query) {
       state.found = null;
     } else {
-      const [scene] = state.scenes.filter((some) => search(some, query).length).concat(state.scenes);
+      const [scene] = state.scenes
+        .filter((some) => search(some, query).length)
+        .concat(state.scenes);
       const ascending = search(scene, query);
       state.found = { scene, ascending, ordered: inTime(scene, ascending) };
     }
@@ -47,7 +49,8 @@ export class SearchBox {
     const { state } = this;
     const count = state.found?.ordered.length;
     if (!count) return;
-    this.at = this.at < 0 ? (by > 0 ? this.#firstAhead() : count - 1) : (this.at + by + count) % count;
+    this.at =
+      this.at < 0 ? (by > 0 ? this.#firstAhead() : count - 1) : (this.at + by + count) % count;
     state.select(state.found.scene, state.found.ordered[this.at]);
     this.draw();
   }
@@ -63,7 +66,10 @@ export class SearchBox {
   draw() {
     this.query.placeholder = t('search');
     this.query.setAttribute('aria-label', t('search_label'));
-    for (const [id, word] of [['next-hit', 'search_next'], ['previous-hit', 'search_previous']]) {
+    for (const [id, word] of [
+      ['next-hit', 'search_next'],
+      ['previous-hit', 'search_previous'],
+    ]) {
       byId(id).title = t(word);
       byId(id).setAttribute('aria-label', t(word));
       byId(id).disabled = !this.state.found?.ordered.length;
@@ -76,7 +82,9 @@ export class SearchBox {
     if (!found) return '';
     const count = formatCount(found.ordered.length);
     if (!found.ordered.length) return t('search_none');
-    return this.at < 0 ? t('search_count', { count }) : t('search_at', { at: formatCount(this.at + 1), count });
+    return this.at < 0
+      ? t('search_count', { count })
+      : t('search_at', { at: formatCount(this.at + 1), count });
   }
 }
 

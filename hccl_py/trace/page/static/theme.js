@@ -1,9 +1,29 @@
 /** Light and dark: the style sheet has the colours, canvases read them from there. */
 
 const NAMES = [
-  'background', 'panel', 'line', 'faint', 'text', 'muted', 'accent', 'critical', 'found', 'cursor',
-  'copy', 'transfer', 'reduce', 'compute', 'wait', 'wait-line', 'post', 'stuck', 'on-bar',
-  'on-wait', 'phase-a', 'phase-b', 'undefined',
+  'background',
+  'panel',
+  'line',
+  'faint',
+  'text',
+  'muted',
+  'accent',
+  'critical',
+  'found',
+  'cursor',
+  'copy',
+  'transfer',
+  'reduce',
+  'compute',
+  'wait',
+  'wait-line',
+  'post',
+  'stuck',
+  'on-bar',
+  'on-wait',
+  'phase-a',
+  'phase-b',
+  'undefined',
 ];
 
 export class Theme {

@@ -3,6 +3,7 @@
 import { byId, h } from './dom.js';
 import { formatCount, formatTime } from './format.js';
 import { t } from './words.js';
+import { LETTERS } from './mark.js';
 
 /** Facts that stand in the head; all of them stand in the view of ranks. */
 const HEADED = ['executor', 'topology'];
@@ -26,17 +27,26 @@ export class Toolbar {
     this.#drawHead();
     this.#drawTools();
     const isStuck = this.state.scenes.some((scene) => scene.bars.state.includes(1));
-    byId('legend').replaceChildren(...(isStuck ? LEGEND_OF_STUCK : LEGEND).map((name) =>
-      h('span', {}, h('span', { class: `swatch ${name}` }), t(name))));
+    byId('legend').replaceChildren(
+      ...(isStuck ? LEGEND_OF_STUCK : LEGEND).map((name) =>
+        h('span', {}, h('span', { class: `swatch ${name}` }), t(name)),
+      ),
+    );
   }
 
   #drawHead() {
     const { scenes } = this.state;
-    byId('title').replaceChildren(...scenes.flatMap((scene, number) => [
-      number ? h('span', { class: 'muted' }, ' / ') : '',
-      scenes.length > 1 ? h('span', { class: `mark mark-${number}` }, 'AB'[number]) : '',
-      h('span', { title: scene.name }, scenes.length > 1 ? differing(scenes)[number] : scene.header.title),
-    ]));
+    byId('title').replaceChildren(
+      ...scenes.flatMap((scene, number) => [
+        number ? h('span', { class: 'muted' }, ' / ') : '',
+        scenes.length > 1 ? h('span', { class: `mark mark-${number}` }, LETTERS[number]) : '',
+        h(
+          'span',
+          { title: scene.name },
+          scenes.length > 1 ? differing(scenes)[number] : scene.header.title,
+        ),
+      ]),
+    );
     const [scene] = scenes;
     const chip = (text, title) => h('span', { class: 'fact', title: title ?? text }, text);
     byId('facts').replaceChildren(
@@ -44,7 +54,8 @@ export class Toolbar {
       chip(t(`clock_${scene.header.clock}`)),
       chip(t('ranks', { count: formatCount(scene.ranks.length) })),
       chip(t('tasks', { count: scenes.map((s) => formatCount(s.size)).join(' / ') })),
-      ...scene.header.facts.filter(([name]) => HEADED.includes(name))
+      ...scene.header.facts
+        .filter(([name]) => HEADED.includes(name))
         .map(([name, value]) => chip(value, `${name}: ${value}`)),
     );
   }
@@ -52,14 +63,19 @@ export class Toolbar {
   #drawTools() {
     const { state, page } = this;
     const had = document.activeElement?.dataset?.tool;
-    const button = (name, text, title, action, pressed) => h('button', {
-      type: 'button',
-      'data-tool': name,
-      title: t(title),
-      'aria-label': t(title),
-      'aria-pressed': pressed === undefined ? null : String(pressed),
-      onclick: action,
-    }, text);
+    const button = (name, text, title, action, pressed) =>
+      h(
+        'button',
+        {
+          type: 'button',
+          'data-tool': name,
+          title: t(title),
+          'aria-label': t(title),
+          'aria-pressed': pressed === undefined ? null : String(pressed),
+          onclick: action,
+        },
+        text,
+      );
     const separator = () => h('span', { class: 'separator' });
     byId('tools').replaceChildren(
       button('zoom-in', '+', 'zoom_in', () => state.zoom(0.6)),
@@ -69,10 +85,18 @@ export class Toolbar {
       button('fold', '▸', 'fold_all', () => page.foldAll(true)),
       button('unfold', '▾', 'unfold_all', () => page.foldAll(false)),
       separator(),
-      button('critical', t('critical'), 'critical_title', () => state.toggleCritical(), state.critical),
+      button(
+        'critical',
+        t('critical'),
+        'critical_title',
+        () => state.toggleCritical(),
+        state.critical,
+      ),
       separator(),
       button('language', t('language'), 'language_title', () => page.switchLanguage()),
-      button('theme', state.theme.name === 'dark' ? '☀' : '☾', 'theme_title', () => state.theme.toggle()),
+      button('theme', state.theme.name === 'dark' ? '☀' : '☾', 'theme_title', () =>
+        state.theme.toggle(),
+      ),
       button('help', '?', 'help_title', () => page.keys.toggleHelp()),
     );
     if (had) byId('tools').querySelector(`[data-tool="${had}"]`)?.focus();

@@ -38,14 +38,29 @@ export class CriticalView {
       return;
     }
     const { state } = this;
-    const step = (word, by) => h('button', {
-      type: 'button', onclick: () => state.stepCritical(state.criticalStep + by),
-    }, t(word));
-    this.buttons.replaceChildren(step('previous', -1), step('next', 1), h('span', { class: 'muted' },
-      t('critical_sum', { count: critical.bar.length, time: formatTime(total) })));
+    const step = (word, by) =>
+      h(
+        'button',
+        {
+          type: 'button',
+          onclick: () => state.stepCritical(state.criticalStep + by),
+        },
+        t(word),
+      );
+    this.buttons.replaceChildren(
+      step('previous', -1),
+      step('next', 1),
+      h(
+        'span',
+        { class: 'muted' },
+        t('critical_sum', { count: critical.bar.length, time: formatTime(total) }),
+      ),
+    );
     if (!this.list.element.isConnected) {
       this.element.replaceChildren(
-        h('div', { class: 'stack' }, this.buttons, this.list.element), this.shares);
+        h('div', { class: 'stack' }, this.buttons, this.list.element),
+        this.shares,
+      );
     }
     this.list.mark(state.criticalStep);
     this.#drawShares();
@@ -76,9 +91,24 @@ export class CriticalView {
       sums.set(kind, (sums.get(kind) ?? 0) + end_us[k] - begin_us[k]);
     });
     const rows = [...sums].filter(([, time]) => time > 0).sort((a, b) => b[1] - a[1]);
-    this.shares.replaceChildren(h('table', {}, h('tbody', {}, rows.map(([kind, time]) => h('tr', {},
-      h('th', { scope: 'row' }, kind),
-      h('td', {}, formatTime(time)),
-      h('td', {}, formatShare(time / (scene.total || 1))))))));
+    this.shares.replaceChildren(
+      h(
+        'table',
+        {},
+        h(
+          'tbody',
+          {},
+          rows.map(([kind, time]) =>
+            h(
+              'tr',
+              {},
+              h('th', { scope: 'row' }, kind),
+              h('td', {}, formatTime(time)),
+              h('td', {}, formatShare(time / (scene.total || 1))),
+            ),
+          ),
+        ),
+      ),
+    );
   }
 }

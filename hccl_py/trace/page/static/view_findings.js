@@ -1,6 +1,7 @@
 /** The verifier's findings; choosing one goes to the task that it is about. */
 
 import { List } from './list.js';
+import { markOf } from './mark.js';
 import { formatBytes } from './format.js';
 import { h } from './dom.js';
 import { nameOf } from './describe.js';
@@ -11,7 +12,8 @@ export class FindingsView {
     this.name = 'findings';
     this.state = state;
     this.all = state.scenes.flatMap((scene) =>
-      scene.findings.map((finding) => ({ scene, finding })));
+      scene.findings.map((finding) => ({ scene, finding })),
+    );
     this.list = new List({
       count: () => this.all.length,
       label: () => t('findings_label'),
@@ -31,7 +33,8 @@ export class FindingsView {
       this.element.replaceChildren(h('p', { class: 'empty' }, t('no_findings')));
       return;
     }
-    if (!this.list.element.isConnected) this.element.replaceChildren(this.list.element, this.detail);
+    if (!this.list.element.isConnected)
+      this.element.replaceChildren(this.list.element, this.detail);
     this.list.draw();
     this.#drawDetail();
   }
@@ -40,7 +43,7 @@ export class FindingsView {
     return [
       h('span', { class: `severity ${finding.severity}` }, finding.severity),
       h('strong', {}, finding.name),
-      this.state.scenes.length > 1 ? h('span', { class: `mark mark-${scene.number}` }, 'AB'[scene.number]) : null,
+      markOf(this.state, scene),
       h('span', { class: 'rest' }, finding.message),
     ];
   }
@@ -54,17 +57,43 @@ export class FindingsView {
   #drawDetail() {
     const chosen = this.all[this.list.current] ?? this.all[0];
     const { scene, finding } = chosen;
-    const go = (bar) => h('li', {}, h('button', {
-      class: 'link', type: 'button', title: t('go_to'), onclick: () => this.state.select(scene, bar),
-    }, nameOf(scene, bar), ` ${scene.kindName(bar)}`));
+    const go = (bar) =>
+      h(
+        'li',
+        {},
+        h(
+          'button',
+          {
+            class: 'link',
+            type: 'button',
+            title: t('go_to'),
+            onclick: () => this.state.select(scene, bar),
+          },
+          nameOf(scene, bar),
+          ` ${scene.kindName(bar)}`,
+        ),
+      );
     this.detail.replaceChildren(
       h('h3', {}, finding.name),
       h('p', { class: 'message' }, finding.message),
-      finding.hint ? h('p', {}, h('span', { class: 'muted' }, `${t('finding_hint')}: `), finding.hint) : '',
+      finding.hint
+        ? h('p', {}, h('span', { class: 'muted' }, `${t('finding_hint')}: `), finding.hint)
+        : '',
       finding.source ? h('p', {}, h('code', {}, finding.source)) : '',
       h('ul', { class: 'chain' }, finding.bars.slice(0, 200).map(go)),
-      h('ul', { class: 'chain' }, finding.memory.slice(0, 50).map(([rank, buffer, start, stop]) =>
-        h('li', {}, `${t('rank', { rank })} ${buffer} [${formatBytes(start)}, ${formatBytes(stop)})`))),
+      h(
+        'ul',
+        { class: 'chain' },
+        finding.memory
+          .slice(0, 50)
+          .map(([rank, buffer, start, stop]) =>
+            h(
+              'li',
+              {},
+              `${t('rank', { rank })} ${buffer} [${formatBytes(start)}, ${formatBytes(stop)})`,
+            ),
+          ),
+      ),
     );
   }
 }

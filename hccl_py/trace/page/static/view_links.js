@@ -1,12 +1,22 @@
 /** The load of links in the course of time, and all links by how much of the total they are busy. */
 
 import { Chart } from './chart.js';
+import { LETTERS, markOf } from './mark.js';
 import { List } from './list.js';
 import { formatBytes, formatShare, formatTime } from './format.js';
 import { h } from './dom.js';
 import { t } from './words.js';
 
-const COLOURS = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#8c7ae6', '#7f8c8d'];
+const COLOURS = [
+  '#0072b2',
+  '#e69f00',
+  '#009e73',
+  '#cc79a7',
+  '#56b4e9',
+  '#d55e00',
+  '#8c7ae6',
+  '#7f8c8d',
+];
 const AT_FIRST = 4;
 
 export class LinksView {
@@ -14,7 +24,8 @@ export class LinksView {
     this.name = 'links';
     this.state = state;
     this.rowsOf = state.scenes.flatMap((scene) =>
-      scene.busiestLinks.map((link) => ({ scene, link })));
+      scene.busiestLinks.map((link) => ({ scene, link })),
+    );
     this.rowsOf.sort((a, b) => b.scene.links.share[b.link] - a.scene.links.share[a.link]);
     this.ticked = this.rowsOf.slice(0, AT_FIRST);
     this.chart = new Chart(state, 'loads');
@@ -25,8 +36,12 @@ export class LinksView {
       chosen: (number) => this.#toggle(this.rowsOf[number]),
     });
     this.note = h('p', { class: 'muted' });
-    this.body = h('div', { class: 'split wide-right' },
-      h('div', { class: 'stack' }, this.note, this.list.element), this.chart.element);
+    this.body = h(
+      'div',
+      { class: 'split wide-right' },
+      h('div', { class: 'stack' }, this.note, this.list.element),
+      this.chart.element,
+    );
     this.element = h('div', { class: 'stack' });
   }
 
@@ -50,10 +65,14 @@ export class LinksView {
     if (place >= 0) tick.style.color = COLOURS[place % COLOURS.length];
     return [
       tick,
-      this.state.scenes.length > 1 ? h('span', { class: `mark mark-${scene.number}` }, 'AB'[scene.number]) : null,
+      markOf(this.state, scene),
       h('span', { class: 'place' }, names[link].join(' → ')),
       h('span', { class: 'time' }, formatBytes(bytes[link])),
-      h('span', { class: 'time' }, Number.isFinite(gbps[link]) ? `${gbps[link].toPrecision(3)} GB/s` : '∞'),
+      h(
+        'span',
+        { class: 'time' },
+        Number.isFinite(gbps[link]) ? `${gbps[link].toPrecision(3)} GB/s` : '∞',
+      ),
       h('span', { class: 'time' }, formatShare(share[link])),
     ];
   }
@@ -73,16 +92,27 @@ export class LinksView {
     chart.element.setAttribute('role', 'img');
     chart.element.setAttribute('aria-label', t('links_chosen'));
     chart.draw({
-      tooltip: { ...chart.tooltip((points) => [
-        formatTime(points[0].value[0], view.span),
-        ...points.map((p) => `${p.seriesName}: ${formatShare(p.value[1])}`),
-      ].join('\n')), trigger: 'axis' },
+      tooltip: {
+        ...chart.tooltip((points) =>
+          [
+            formatTime(points[0].value[0], view.span),
+            ...points.map((p) => `${p.seriesName}: ${formatShare(p.value[1])}`),
+          ].join('\n'),
+        ),
+        trigger: 'axis',
+      },
       grid: { left: 52, right: 16, top: 14, bottom: 26 },
       xAxis: chart.axis({
         type: 'value',
         min: view.from,
         max: view.to,
-        axisLabel: { ...chart.text, formatter: (at) => formatTime(at, view.span), hideOverlap: true, showMaxLabel: false, showMinLabel: false },
+        axisLabel: {
+          ...chart.text,
+          formatter: (at) => formatTime(at, view.span),
+          hideOverlap: true,
+          showMaxLabel: false,
+          showMinLabel: false,
+        },
       }),
       yAxis: chart.axis({
         type: 'value',
@@ -103,7 +133,7 @@ export class LinksView {
     const data = [];
     for (let k = 0; k < bins; k++) data.push([k * width + scene.shift, load[link * bins + k]]);
     data.push([scene.total + scene.shift, load[link * bins + bins - 1]]);
-    const mark = this.state.scenes.length > 1 ? `${'AB'[scene.number]} ` : '';
+    const mark = this.state.scenes.length > 1 ? `${LETTERS[scene.number]} ` : '';
     return {
       type: 'line',
       name: mark + names[link].join(' → ').slice(0, 80),
@@ -111,7 +141,8 @@ export class LinksView {
       symbol: 'none',
       lineStyle: { width: 1.5, color: COLOURS[place], type: scene.number ? 'dashed' : 'solid' },
       itemStyle: { color: COLOURS[place] },
-      areaStyle: place === 0 && !scene.number ? { opacity: 0.12, color: COLOURS[place] } : undefined,
+      areaStyle:
+        place === 0 && !scene.number ? { opacity: 0.12, color: COLOURS[place] } : undefined,
       data,
       markLine: place === 0 ? this.#cursor() : undefined,
     };

@@ -5,6 +5,7 @@ import { fitted, h } from './dom.js';
 import { bufferAt, nameOf } from './describe.js';
 import { formatBytes, formatTime } from './format.js';
 import { t } from './words.js';
+import { LETTERS } from './mark.js';
 
 const STRIP = 30;
 const GAP = 12;
@@ -19,20 +20,39 @@ export class MemoryView {
     this.chosen = null;
     this.kept = null;
     this.select = h('select', { onchange: () => this.#choose() });
-    this.slider = h('input', { type: 'range', min: '0', step: '1', class: 'moment',
-      oninput: () => this.#slide() });
+    this.slider = h('input', {
+      type: 'range',
+      min: '0',
+      step: '1',
+      class: 'moment',
+      oninput: () => this.#slide(),
+    });
     this.back = h('button', { type: 'button', onclick: () => this.#step(-1) }, '‹');
     this.on = h('button', { type: 'button', onclick: () => this.#step(1) }, '›');
     this.said = h('span', { class: 'muted' });
     this.canvas = h('canvas', { role: 'img' });
     this.rows = h('tbody', {});
     this.caption = h('caption', {});
-    this.controls = h('div', { class: 'controls' }, this.select, this.back, this.slider, this.on, this.said);
+    this.controls = h(
+      'div',
+      { class: 'controls' },
+      this.select,
+      this.back,
+      this.slider,
+      this.on,
+      this.said,
+    );
     this.picture = h('div', { class: 'picture' }, this.canvas);
-    this.body = h('div', { class: 'memory' }, this.picture,
-      h('div', { class: 'detail' }, h('table', {}, this.caption, this.rows)));
+    this.body = h(
+      'div',
+      { class: 'memory' },
+      this.picture,
+      h('div', { class: 'detail' }, h('table', {}, this.caption, this.rows)),
+    );
     this.element = h('div', { class: 'stack' });
-    state.on('selection', () => { if (state.selected) this.chosen = null; });
+    state.on('selection', () => {
+      if (state.selected) this.chosen = null;
+    });
   }
 
   draw() {
@@ -57,7 +77,8 @@ export class MemoryView {
     this.slider.min = String(kept.before);
     this.slider.max = String(kept.changes.length);
     this.slider.value = String(count);
-    this.said.textContent = `${t('memory_at')} ${formatTime(state.cursor - scene.shift, state.view.total)} · ` +
+    this.said.textContent =
+      `${t('memory_at')} ${formatTime(state.cursor - scene.shift, state.view.total)} · ` +
       t('memory_change', { at: count - kept.before, count: kept.changes.length - kept.before });
     const held = kept.state(count);
     this.#drawStrips(scene, held);
@@ -84,9 +105,17 @@ export class MemoryView {
     const stamp = `${scenes.length} ${t('rank', { rank: '' })}`;
     if (this.stamp !== stamp) {
       this.stamp = stamp;
-      const some = scenes.flatMap((scene) => [...scene.ranks].slice(0, 4096).map((rank) =>
-        h('option', { value: `${scene.number}:${rank}` },
-          (scenes.length > 1 ? `${'AB'[scene.number]} · ` : '') + t('rank', { rank }))));
+      const some = scenes.flatMap((scene) =>
+        [...scene.ranks]
+          .slice(0, 4096)
+          .map((rank) =>
+            h(
+              'option',
+              { value: `${scene.number}:${rank}` },
+              (scenes.length > 1 ? `${LETTERS[scene.number]} · ` : '') + t('rank', { rank }),
+            ),
+          ),
+      );
       this.select.replaceChildren(...some);
       this.select.setAttribute('aria-label', t('memory_of'));
     }
@@ -166,9 +195,13 @@ export class MemoryView {
       context.fillRect(x, y, width, STRIP);
       return;
     }
-    const some = origins.length > MOST_BANDS
-      ? Array.from({ length: MOST_BANDS }, (_, k) => origins[Math.floor((k * origins.length) / MOST_BANDS)])
-      : origins;
+    const some =
+      origins.length > MOST_BANDS
+        ? Array.from(
+            { length: MOST_BANDS },
+            (_, k) => origins[Math.floor((k * origins.length) / MOST_BANDS)],
+          )
+        : origins;
     const band = STRIP / some.length;
     some.forEach((rank, k) => {
       context.fillStyle = theme.ofRank(rank);
@@ -186,26 +219,50 @@ export class MemoryView {
     context.fillText(text, x + width / 2 - wide / 2, y + STRIP / 2 + 0.5);
   }
 
+  /** Where data lies in the input that it is from, unless that is at the same place. */
+  #movedFrom(origins, { start, offset }) {
+    if (!origins.length || offset <= 0 || offset === start) return null;
+    const from = t('memory_offset', { offset: formatBytes(offset) });
+    return h('span', { class: 'muted' }, ` ${from}`);
+  }
+
   #drawTable(scene, held) {
     const ranks = scene.header.origins.reduce((most, set) => Math.max(most, set.length), 1);
     const rows = [];
     held.forEach((segments, buffer) => segments.forEach((segment) => rows.push([buffer, segment])));
     this.caption.textContent = t('memory_list');
-    this.rows.replaceChildren(...rows.slice(0, MOST_ROWS).map(([buffer, segment]) => {
-      const origins = this.kept.originsOf(segment.content);
-      const bar = this.kept.memory.bar[segment.change];
-      const swatch = h('span', { class: 'swatch' });
-      swatch.style.background = mixed(origins.slice(0, 8).map((rank) => this.state.theme.ofRank(rank)));
-      return h('tr', {},
-        h('th', { scope: 'row' }, bufferAt(scene, buffer)),
-        h('td', {}, `[${formatBytes(segment.start)}, ${formatBytes(segment.stop)})`),
-        h('td', {}, swatch, whose(origins, ranks),
-          origins.length && segment.offset > 0
-            ? h('span', { class: 'muted' }, ` ${t('memory_offset', { offset: segment.offset })}`) : null),
-        h('td', {}, bar < 0 ? '' : h('button', {
-          class: 'link', type: 'button', onclick: () => this.state.select(scene, bar),
-        }, nameOf(scene, bar))));
-    }));
+    this.rows.replaceChildren(
+      ...rows.slice(0, MOST_ROWS).map(([buffer, segment]) => {
+        const origins = this.kept.originsOf(segment.content);
+        const bar = this.kept.memory.bar[segment.change];
+        const swatch = h('span', { class: 'swatch' });
+        swatch.style.background = mixed(
+          origins.slice(0, 8).map((rank) => this.state.theme.ofRank(rank)),
+        );
+        return h(
+          'tr',
+          {},
+          h('th', { scope: 'row' }, bufferAt(scene, buffer)),
+          h('td', {}, `[${formatBytes(segment.start)}, ${formatBytes(segment.stop)})`),
+          h('td', {}, swatch, whose(origins, ranks), this.#movedFrom(origins, segment)),
+          h(
+            'td',
+            {},
+            bar < 0
+              ? ''
+              : h(
+                  'button',
+                  {
+                    class: 'link',
+                    type: 'button',
+                    onclick: () => this.state.select(scene, bar),
+                  },
+                  nameOf(scene, bar),
+                ),
+          ),
+        );
+      }),
+    );
   }
 }
 

@@ -5,6 +5,7 @@ import { formatChange, formatShare, formatTime } from './format.js';
 import { h } from './dom.js';
 import { phaseRows } from './phases.js';
 import { t } from './words.js';
+import { LETTERS } from './mark.js';
 
 export class PhasesView {
   constructor(state) {
@@ -35,7 +36,9 @@ export class PhasesView {
     this.head.replaceChildren(
       cell('phase', t('phase')),
       ...(two ? ['A', 'B'] : ['']).flatMap((mark) => [
-        cell('time', `${mark} ${t('begins')}`), cell('time', `${mark} ${t('lasts')}`)]),
+        cell('time', `${mark} ${t('begins')}`),
+        cell('time', `${mark} ${t('lasts')}`),
+      ]),
       two ? cell('time', t('difference')) : '',
       cell('rest', ''),
     );
@@ -49,18 +52,39 @@ export class PhasesView {
       return;
     }
     const change = second.total - first.total;
-    const named = (scene) => h('span', { class: 'named', title: scene.name },
-      h('span', { class: `mark mark-${scene.number}` }, 'AB'[scene.number]),
-      h('strong', {}, formatTime(scene.total)), ` ${scene.name}`);
+    const named = (scene) =>
+      h(
+        'span',
+        { class: 'named', title: scene.name },
+        h('span', { class: `mark mark-${scene.number}` }, LETTERS[scene.number]),
+        h('strong', {}, formatTime(scene.total)),
+        ` ${scene.name}`,
+      );
     const text = [
-      named(first), named(second),
-      h('strong', { class: change > 0 ? 'slower' : 'faster' },
-        `${formatChange(change)} (${change > 0 ? '+' : '−'}${formatShare(Math.abs(change) / (first.total || 1))})`),
+      named(first),
+      named(second),
+      h(
+        'strong',
+        { class: change > 0 ? 'slower' : 'faster' },
+        `${formatChange(change)} (${change > 0 ? '+' : '−'}${formatShare(Math.abs(change) / (first.total || 1))})`,
+      ),
     ];
-    const back = second.shift ? h('button', {
-      type: 'button', onclick: () => { this.state.align(0, 0); this.draw(); },
-    }, t('unalign')) : '';
-    const moved = second.shift ? h('span', { class: 'muted' }, t('aligned', { time: formatChange(second.shift) })) : '';
+    const back = second.shift
+      ? h(
+          'button',
+          {
+            type: 'button',
+            onclick: () => {
+              this.state.align(0, 0);
+              this.draw();
+            },
+          },
+          t('unalign'),
+        )
+      : '';
+    const moved = second.shift
+      ? h('span', { class: 'muted' }, t('aligned', { time: formatChange(second.shift) }))
+      : '';
     this.controls.replaceChildren(...text, back, moved);
   }
 

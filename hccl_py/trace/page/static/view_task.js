@@ -5,8 +5,9 @@ import { arrowsOf } from './arrows.js';
 import { bufferAt, nameOf, notifyOf, rangeOf, textAt } from './describe.js';
 import { formatBytes, formatChange, formatRate, formatTime } from './format.js';
 import { h } from './dom.js';
-import { phaseName } from './lanes.js';
+import { phaseName } from './phase_rows.js';
 import { t } from './words.js';
+import { LETTERS } from './mark.js';
 
 export class TaskView {
   constructor(state) {
@@ -32,7 +33,9 @@ export class TaskView {
   #title(scene, bar) {
     const c = scene.classOf[bar];
     const names = ['copy', 'transfer', 'reduce', 'compute', 'wait', 'post', 'stuck'];
-    return h('h2', {},
+    return h(
+      'h2',
+      {},
       h('span', { class: `swatch ${names[c]}` }),
       scene.kindName(bar),
       notifyOf(scene, bar) && ` ${notifyOf(scene, bar)}`,
@@ -43,14 +46,20 @@ export class TaskView {
     const { bars } = scene;
     const lane = bars.lane[bar];
     const count = scene.tasksOf(lane);
-    const rows = [[t('where'), t('place', {
-      lane: `${t('rank', { rank: scene.rankOf(bar) })} ${scene.laneName(lane)}`,
-      number: bars.number[bar],
-      count,
-    })]];
+    const rows = [
+      [
+        t('where'),
+        t('place', {
+          lane: `${t('rank', { rank: scene.rankOf(bar) })} ${scene.laneName(lane)}`,
+          number: bars.number[bar],
+          count,
+        }),
+      ],
+    ];
     rows.push([t('time'), this.#time(scene, bar)]);
     rows.push(...this.#elsewhere(scene, bar));
-    if (scene.classOf[bar] === WAIT || scene.classOf[bar] === STUCK) rows.push(this.#wait(scene, bar));
+    if (scene.classOf[bar] === WAIT || scene.classOf[bar] === STUCK)
+      rows.push(this.#wait(scene, bar));
     if (scene.classOf[bar] === POST) {
       rows.push([t('wakes'), this.#link(scene, bars.partner[bar])]);
     }
@@ -68,8 +77,10 @@ export class TaskView {
     if (state[bar] === 1) return h('strong', { class: 'bad' }, t('stuck'));
     if (state[bar] === 2) return h('strong', { class: 'bad' }, t('unreached'));
     const [from, to] = [formatTime(start_us[bar]), formatTime(end_us[bar])];
-    const lines = [h('strong', {}, formatTime(end_us[bar] - start_us[bar])),
-      `  ${t('from_to', { from, to })}`];
+    const lines = [
+      h('strong', {}, formatTime(end_us[bar] - start_us[bar])),
+      `  ${t('from_to', { from, to })}`,
+    ];
     if (effect_us[bar] > end_us[bar]) {
       const word = scene.classOf[bar] === POST ? 'sets' : 'arrives';
       lines.push(h('div', {}, t(word, { time: formatTime(effect_us[bar]) })));
@@ -87,29 +98,41 @@ export class TaskView {
     const lasts = (some, one) => some.bars.end_us[one] - some.bars.start_us[one];
     const change = formatChange(lasts(other, same) - lasts(scene, bar));
     const begins = formatTime(other.bars.start_us[same]);
-    return [[t('other_time', { mark: 'AB'[other.number] }), [
-      this.#link(other, same), ` ${formatTime(lasts(other, same))} (${change}), ${t('from', { at: begins })}`,
-    ]]];
+    return [
+      [
+        t('other_time', { mark: LETTERS[other.number] }),
+        [
+          this.#link(other, same),
+          ` ${formatTime(lasts(other, same))} (${change}), ${t('from', { at: begins })}`,
+        ],
+      ],
+    ];
   }
 
   #wait(scene, bar) {
     const { partner, start_us, effect_us } = scene.bars;
     const post = partner[bar];
     const late = post >= 0 ? effect_us[post] - start_us[bar] : 0;
-    const note = late > 0 ? h('div', { class: 'muted' },
-      t('slack_of_wait', { time: formatTime(late) })) : null;
+    const note =
+      late > 0
+        ? h('div', { class: 'muted' }, t('slack_of_wait', { time: formatTime(late) }))
+        : null;
     return [t('waits_for'), [this.#link(scene, post), note]];
   }
 
   /** A button that goes to a task. */
   #link(scene, bar) {
     if (bar < 0) return h('strong', { class: 'bad' }, t('nobody'));
-    return h('button', {
-      class: 'link',
-      type: 'button',
-      title: t('go_to'),
-      onclick: () => this.state.select(scene, bar),
-    }, nameOf(scene, bar));
+    return h(
+      'button',
+      {
+        class: 'link',
+        type: 'button',
+        title: t('go_to'),
+        onclick: () => this.state.select(scene, bar),
+      },
+      nameOf(scene, bar),
+    );
   }
 
   #data(scene, bar) {
@@ -120,9 +143,20 @@ export class TaskView {
     const time = arrived - bars.start_us[bar];
     return [
       [t('moves'), t('rate', { bytes: formatBytes(size), rate: formatRate(size, time) })],
-      [t('memory_from'), memory(scene, bars.src_rank[bar], bars.src_buffer[bar], bars.src_offset[bar], size)],
-      [t('memory_to'), memory(scene, bars.dst_rank[bar], bars.dst_buffer[bar], bars.dst_offset[bar],
-        bars.dst_size[bar] >= 0 ? bars.dst_size[bar] : size)],
+      [
+        t('memory_from'),
+        memory(scene, bars.src_rank[bar], bars.src_buffer[bar], bars.src_offset[bar], size),
+      ],
+      [
+        t('memory_to'),
+        memory(
+          scene,
+          bars.dst_rank[bar],
+          bars.dst_buffer[bar],
+          bars.dst_offset[bar],
+          bars.dst_size[bar] >= 0 ? bars.dst_size[bar] : size,
+        ),
+      ],
     ];
   }
 
@@ -130,15 +164,34 @@ export class TaskView {
   #chain(scene) {
     const arrows = arrowsOf(this.state);
     const { depth } = this.state;
-    const button = (word, by) => h('button', {
-      type: 'button',
-      onclick: () => this.state.extend(by),
-    }, t(word));
-    const rows = arrows.slice(0, 60).map(({ post, wait }) => h('li', {},
-      this.#link(scene, post), ` ${notifyOf(scene, post)} → `, this.#link(scene, wait)));
+    const button = (word, by) =>
+      h(
+        'button',
+        {
+          type: 'button',
+          onclick: () => this.state.extend(by),
+        },
+        t(word),
+      );
+    const rows = arrows
+      .slice(0, 60)
+      .map(({ post, wait }) =>
+        h(
+          'li',
+          {},
+          this.#link(scene, post),
+          ` ${notifyOf(scene, post)} → `,
+          this.#link(scene, wait),
+        ),
+      );
     return [
-      h('h3', {}, t('chain'), ' ', h('span', { class: 'muted' },
-        t('chain_state', { arrows: arrows.length, depth }))),
+      h(
+        'h3',
+        {},
+        t('chain'),
+        ' ',
+        h('span', { class: 'muted' }, t('chain_state', { arrows: arrows.length, depth })),
+      ),
       h('div', { class: 'buttons' }, button('extend', 1), depth > 1 ? button('shorten', -1) : null),
       h('ul', { class: 'chain' }, rows),
     ];
@@ -152,5 +205,9 @@ function memory(scene, rank, buffer, offset, size) {
 
 /** Names and values below each other. */
 export function table(rows) {
-  return h('dl', {}, rows.map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]));
+  return h(
+    'dl',
+    {},
+    rows.map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]),
+  );
 }

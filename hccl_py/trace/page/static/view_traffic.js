@@ -6,6 +6,7 @@ import { formatBytes, formatShare } from './format.js';
 import { h } from './dom.js';
 import { largest } from './scene.js';
 import { t } from './words.js';
+import { LETTERS } from './mark.js';
 
 const LIGHT = ['#f1f5f9', '#c7dcef', '#8fbce0', '#4f93c9', '#1f67a6', '#0b3d73'];
 const DARK = ['#1c2530', '#173a5a', '#1d5a8e', '#2f80bd', '#69aede', '#bfe0f8'];
@@ -21,8 +22,12 @@ export class TrafficView {
     this.controls = h('div', { class: 'controls' });
     this.rows = h('tbody', {});
     this.caption = h('caption', {});
-    this.body = h('div', { class: 'split' }, this.chart.element,
-      h('div', { class: 'detail' }, h('table', {}, this.caption, this.rows)));
+    this.body = h(
+      'div',
+      { class: 'split' },
+      this.chart.element,
+      h('div', { class: 'detail' }, h('table', {}, this.caption, this.rows)),
+    );
     this.element = h('div', { class: 'stack' });
   }
 
@@ -49,24 +54,61 @@ export class TrafficView {
 
   #drawControls() {
     const { state } = this;
-    const choice = (name, word) => h('button', {
-      type: 'button',
-      'aria-pressed': String(this.measure === name),
-      onclick: () => { this.measure = name; this.draw(); },
-    }, t(word));
-    const scenes = state.scenes.length < 2 ? [] : state.scenes.map((scene) => h('button', {
-      type: 'button',
-      'aria-pressed': String(scene === this.scene),
-      onclick: () => { this.scene = scene; this.all(); this.draw(); },
-    }, `${'AB'[scene.number]} · ${t(scene.number ? 'second_schedule' : 'first_schedule')}`));
-    const out = this.count < this.whole ? h('button', {
-      type: 'button', onclick: () => { this.all(); this.draw(); },
-    }, t('traffic_all')) : null;
+    const choice = (name, word) =>
+      h(
+        'button',
+        {
+          type: 'button',
+          'aria-pressed': String(this.measure === name),
+          onclick: () => {
+            this.measure = name;
+            this.draw();
+          },
+        },
+        t(word),
+      );
+    const scenes =
+      state.scenes.length < 2
+        ? []
+        : state.scenes.map((scene) =>
+            h(
+              'button',
+              {
+                type: 'button',
+                'aria-pressed': String(scene === this.scene),
+                onclick: () => {
+                  this.scene = scene;
+                  this.all();
+                  this.draw();
+                },
+              },
+              `${LETTERS[scene.number]} · ${t(scene.number ? 'second_schedule' : 'first_schedule')}`,
+            ),
+          );
+    const out =
+      this.count < this.whole
+        ? h(
+            'button',
+            {
+              type: 'button',
+              onclick: () => {
+                this.all();
+                this.draw();
+              },
+            },
+            t('traffic_all'),
+          )
+        : null;
     const note = this.cells.size > 1 ? t('traffic_blocks', { size: this.cells.size }) : '';
-    this.controls.replaceChildren(...[
-      ...scenes, choice('bytes', 'traffic_bytes'), choice('share', 'traffic_share'), out,
-      h('span', { class: 'muted' }, note),
-    ].filter(Boolean));
+    this.controls.replaceChildren(
+      ...[
+        ...scenes,
+        choice('bytes', 'traffic_bytes'),
+        choice('share', 'traffic_share'),
+        out,
+        h('span', { class: 'muted' }, note),
+      ].filter(Boolean),
+    );
   }
 
   #name(cell) {
@@ -91,41 +133,54 @@ export class TrafficView {
     const { colours } = this.state.theme;
     const side = Math.max(120, chart.element.clientHeight - 62);
     const wide = Math.min(side * (cells > 16 ? 2.4 : 1), chart.element.clientWidth - 190);
-    const axis = (name, more) => chart.axis({
-      type: 'category', data: names, name, nameLocation: 'middle', splitArea: { show: false }, ...more,
-    });
+    const axis = (name, more) =>
+      chart.axis({
+        type: 'category',
+        data: names,
+        name,
+        nameLocation: 'middle',
+        splitArea: { show: false },
+        ...more,
+      });
     chart.element.setAttribute('role', 'img');
     chart.element.setAttribute('aria-label', t('traffic_label'));
-    chart.draw({
-      tooltip: chart.tooltip(({ value: [to, from] }) => [
-        `${t('traffic_from')} ${names[from]} ${t('traffic_to')} ${names[to]}`,
-        `${t('traffic_bytes')}: ${formatBytes(this.cells.bytes[from * cells + to])}`,
-        `${t('traffic_share')}: ${formatShare(this.cells.share[from * cells + to])}`,
-      ].join('\n')),
-      grid: { left: 72, top: 34, width: wide, height: side },
-      xAxis: axis(t('traffic_to'), { position: 'top', nameGap: 18 }),
-      yAxis: axis(t('traffic_from'), { inverse: true, nameGap: 48 }),
-      visualMap: {
-        min: 0,
-        max: most,
-        calculable: false,
-        orient: 'vertical',
-        left: wide + 94,
-        top: 'middle',
-        itemHeight: Math.max(60, side * 0.7),
-        inRange: { color: isDark ? DARK : LIGHT },
-        formatter: (value) => format(this.measure === 'bytes' ? Math.round(value) : value),
-        textStyle: chart.text,
-        text: [format(most), '0'],
+    chart.draw(
+      {
+        tooltip: chart.tooltip(({ value: [to, from] }) =>
+          [
+            `${t('traffic_from')} ${names[from]} ${t('traffic_to')} ${names[to]}`,
+            `${t('traffic_bytes')}: ${formatBytes(this.cells.bytes[from * cells + to])}`,
+            `${t('traffic_share')}: ${formatShare(this.cells.share[from * cells + to])}`,
+          ].join('\n'),
+        ),
+        grid: { left: 72, top: 34, width: wide, height: side },
+        xAxis: axis(t('traffic_to'), { position: 'top', nameGap: 18 }),
+        yAxis: axis(t('traffic_from'), { inverse: true, nameGap: 48 }),
+        visualMap: {
+          min: 0,
+          max: most,
+          calculable: false,
+          orient: 'vertical',
+          left: wide + 94,
+          top: 'middle',
+          itemHeight: Math.max(60, side * 0.7),
+          inRange: { color: isDark ? DARK : LIGHT },
+          formatter: (value) => format(this.measure === 'bytes' ? Math.round(value) : value),
+          textStyle: chart.text,
+          text: [format(most), '0'],
+        },
+        series: [
+          {
+            type: 'heatmap',
+            data,
+            label: { show: false },
+            itemStyle: { borderColor: colours.background, borderWidth: cells > 32 ? 0.5 : 1.5 },
+            emphasis: { itemStyle: { borderColor: colours.accent, borderWidth: 2 } },
+          },
+        ],
       },
-      series: [{
-        type: 'heatmap',
-        data,
-        label: { show: false },
-        itemStyle: { borderColor: colours.background, borderWidth: cells > 32 ? 0.5 : 1.5 },
-        emphasis: { itemStyle: { borderColor: colours.accent, borderWidth: 2 } },
-      }],
-    }, (event) => this.#enter(event.value));
+      (event) => this.#enter(event.value),
+    );
   }
 
   /** Look at the ranks of one cell's row and column. */
@@ -144,9 +199,16 @@ export class TrafficView {
     const by = this.measure === 'bytes' ? bytes : share;
     const best = largest(by, 50);
     this.caption.textContent = t('traffic_most');
-    this.rows.replaceChildren(...best.map((k) => h('tr', {},
-      h('th', { scope: 'row' }, `${source[k]} → ${target[k]}`),
-      h('td', {}, formatBytes(bytes[k])),
-      h('td', {}, formatShare(share[k])))));
+    this.rows.replaceChildren(
+      ...best.map((k) =>
+        h(
+          'tr',
+          {},
+          h('th', { scope: 'row' }, `${source[k]} → ${target[k]}`),
+          h('td', {}, formatBytes(bytes[k])),
+          h('td', {}, formatShare(share[k])),
+        ),
+      ),
+    );
   }
 }

@@ -111,7 +111,7 @@ export const ENGLISH = {
   links_chosen: 'Load over time of the links that are ticked',
   links_row: 'load of links',
   links_row_fold: 'Fold or unfold the load of links',
-  memory_offset: 'from byte {offset} on',
+  memory_offset: 'from {offset} on',
   links_left_out: '{count} links that carry less are not shown.',
   ranks_label: 'Time of each rank',
   busy: 'busy',

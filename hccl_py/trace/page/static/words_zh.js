@@ -111,7 +111,7 @@ export const CHINESE = {
   links_chosen: '所选链路随时间的负载',
   links_row: '链路负载',
   links_row_fold: '链路负载：展开或折叠',
-  memory_offset: '自字节 {offset} 起',
+  memory_offset: '自 {offset} 起',
   links_left_out: '另有 {count} 条流量较小的链路未显示。',
   ranks_label: '各 rank 的时间',
   busy: '忙碌',
