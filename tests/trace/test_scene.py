@@ -13,12 +13,21 @@ from hccl_py.executor import ops_of
 from hccl_py.op_param import OpParam
 from hccl_py.program.describe import format_stream, notify_name, ranges_of
 from hccl_py.program.program import Program
-from hccl_py.simulator import simulate
+from hccl_py.simulator import CostModel, simulate
 from hccl_py.stragglers import Stragglers
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
-from hccl_py.trace.scene import DONE, STUCK, UNREACHED, WIRE, Scene, Segment, scene_of
+from hccl_py.trace.scene import (
+    DONE,
+    STUCK,
+    UNREACHED,
+    WIRE,
+    MemoryStates,
+    Scene,
+    Segment,
+    scene_of,
+)
 from hccl_py.verifier import verify_program
 from tests.recording import BY_NAME, filled, op_of, recorded, without
 
@@ -282,6 +291,40 @@ def checked_outputs(program: Program, topology: Topology) -> None:
                 origins, offset = promised(op, rank, program.ranks, at)
                 assert segment.origins == origins
                 assert segment.offset + at - segment.start == offset
+
+
+def test_what_is_written_into_the_middle_leaves_both_sides() -> None:
+    before = np.array([0, 0, 0])
+    memory = MemoryStates(
+        sizes=np.array([[100]]),
+        bar=np.array([-1, 4, 5]),
+        at_us=np.array([0.0, 1.0, 2.0]),
+        rank=before.astype(np.int32),
+        buffer=before.astype(np.int32),
+        start=np.array([10, 30, 90]),
+        stop=np.array([90, 50, 95]),
+        content=np.array([0, 1, -1], np.int32),
+        offset=np.array([200, 7, 0]),
+        origins=((3,), (0, 1)),
+    )
+    left, middle = Segment(0, 0, 10, 30, (3,), 200), Segment(0, 0, 30, 50, (0, 1), 7)
+    right, garbage = Segment(0, 0, 50, 90, (3,), 240), Segment(0, 0, 90, 95, (), 0)
+    assert memory.state(0) == []
+    assert memory.state(2) == [left, middle, right]
+    assert memory.state(3) == [left, middle, right, garbage]
+
+
+def test_over_rdma_links_are_busy_when_the_stream_has_let_go() -> None:
+    topology = topology_of(servers=2, devices=1)
+    program = recorded("AllReduceComm", op_of("all_reduce", 1 << 16), topology)
+    cost = CostModel.of(topology.product.name).model_copy(update={"task_us": 500.0})
+    scene = scene_of(program, topology, cost=cost)
+    writes = scene.bars.wire >= 0
+    first = scene.bars.end_us[writes].min()
+    assert first > scene.bars.start_us[writes].min() + 400
+    assert scene.links is not None
+    width = scene.total_us / scene.links.load.shape[1]
+    assert (scene.links.load[:, : int(first / width)] == 0).all()
 
 
 def test_memory_changes_come_as_tasks_take_effect() -> None:

@@ -47,6 +47,9 @@ MOST_LINKS = 256
 LONGEST = 400
 """Characters of a text: what is longer comes from files that no person reads."""
 
+_MOST_KEPT = 1 << 16
+"""What many events share is kept for so many sorts of them."""
+
 Arg = tuple[str, "int | str"]
 
 
@@ -330,6 +333,11 @@ class _View:
                 number if comes else -1,
             )
 
+    @cached_property
+    def _known(self) -> dict[object, tuple[Arg, ...]]:
+        """What events share, so that those who share it have the very same tuple."""
+        return {}
+
     def _words(
         self, rank: int, first: int, stop: int
     ) -> Iterator[tuple[str, tuple[Arg, ...], tuple[Arg, ...]]]:
@@ -348,10 +356,12 @@ class _View:
         places = (bars.src_offset, bars.dst_rank, bars.dst_buffer, bars.dst_offset)
         keys = zip(*(column[first:stop].tolist() for column in shared), strict=True)
         values = zip(*(column[first:stop].tolist() for column in (*moved, *places)), strict=True)
-        known: dict[object, tuple[Arg, ...]] = {}
+        known = self._known
         for key, value in zip(keys, values, strict=True):
             found = known.get(key)
             if found is None:
+                if len(known) >= _MOST_KEPT:
+                    known.clear()
                 found = known[key] = tuple(self._shared(*key))
             number, size, into, source, src, src_at, target, dst, dst_at = value
             if src < 0 or dst < 0:

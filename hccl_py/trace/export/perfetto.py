@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from hccl_py.errors import ParameterError
 from hccl_py.trace.export.events import FLOWS, Arg, Counter, Event, Process, Track, sections
@@ -19,8 +19,8 @@ __all__ = ["check_perfetto", "write_perfetto"]
 _BLOCK = 4096
 """Packets that are compressed together."""
 
-_TEMPLATES = 4096
-"""Packets kept to be filled in again."""
+_MOST_KEPT = 1 << 16
+"""Parts of messages that are kept to be used again."""
 
 _SEQUENCE = 1
 
@@ -39,10 +39,10 @@ def write_perfetto(file: IO[bytes], scenes: Mapping[str, Scene], flows: int = FL
     for section in sections(scenes, flows):
         process = writer.process(section.process)
         for track, events in section.tracks:
-            uuid = writer.track(track, process, section.process)
+            ends = writer.track(track, process, section.process)
             last = 0
             for event in events:
-                last = writer.event(event, uuid, last)
+                last = writer.event(event, ends, last)
         for counter in section.counters:
             writer.counter(counter, process)
     writer.flush()
@@ -59,19 +59,37 @@ def _schema() -> Any:
     return perfetto_trace_pb2
 
 
+class _Ends(NamedTuple):
+    """How events of a track begin, as slices or as moments, and how slices end."""
+
+    begin: bytes
+    moment: bytes
+    end: bytes
+
+
 class _Writer:
-    """Turns events into packets of one sequence."""
+    """Turns events into packets of one sequence.
+
+    Building a message for every task would take most of the time. Parts of messages, one behind the
+    other, are the message that has them all; so what events have in common is serialized once, and
+    only put into its frames here.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._pb = file, _schema()
-        self._block = self._pb.Trace()
+        self._block: list[bytes] = []
         self._texts = self._pb.InternedData()
         self._known: dict[tuple[str, str], int] = {}
-        self._templates: dict[tuple[str, str, tuple[Arg, ...]], Any] = {}
+        self._shared: dict[int, tuple[Event, bytes]] = {}
+        self._own: dict[Arg, bytes] = {}
         self._uuids = 0
-        self._ranks: dict[int, int] = {}
+        flags = self._pb.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
+        self._head = self._pb.TracePacket(
+            trusted_packet_sequence_id=_SEQUENCE, sequence_flags=flags
+        )
+        self._packet_tag = _tag(self._pb.Trace.PACKET_FIELD_NUMBER)
+        self._event_tag = _tag(self._pb.TracePacket.TRACK_EVENT_FIELD_NUMBER)
         self._begin()
-        self._end = self._packet(self._pb.TrackEvent.TYPE_SLICE_END)
 
     def _begin(self) -> None:
         """Write the root, which says that processes and threads have an order."""
@@ -87,18 +105,18 @@ class _Writer:
 
     def process(self, process: Process) -> int:
         """Describe a process; return its number."""
-        uuid, descriptor = self._descriptor()
+        descriptor = self._descriptor()
         descriptor.process.pid = process.place
         descriptor.process.process_name = process.name
         descriptor.process.legacy_sort_index = process.place
         descriptor.sibling_order_rank = process.place
         descriptor.child_ordering = self._pb.TrackDescriptor.EXPLICIT
-        return uuid
+        return self._described(descriptor)
 
-    def track(self, track: Track, parent: int, process: Process) -> int:
-        """Describe a track of a process; return its number."""
-        uuid, descriptor = self._descriptor()
-        descriptor.sibling_order_rank = uuid
+    def track(self, track: Track, parent: int, process: Process) -> _Ends:
+        """Describe a track of a process; return how its events begin and end."""
+        descriptor = self._descriptor()
+        uuid = descriptor.sibling_order_rank = descriptor.uuid
         if track.is_stream:
             descriptor.thread.pid = process.place
             descriptor.thread.tid = uuid
@@ -107,87 +125,83 @@ class _Writer:
         else:
             descriptor.parent_uuid = parent
             descriptor.name = track.name
-        return uuid
+        self._described(descriptor)
+        event = self._pb.TrackEvent
+        kinds = (event.TYPE_SLICE_BEGIN, event.TYPE_INSTANT, event.TYPE_SLICE_END)
+        return _Ends(*(event(type=kind, track_uuid=uuid).SerializeToString() for kind in kinds))
 
     def counter(self, counter: Counter, parent: int) -> None:
         """Write a counter in percent, all of them on one scale."""
-        uuid, descriptor = self._descriptor()
+        descriptor = self._descriptor()
         descriptor.parent_uuid = parent
         descriptor.name = counter.name
-        descriptor.sibling_order_rank = uuid
+        descriptor.sibling_order_rank = descriptor.uuid
         descriptor.counter.unit_name = "%"
         descriptor.counter.y_axis_share_key = "load"
-        packet = self._packet(self._pb.TrackEvent.TYPE_COUNTER)
-        packet.track_event.track_uuid = uuid
+        event = self._pb.TrackEvent(
+            type=self._pb.TrackEvent.TYPE_COUNTER, track_uuid=self._described(descriptor)
+        )
         values = zip(counter.at_us.tolist(), counter.percent.tolist(), strict=True)
         for at_us, percent in values:
-            packet.timestamp = round(at_us * 1e3)
-            packet.track_event.double_counter_value = percent
-            self._block.packet.append(packet)
-        self._flush_if_full()
+            event.double_counter_value = percent
+            self._add(round(at_us * 1e3), event.SerializeToString())
 
-    def event(self, event: Event, uuid: int, last: int) -> int:
+    def event(self, event: Event, ends: _Ends, last: int) -> int:
         """Write an event that begins at `last` nanoseconds at the earliest; return where it ends.
 
         Slices of a track may not overlap: of times that were measured, a stream's can.
         """
         begin = max(round(event.begin_us * 1e3), last)
         end = max(round(event.end_us * 1e3), begin)
-        kinds = self._pb.TrackEvent
-        packet = self._block.packet.add()
-        packet.CopyFrom(self._template(event))
-        packet.timestamp = begin
-        into = packet.track_event
-        into.type = kinds.TYPE_SLICE_BEGIN if end > begin else kinds.TYPE_INSTANT
-        into.track_uuid = uuid
-        for name, value in event.own:
-            self._argue(into, name, value)
-        if event.flow_out >= 0:
-            into.flow_ids.append(event.flow_out + 1)
-        if event.flow_in >= 0:
-            into.terminating_flow_ids.append(event.flow_in + 1)
+        parts = [ends.begin if end > begin else ends.moment, self._of_shared(event)]
+        parts += [self._own.get(arg) or self._of_own(arg) for arg in event.own]
+        if event.flow_out >= 0 or event.flow_in >= 0:
+            parts.append(self._of_flows(event))
+        self._add(begin, b"".join(parts))
         if end > begin:
-            self._end.timestamp = end
-            self._end.track_event.track_uuid = uuid
-            self._block.packet.append(self._end)
-        self._flush_if_full()
+            self._add(end, ends.end)
         return end
 
-    def _descriptor(self) -> tuple[int, Any]:
-        self._uuids += 1
-        packet = self._block.packet.add(trusted_packet_sequence_id=_SEQUENCE)
-        packet.track_descriptor.uuid = self._uuids
-        return self._uuids, packet.track_descriptor
-
-    def _packet(self, kind: int) -> Any:
-        packet = self._pb.TracePacket(
-            trusted_packet_sequence_id=_SEQUENCE,
-            sequence_flags=self._pb.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE,
+    def _of_shared(self, event: Event) -> bytes:
+        """Return what the event shares with others, known by the very tuple that they share."""
+        known = self._shared.get(id(event.shared))
+        if known is not None and known[0][:2] == event[:2]:
+            return known[1]
+        if len(self._shared) >= _MOST_KEPT:
+            self._shared.clear()
+        message = self._pb.TrackEvent(
+            category_iids=[self._text("event_categories", event.category)],
+            name_iid=self._text("event_names", event.name),
+            debug_annotations=[self._annotation(*arg) for arg in event.shared],
         )
-        packet.track_event.type = kind
-        return packet
+        part: bytes = message.SerializeToString()
+        if event.shared:
+            self._shared[id(event.shared)] = event, part
+        return part
 
-    def _template(self, event: Event) -> Any:
-        """Return a packet that has what the event shares with others."""
-        key = event.name, event.category, event.shared
-        packet = self._templates.get(key)
-        if packet is None:
-            if len(self._templates) >= _TEMPLATES:
-                self._templates.clear()
-            packet = self._templates[key] = self._packet(self._pb.TrackEvent.TYPE_INSTANT)
-            packet.track_event.category_iids.append(self._text("event_categories", event.category))
-            packet.track_event.name_iid = self._text("event_names", event.name)
-            for name, value in event.shared:
-                self._argue(packet.track_event, name, value)
-        return packet
+    def _of_own(self, arg: Arg) -> bytes:
+        if len(self._own) >= _MOST_KEPT:
+            self._own.clear()
+        message = self._pb.TrackEvent(debug_annotations=[self._annotation(*arg)])
+        part: bytes = message.SerializeToString()
+        self._own[arg] = part
+        return part
 
-    def _argue(self, event: Any, name: str, value: int | str) -> None:
-        into = event.debug_annotations.add()
-        into.name_iid = self._text("debug_annotation_names", name)
+    def _of_flows(self, event: Event) -> bytes:
+        message = self._pb.TrackEvent()
+        if event.flow_out >= 0:
+            message.flow_ids.append(event.flow_out + 1)
+        if event.flow_in >= 0:
+            message.terminating_flow_ids.append(event.flow_in + 1)
+        part: bytes = message.SerializeToString()
+        return part
+
+    def _annotation(self, name: str, value: int | str) -> Any:
+        number = self._text("debug_annotation_names", name)
         if isinstance(value, int):
-            into.int_value = value
-        else:
-            into.string_value_iid = self._text("debug_annotation_string_values", value)
+            return self._pb.DebugAnnotation(name_iid=number, int_value=value)
+        text = self._text("debug_annotation_string_values", value)
+        return self._pb.DebugAnnotation(name_iid=number, string_value_iid=text)
 
     def _text(self, table: str, text: str) -> int:
         """Return the number of a text, which goes in front of the block that first uses it."""
@@ -202,8 +216,26 @@ class _Writer:
                 entry.name = text
         return number
 
-    def _flush_if_full(self) -> None:
-        if len(self._block.packet) >= _BLOCK:
+    def _descriptor(self) -> Any:
+        self._uuids += 1
+        return self._pb.TrackDescriptor(uuid=self._uuids)
+
+    def _described(self, descriptor: Any) -> int:
+        """Add the packet of a descriptor; return its number."""
+        packet = self._pb.TracePacket(
+            trusted_packet_sequence_id=_SEQUENCE, track_descriptor=descriptor
+        )
+        self._block.append(self._pb.Trace(packet=[packet]).SerializeToString())
+        return int(descriptor.uuid)
+
+    def _add(self, timestamp: int, event: bytes) -> None:
+        """Put an event into its packet, and the packet into the trace."""
+        self._head.timestamp = timestamp
+        head = self._head.SerializeToString()
+        inside = self._event_tag + _varint(len(event))
+        length = _varint(len(head) + len(inside) + len(event))
+        self._block.append(b"".join((self._packet_tag, length, head, inside, event)))
+        if len(self._block) >= _BLOCK:
             self.flush()
 
     def flush(self) -> None:
@@ -214,10 +246,22 @@ class _Writer:
             interned_data=self._texts,
         )
         head = self._pb.Trace(packet=[texts]).SerializeToString()
-        self._write(head + self._block.SerializeToString())
+        self._write(head + b"".join(self._block))
         # What is cleared keeps its memory: a new one for every block gives it back.
-        self._texts, self._block = self._pb.InternedData(), self._pb.Trace()
+        self._texts = self._pb.InternedData()
+        self._block.clear()
 
     def _write(self, packets: bytes) -> None:
         packed = self._pb.TracePacket(compressed_packets=zlib.compress(packets, 3))
         self._file.write(self._pb.Trace(packet=[packed]).SerializeToString())
+
+
+def _tag(field: int) -> bytes:
+    """Return what stands in front of a field that has a length."""
+    return _varint(field << 3 | 2)
+
+
+def _varint(number: int) -> bytes:
+    if number < 0x80:
+        return bytes((number,))
+    return bytes((number & 0x7F | 0x80,)) + _varint(number >> 7)
