@@ -343,7 +343,7 @@ def test_findings_lead_to_tasks_and_help_opens() -> None:
         assert "never ends" in details(app)
         assert app.browser.bar == app.browser.scene.findings[0].bars[0]
         await pilot.press("question_mark")
-        assert "what it waits for" in str(app.screen.query_one(Static).content)
+        assert "what the task waits for" in str(app.screen.query_one(Static).content)
         await pilot.press("escape")
         assert app.focused is app.query_one(Lanes)
 

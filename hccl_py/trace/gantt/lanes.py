@@ -28,7 +28,7 @@ _NARROWEST = 7
 """Columns of a bar from which on it says what it is."""
 
 _MARK_OF = np.array([MARKS.index(mark_of(kind)) for kind in TaskKind])
-_CRITICAL = "bold underline"
+_CRITICAL = "bold not dim yellow"
 _FINDING = "bold red"
 
 

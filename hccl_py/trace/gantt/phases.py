@@ -79,22 +79,36 @@ def _name(scene: Scene, number: int, label: int) -> str:
     return f"round {number + 1}: {name}" if number else name
 
 
+Named = tuple[int, int, str]
+
+
 def phase_lines(spans: Sequence[PhaseSpan], window: Window, tick: str) -> list[str]:
     """Return lines that name what phases the window shows; as few as there is something to say."""
     shown = [s for s in spans if s.end_us > window.begin_us and s.begin_us < window.end_us]
     first, stop = window.spans([s.begin_us for s in shown], [s.end_us for s in shown])
     columns = list(zip(first.tolist(), stop.tolist(), (s.name for s in shown), strict=True))
+    is_cut = bool(shown) and shown[0].begin_us < window.begin_us
+    fine = columns[1:] if is_cut and not _fit(columns[:1], int(stop[0])) else columns
     merged: list[Named] = []
     for coarser in (None, _stem, _call):
-        merged = _merged(columns, coarser) if coarser else columns
-        if all(cell_len(name) + 1 <= stop - first for first, stop, name in merged):
+        merged = _merged(columns, coarser) if coarser else fine
+        if merged and _fit(merged, window.columns):
             break
     lines = [_line(row, window.columns, tick) for row in _rows(merged)]
     if coarser is _stem and len(lines) == 1:
         numbers = [(f, s, m[2]) for f, s, name in columns if (m := _NUMBERED.match(name))]
-        if numbers and all(len(number) + 1 <= stop - first for first, stop, number in numbers[:-1]):
+        if numbers and _fit(numbers, window.columns):
             lines.append(_line(numbers, window.columns, tick))
     return lines
+
+
+def _fit(spans: Sequence[Named], columns: int) -> bool:
+    """Whether every name has room, until the next one begins at least."""
+    begins = [*(first for first, *_ in spans[1:]), columns]
+    return all(
+        cell_len(name) < max(stop, begin) - first
+        for (first, stop, name), begin in zip(spans, begins, strict=True)
+    )
 
 
 def _stem(name: str) -> str:
@@ -106,9 +120,6 @@ def _stem(name: str) -> str:
 def _call(name: str) -> str:
     """Return the call that a phase of a job belongs to: `bucket 0` for `bucket 0: halving 1/2`."""
     return _stem(name).partition(": ")[0]
-
-
-Named = tuple[int, int, str]
 
 
 def _merged(spans: Sequence[Named], coarser: Callable[[str], str]) -> list[Named]:

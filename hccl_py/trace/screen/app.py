@@ -45,19 +45,28 @@ _NAMES = 20
 _SELECTED, _RELATED, _HIT = "reverse bold", "reverse dim", "underline"
 
 HELP = """\
-Move       left right   the task before, behind on the lane     up down      lanes
-           w            what it waits for (a wait's post)       d            what depends on it
-           b            back to where you were                  mouse        select, scroll, fold
-Time       + -          zoom in, out (ctrl and wheel, too)      < >          earlier, later
-           0            all of it                               z            the selected task
-Ranks      enter        fold or open the group                  f            fold or open all
-           a            ranks that do the same: together, apart
-Path       c C          next, previous on the critical path
-Findings   e            list them, enter jumps to the task
-Search     /            search                                  n N          next, previous hit
-           read  kind:wait  rank:3  peer:0  stream:sub  notify:Ack  label:ring  source:mesh.py
-           round:2  at:CCL_Out[256K]  at:3.user_out             all must match
-           q            quit                                    ? escape     this help, close it
+left right      the task before, behind on the lane
+up down         lanes; the mouse selects, too
+w  d            what the task waits for; what waits for it
+b               back to where you were
+c  C            next, previous task on the critical path
+e               findings; enter goes to the task
+
++ -             zoom in, out; the wheel with ctrl does, too
+< >             earlier, later
+0  z            all of the time; the selected task
+
+enter           fold or open a group of ranks; a click does, too
+f               fold or open all
+a               ranks that do the same: together, apart
+
+/  n  N         search; next, previous hit
+   read kind:wait rank:3 peer:0 stream:sub notify:Ack label:ring
+   source:mesh.py round:2 at:CCL_Out[256K] at:3.user_out
+                what stands together must all match
+
+?  escape       this help; close it
+q               quit
 """
 
 
@@ -83,15 +92,15 @@ class Lanes(ScrollView, can_focus=True):
         Binding("home", "down(-1000000000)", show=False),
         Binding("end", "down(1000000000)", show=False),
         Binding("w", "cause", "waits for"),
-        Binding("d", "consequence", "waited by"),
-        Binding("b,backspace", "back", "back", key_display="b"),
-        Binding("plus,equals_sign", "zoom(0.5)", "in", key_display="+"),
-        Binding("minus", "zoom(2)", "out", key_display="-"),
+        Binding("d", "consequence", "wakes"),
+        Binding("b,backspace", "back", show=False),
+        Binding("plus,equals_sign", "zoom(0.5)", "zoom", key_display="+ -"),
+        Binding("minus", "zoom(2)", show=False),
         Binding("less_than_sign,comma", "pan(-0.5)", "earlier", show=False),
         Binding("greater_than_sign,full_stop", "pan(0.5)", "later", show=False),
-        Binding("0", "show_all", "all"),
+        Binding("0", "show_all", show=False),
         Binding("z", "show_selected", show=False),
-        Binding("enter,space", "fold", "fold", key_display="enter"),
+        Binding("enter,space", "fold", show=False),
         Binding("f", "fold_all", show=False),
         Binding("a", "part", show=False),
         Binding("c", "on_path(1)", "path"),
@@ -111,8 +120,12 @@ class Lanes(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         """Take over how wide the picture is."""
-        self.browser.resize(self.size.width - _NAMES)
+        self.browser.resize(self._width - _NAMES)
         self.renew()
+
+    @property
+    def _width(self) -> int:
+        return int(self.scrollable_content_region.width)
 
     def renew(self) -> None:
         """Draw again, and see to it that the selected row shows."""
@@ -120,7 +133,7 @@ class Lanes(ScrollView, can_focus=True):
             self._shown = self.browser.window
             self._lanes.clear()
             self._headings.clear()
-        self.virtual_size = Size(self.size.width, len(self.browser.rows) + 1)
+        self.virtual_size = Size(self._width, len(self.browser.rows) + 1)
         top, height = int(self.scroll_offset.y), max(self.size.height - 1, 1)
         row = self.browser.row
         if not top <= row < top + height:
@@ -135,7 +148,7 @@ class Lanes(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Return a line: the scale, a heading, or a lane."""
-        browser, width = self.browser, self.size.width
+        browser, width = self.browser, self._width
         if y == 0:
             runs: list[Run] = [(f"{'us':<{_NAMES}}", "dim"), (browser.window.scale(), "dim")]
             return _strip(runs, width)
@@ -329,7 +342,7 @@ class _Note(ModalScreen[None]):
     DEFAULT_CSS = """
     _Note { align: center middle; }
     _Note > VerticalScroll {
-        width: 92; height: auto; max-height: 90%; border: ascii $accent; padding: 0 1;
+        width: 72; height: auto; max-height: 90%; border: ascii $accent; padding: 0 1;
     }
     """
 
@@ -349,7 +362,8 @@ class _Findings(ModalScreen[int]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,e", "dismiss", "close")]
     DEFAULT_CSS = """
     _Findings { align: center middle; }
-    _Findings > OptionList { width: 90%; height: 80%; border: ascii $accent; }
+    _Findings > OptionList { width: 90%; height: auto; max-height: 80%; }
+    _Findings > OptionList, _Findings > OptionList:focus { border: ascii $accent; }
     """
 
     def __init__(self, browser: Browser) -> None:
@@ -363,11 +377,11 @@ class _Findings(ModalScreen[int]):
     def _said(self, number: int) -> Text:
         group = self._browser.findings[number]
         finding = group.first.finding
-        text = Text(f"!{group.number} {finding.severity.spelling}: {finding.name}", "bold red")
+        text = Text().append(f"!{group.number} {finding.severity.spelling}: {finding.name}", "bold")
         if group.total > 1:
-            text.append(f" and {group.total - 1} more like this", "not bold")
+            text.append(f" and {group.total - 1} more like this")
         for part in filter(None, (finding.message, finding.source, finding.hint)):
-            text.append("\n   " + brief(part.replace("\n", " ")), "not bold default")
+            text.append("\n   " + brief(part.replace("\n", " "), 1000))
         return text
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -380,7 +394,7 @@ class Viewer(App[None]):
 
     CSS = """
     #title { height: 1; background: $panel; }
-    Lanes { height: 1fr; }
+    Lanes { height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
     #details { height: 9; border-top: ascii $accent; padding: 0 1; }
     #search { display: none; height: 3; }
     """

@@ -25,7 +25,7 @@ def describe_bar(browser: Browser, words: Words) -> Text:
         facts = "\n".join(f"{name}: {brief(value)}" for name, value in scene.facts)
         return Text(f"{facts}\n\nright selects a task, ? lists all keys", "dim")
     (step,) = steps_of(scene, [bar])
-    text = Text(f"{_place(step, words)}: ", "bold")
+    text = Text().append(f"{_place(step, words)}: ", "bold")
     text.append(" ".join(words.line(step)).rstrip(), style_of(step))
     state = int(scene.bars.state[bar])
     text.append(f"\n{_times(step, state)}{_STATES.get(state, '')}")
