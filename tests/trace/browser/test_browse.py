@@ -112,6 +112,18 @@ def test_keys_and_buttons_zoom_and_move(opens: Opens) -> None:
     assert span(page) < near
     page.click("[data-tool=fit]")
     assert span(page) == pytest.approx(whole)
+    page.find("#minimap").send_keys("\ue013")  # arrow up
+    assert span(page) == pytest.approx(whole * 0.8)
+
+
+def test_the_views_are_made_higher(opens: Opens) -> None:
+    page = opens(gather())
+    before = page.find("#lanes").rect["height"]
+    page.drag("#splitter", (400, 3), (400, -77))
+    assert page.find("#panel").rect["height"] == pytest.approx(270 + 80, abs=2)
+    assert page.find("#lanes").rect["height"] == pytest.approx(before - 80, abs=2)
+    page.find("#splitter").send_keys("\ue015")  # arrow down
+    assert page.find("#panel").rect["height"] == pytest.approx(270 + 80 - 24, abs=2)
 
 
 def test_the_view_is_dragged(opens: Opens) -> None:

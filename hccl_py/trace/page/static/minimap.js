@@ -20,6 +20,7 @@ export class Minimap {
       this.busy = null;
     });
     canvas.addEventListener('pointerdown', (event) => this.#drag(event));
+    canvas.addEventListener('keydown', (event) => this.#key(event));
     canvas.addEventListener('pointermove', (event) => this.#point(event));
     canvas.addEventListener('dblclick', () => state.fit());
     canvas.addEventListener(
@@ -30,6 +31,20 @@ export class Minimap {
       },
       { passive: false },
     );
+  }
+
+  #key(event) {
+    const { state } = this;
+    const action = {
+      ArrowLeft: () => state.pan(-0.1),
+      ArrowRight: () => state.pan(0.1),
+      ArrowUp: () => state.zoom(0.8),
+      ArrowDown: () => state.zoom(1 / 0.8),
+    }[event.key];
+    if (!action) return;
+    event.preventDefault();
+    event.stopPropagation();
+    action();
   }
 
   #time(event) {
@@ -97,7 +112,14 @@ export class Minimap {
       'aria-valuetext',
       `${formatTime(state.view.from, state.view.span)} – ${formatTime(state.view.to, state.view.span)}`,
     );
-    this.canvas.setAttribute('aria-valuenow', String(Math.round(state.view.from)));
+    const { least, most, from, to } = state.view;
+    for (const [name, at] of [
+      ['min', least],
+      ['max', most],
+      ['now', (from + to) / 2],
+    ]) {
+      this.canvas.setAttribute(`aria-value${name}`, at.toFixed(3));
+    }
   }
 
   #drawBusy(context, colours) {

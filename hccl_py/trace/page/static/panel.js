@@ -46,6 +46,7 @@ export class Panel {
 
   draw() {
     byId('splitter').setAttribute('aria-label', t('resize'));
+    byId('splitter').setAttribute('aria-valuenow', String(this.height));
     this.tabs.setAttribute('aria-label', t('panel_label'));
     const had = this.tabs.contains(document.activeElement);
     this.tabs.replaceChildren(...this.views.map((view) => this.#tab(view)));
