@@ -13,8 +13,8 @@ from hccl_py.cli.time_model import Model, checked_model
 from hccl_py.cli.trace_files import TraceFiles, check_files, write_files
 from hccl_py.cli.trace_views import Views, check_views, draw, draw_steps, is_wrong
 from hccl_py.planning import Plan
+from hccl_py.simulator import simulate
 from hccl_py.trace.document import resources, task_documents
-from hccl_py.trace.steps import Trace
 
 __all__ = ["command"]
 
@@ -67,7 +67,7 @@ def command(
 
 
 def _print_document(request: Request, plan: Plan, model: Model) -> None:
-    timed = Trace.of(
+    timeline = simulate(
         plan.program, request.topology, model.cost, network=model.network, slow=model.slow
     )
     print_json(
@@ -75,8 +75,8 @@ def _print_document(request: Request, plan: Plan, model: Model) -> None:
             "schema": "hccl-py.trace/1",
             **document_of_plan(request, plan, without=("tasks",)),
             **model.document(),
-            "total_us": timed.timeline.total_us,
+            "total_us": timeline.total_us,
         },
         resources=resources(plan.program),
-        tasks=task_documents(timed),
+        tasks=task_documents(timeline),
     )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hccl_py.enums import READS, WRITES, TaskKind, moves_data
 from hccl_py.program.describe import notify_name
 from hccl_py.program.program import Program
-from hccl_py.trace.steps import Trace
+from hccl_py.simulator import Timeline
 
 __all__ = ["resources", "task_documents"]
 
@@ -35,24 +35,29 @@ def resources(program: Program) -> list[dict[str, int]]:
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def task_documents(trace: Trace) -> Iterator[dict[str, Any]]:
+def task_documents(timeline: Timeline) -> Iterator[dict[str, Any]]:
     """Yield every task: by rank, then in the order in which it was recorded."""
-    names = _NotifyNames(trace.program)
-    for start in range(0, len(trace.program.tasks), CHUNK):
-        rows = np.arange(start, min(start + CHUNK, len(trace.program.tasks)))
-        columns = _columns(trace, rows, names)
+    program = timeline.program
+    names, partner = _NotifyNames(program), program.linked.post_of
+    for start in range(0, len(program.tasks), CHUNK):
+        rows = np.arange(start, min(start + CHUNK, len(program.tasks)))
+        columns = _columns(timeline, rows, names, partner[rows])
         for values in zip(*columns.values(), strict=True):
             yield dict(zip(columns, values, strict=True))
 
 
-def _columns(trace: Trace, rows: npt.NDArray[np.int64], names: _NotifyNames) -> dict[str, Column]:
+def _columns(
+    timeline: Timeline,
+    rows: npt.NDArray[np.int64],
+    names: _NotifyNames,
+    waits_for: npt.NDArray[np.int32],
+) -> dict[str, Column]:
     """Return the documents' fields, one column each."""
-    program, tasks, timeline = trace.program, trace.program.tasks, trace.timeline
+    program, tasks = timeline.program, timeline.program.tasks
     table, at = tasks.table, tasks.instruction[rows]
     kind = table.kind[at]
     is_data, is_sync = moves_data(kind), kind >= TaskKind.NOTIFY_POST
     is_sync &= kind <= TaskKind.NOTIFY_WAIT
-    partner = np.where(kind == TaskKind.NOTIFY_WAIT, trace.partner[rows], -1)
     return {
         "rank": tasks.rank[rows].tolist(),
         "stream": table.stream[at].tolist(),
@@ -66,10 +71,10 @@ def _columns(trace: Trace, rows: npt.NDArray[np.int64], names: _NotifyNames) -> 
         "round": table.round[at].tolist(),
         "label": _texts(program.labels, table.label[at]),
         "source": _texts(program.lines, table.line[at]),
-        "src": _ranges(trace, rows, "src", is_data, np.isin(kind, READS)),
-        "dst": _ranges(trace, rows, "dst", is_data, np.isin(kind, WRITES)),
+        "src": _ranges(program, rows, "src", is_data, np.isin(kind, READS)),
+        "dst": _ranges(program, rows, "dst", is_data, np.isin(kind, WRITES)),
         "notify": names.of(np.where(is_sync, tasks.cell[rows], -1)),
-        "waits_for": _places(trace, partner),
+        "waits_for": _places(program, waits_for),
     }
 
 
@@ -82,14 +87,14 @@ def _or_none(numbers: npt.NDArray[Any]) -> Column:
 
 
 def _ranges(
-    trace: Trace,
+    program: Program,
     rows: npt.NDArray[np.int64],
     side: str,
     is_data: npt.NDArray[np.bool_],
     away: npt.NDArray[np.bool_],
 ) -> Column:
     """Return whose memory, which buffer and where in it; None for tasks that move nothing."""
-    tasks, buffers = trace.program.tasks, trace.program.buffers
+    tasks, buffers = program.tasks, program.buffers
     rank = np.where(away, tasks.peer[rows], tasks.rank[rows]).tolist()
     number = getattr(tasks.table, f"{side}_buffer")[tasks.instruction[rows]].tolist()
     offset = getattr(tasks, f"{side}_offset")[rows].tolist()
@@ -99,9 +104,9 @@ def _ranges(
     ]
 
 
-def _places(trace: Trace, rows: npt.NDArray[Any]) -> Column:
+def _places(program: Program, rows: npt.NDArray[Any]) -> Column:
     """Return [rank, stream, index] of tasks; None where there is no row."""
-    tasks = trace.program.tasks
+    tasks = program.tasks
     stream = tasks.table.stream[tasks.instruction[rows]]
     places = np.column_stack([tasks.rank[rows], stream, tasks.index[rows]]).tolist()
     return [place if row >= 0 else None for place, row in zip(places, rows.tolist(), strict=True)]

@@ -16,7 +16,8 @@ from hccl_py.op_param import OpParam
 from hccl_py.program.program import Program
 from hccl_py.simulator import Stragglers, simulate_batches, simulate_tasks
 from hccl_py.topology import Topology
-from hccl_py.trace.steps import Trace
+from hccl_py.trace.scene import scene_of
+from hccl_py.trace.steps import bars_in_time, steps_of
 from tests.groups import group_of
 from tests.recording import filled, op_of
 from tests.simulator.costs import COST
@@ -241,8 +242,9 @@ def test_jobs_are_verified_and_drawn() -> None:
         report = hccl_py.verify(program)
         assert report.ok
         assert "STREAM_NOT_STARTED" not in {finding.name for finding in report.findings}
-        trace = Trace.of(program, world.topology)
-        kinds = {step.label.partition(":")[0] for step in trace.steps(trace.rows(3).tolist())}
+        scene = scene_of(program, world.topology)
+        steps = steps_of(scene, bars_in_time(scene, 3))
+        kinds = {step.label.partition(":")[0] for step in steps}
         assert {"layer 1", "bucket 1", "event"} <= kinds
 
 

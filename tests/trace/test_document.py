@@ -2,30 +2,35 @@
 
 from collections import Counter
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py import Communicator
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.op_param import OpParam
+from hccl_py.simulator import simulate
 from hccl_py.trace import document
 from hccl_py.trace.document import resources, task_documents
-from hccl_py.trace.steps import Trace
+from hccl_py.trace.scene import scene_of
+from hccl_py.trace.steps import steps_of
 
 
 @given(st.integers(1, 3), st.integers(1, 3), st.sampled_from([1, 7, 4096]))
 def test_documents_and_steps_agree(servers: int, devices: int, chunk: int) -> None:
     with Communicator(servers=servers, devices=devices) as comm:
         op = OpParam("all_reduce", 100, DataType.INT64, ReduceOp.SUM)
-        trace = Trace.of(comm.plan(op).program, comm.topology)
-    program = trace.program
+        scene = scene_of(comm.plan(op).program, comm.topology)
+        timeline = simulate(scene.program, comm.topology)
+    program = scene.program
     whole, document.CHUNK = document.CHUNK, chunk
     try:
-        tasks = list(task_documents(trace))
+        tasks = list(task_documents(timeline))
     finally:
         document.CHUNK = whole
     assert len(tasks) == program.task_count
-    for task, step in zip(tasks, trace.steps(range(len(tasks))), strict=True):
+    steps = steps_of(scene, np.argsort(scene.bars.row))
+    for task, step in zip(tasks, steps, strict=True):
         assert (task["rank"], task["stream"], task["index"]) == step.place
         assert task["kind"] == step.kind.spelling
         assert task["bytes"] == step.size
