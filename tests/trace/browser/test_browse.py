@@ -193,6 +193,32 @@ def test_light_and_dark(opens: Opens, preferred: str) -> None:
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
+def test_browsers_without_the_newest_functions(opens: Opens) -> None:
+    chrome = opens(gather()).driver
+    old = {"source": "delete Uint8Array.fromBase64"}
+    script = chrome.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", old)
+    try:
+        page = opens(gather())
+        assert page.run("return Uint8Array.fromBase64 === undefined")
+        assert page.state()["scenes"][0]["tasks"] == 4 * 29
+    finally:
+        chrome.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+def test_a_browser_that_cannot_show_the_page_says_so(opens: Opens) -> None:
+    page = opens(gather())
+    old = {"source": "delete window.DecompressionStream"}
+    script = page.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", old)
+    try:
+        page.driver.refresh()
+        page.wait(lambda: "cannot be shown" in page.text("#message"))
+        assert "DecompressionStream" in page.text("#message")
+    finally:
+        page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+        page.driver.get("about:blank")
+        page.driver.get_log("browser")
+
+
 def test_help_lists_the_keys(opens: Opens) -> None:
     page = opens(gather())
     page.keys("?")

@@ -115,7 +115,7 @@ export class Gutter {
           'aria-label': t(isPinned ? 'unpin' : 'pin', { rank }),
           onclick: change('togglePin'),
         },
-        '📌\ufe0e',
+        isPinned ? '◆' : '◇',
       ),
     );
   }

@@ -40,7 +40,7 @@ function drawFound(lanes, context, row) {
     if (x0 > lanes.width) break;
     const x1 = lanes.x(end_us[bar] + scene.shift);
     if (x1 - x0 > 4) context.strokeRect(x0 + 0.5, y + 1.5, x1 - x0 - 2, row.height - 3);
-    else context.fillRect(x0 - 1, y, Math.max(2, x1 - x0), 4);
+    else context.fillRect(x0 - 1, y, Math.max(3, x1 - x0), 5);
     k++;
     if (x1 - x0 < 1) {
       const next = scene.firstAfter(lane, lanes.time(x0 + 1) - scene.shift);
@@ -51,11 +51,12 @@ function drawFound(lanes, context, row) {
 
 /** A flag at the task that each finding is about. */
 function drawFindings(lanes, context, rows) {
-  context.fillStyle = lanes.state.theme.colours.stuck;
+  const { colours } = lanes.state.theme;
   for (const scene of lanes.state.scenes) {
-    for (const { bars } of scene.findings) {
+    for (const { bars, severity } of scene.findings) {
       const box = bars.length ? boxOf(lanes, scene, bars[0]) : null;
       if (!box || box.x < -8 || box.x > lanes.width || !rows.includes(box.row)) continue;
+      context.fillStyle = severity === 'error' ? colours.stuck : colours.post;
       context.beginPath();
       context.moveTo(box.x - 1, box.y);
       context.lineTo(box.x + 8, box.y + 4);
