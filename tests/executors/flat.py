@@ -202,8 +202,8 @@ def run_flat(
     schedules: Sequence[Schedule] = SCHEDULES[:1],
     allowed: Sequence[str] = (),
 ) -> Program:
-    """Record a call, verify it, run it with data, and return the program. One that does not run is
-    recorded rank by rank as well, where ranks are few.
+    """Record a call, alone as well where ranks are few; verify it, run it with data, and return the
+    program.
 
     Findings of any severity fail it, but for the classes in `allowed` and for slices that begin
     anywhere, because amounts here are small and odd. `schedules` are the
@@ -213,7 +213,7 @@ def run_flat(
         topology = topology_of(topology, preset="mesh")
     op = flat_op(executor, count, dtype, reduce, root, mode, counts)
     program = record_flat(executor, topology, op, ccl_bytes)
-    if program.ranks < MANY and not schedules:
+    if program.ranks < MANY:
         assert same_tasks(program, record_flat(executor, topology, op, ccl_bytes, by_rank=True))
     _assert_clean(verify(program, product=topology.product), allowed)
     if schedules:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import signal
 import socket
 import sys
 import tempfile
@@ -44,8 +45,21 @@ def _run(script: str, ranks: int) -> tuple[bool, str, str]:
             started.append(os.fork())
             if not started[-1]:
                 _be_rank(script, variables, printed, errors)
-        good = [os.waitpid(process, 0)[1] == 0 for process in started]
-        return all(good), _text(printed), _text(errors)
+        return _end(started), _text(printed), _text(errors)
+
+
+def _end(started: list[int]) -> bool:
+    """Wait for all ranks, and end them as soon as one fails, as torchrun does."""
+    left = set(started)
+    is_well = True
+    while left:
+        process, status = os.waitpid(-1, 0)
+        left.discard(process)
+        if status and is_well:
+            is_well = False
+            for other in left:
+                os.kill(other, signal.SIGKILL)
+    return is_well
 
 
 @contextmanager
