@@ -34,12 +34,14 @@ def sizes(op: str, *given: str) -> tuple[str, ...]:
     return () if op == "barrier" else given
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("op", OPERATORS)
 def test_every_layout(op: str, capsys: pytest.CaptureFixture[str]) -> None:
     for layout in RANKS + SERVERS + SUPERPODS:
         run(capsys, op, *layout, *sizes(op, "-b", "1000"))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("op", OPERATORS)
 def test_several_rounds_and_graph_mode(op: str, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, op, "--ranks", "4", "--buffsize", "1", *sizes(op, "-b", "5M"))

@@ -65,6 +65,7 @@ UNUSUAL = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_unusual_places(name: str) -> None:
     """What suits where ranks lie oddly, as in sub-communicators, is right there: of all executors

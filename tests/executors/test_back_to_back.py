@@ -147,6 +147,7 @@ def check_pairs(programs: tuple[Ends, ...]) -> None:
         assert not early_posts(a, b), f"{b.name} right after {a.name}: notifies"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("servers", "devices", "preset"),
     [(1, 4, "atlas-800t-a2"), (2, 2, "atlas-800t-a2"), (1, 4, "atlas-900-a3")],

@@ -38,6 +38,7 @@ def races(program: Program, case: Case) -> list[str]:
     return [f.message for f in report.findings if f.name in RACES]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", SEVERAL, ids=lambda executor: executor.__name__)
 def test_any_size_of_buffers_will_do(executor: type[Executor]) -> None:
     for case, size in zip(some_calls(executor, 2, "size", accept=is_small), ODD_SIZES, strict=True):
@@ -50,6 +51,7 @@ def test_any_size_of_buffers_will_do(executor: type[Executor]) -> None:
         assert not found, (odd.text, found)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", SEVERAL, ids=lambda executor: executor.__name__)
 def test_other_ops_may_use_the_buffers_before_and_after(executor: type[Executor]) -> None:
     """Peers touch a rank's buffers between the beginning and the end of the op on its main stream

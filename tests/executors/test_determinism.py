@@ -142,6 +142,7 @@ def left_fold(op: OpParam, inputs: list[Array]) -> list[Array]:
     return np.split(total, np.cumsum(sizes)[:-1].tolist())
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("executor", FIXED + IN_ORDER, ids=lambda e: e.__name__)
 def test_all_interleavings_give_the_same_bits(executor: Any, dtype: str) -> None:

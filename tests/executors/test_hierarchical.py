@@ -61,6 +61,7 @@ def check(executor: type[Executor], case: Case, schedules: Sequence[Schedule]) -
     assert run_numeric(program, schedules).wrong is None, case.text
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("executor", "word"), WORDS, ids=lambda x: getattr(x, "__name__", x))
 def test_every_algorithm_on_every_layout(executor: type[Executor], word: str) -> None:
     first = WORDS.index((executor, word))

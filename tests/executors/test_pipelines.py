@@ -48,6 +48,7 @@ def check(executor: type[Executor], case: Case, schedule: Schedule) -> None:
     assert run_numeric(program, [schedule]).wrong is None, case.text
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("topology", LAYOUTS, ids=repr)
 def test_every_layout(executor: type[Executor], topology: Topology) -> None:

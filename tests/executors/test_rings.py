@@ -93,6 +93,7 @@ def check(executor: type[Executor], case: Case, schedules: Sequence[Schedule]) -
     assert run_numeric(program, schedules).wrong is None, case.text
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("executor", "level1", "level2"), WORDS, ids=lambda x: getattr(x, "__name__", x)
 )
@@ -107,6 +108,7 @@ def test_every_algorithm_between(executor: type[Executor], level1: str, level2: 
         check(executor, Case(topology, op, 1 << 20), in_turn(first + number // 8))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", ALL, ids=lambda executor: executor.__name__)
 def test_every_layout_and_mode(executor: type[Executor]) -> None:
     first = EXECUTOR_NUMBER[executor]
@@ -148,6 +150,7 @@ def test_any_call(data: st.DataObject, executor: type[Executor], schedule: Sched
     check(executor, replace(case, op=op), [schedule])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("devices", [2, 4, pytest.param(16, marks=pytest.mark.long)])
 @pytest.mark.parametrize("executor", [*SUPERPODS, *CONCURRENT], ids=lambda e: e.__name__)
 def test_two_superpods_of_two_servers(executor: type[Executor], devices: int) -> None:

@@ -437,6 +437,7 @@ NONSENSE: dict[str, tuple[Callable[[], str], str]] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", NONSENSE)
 def test_large_nonsense_is_refused_soon(name: str) -> None:
     make, part = NONSENSE[name]

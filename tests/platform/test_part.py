@@ -74,6 +74,7 @@ def run_parts(program: Program, parts: list[Part], slots: list[Bytes]) -> None:
     assert not any(queue for _, queue in queues)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_parts_of_all_ranks_are_the_program(executor: type[Executor]) -> None:
     program = a_program(executor)

@@ -174,6 +174,7 @@ def drawn(executor: type[Executor], seed: int, most_ranks: int, tries: int) -> I
             yield record(made, case.op, case.topology, operator, case.ccl_bytes)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_parts_are_the_task_view(executor: type[Executor]) -> None:
     small = (p for p in drawn(executor, 5, 16, 300) if p.task_count < MOST_TASKS)

@@ -107,6 +107,7 @@ def run_scripts(program: Program, hosts: Sequence[int]) -> tuple[Machine, list[S
     return machine, scripts
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_scripts_of_all_ranks_are_the_program(executor: type[Executor]) -> None:
     program = a_program(executor)

@@ -73,6 +73,7 @@ def as_set(program: Program) -> set[tuple[int, int]]:
     return {(row, rank) for row, rank in program.open_ends.tolist()}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", NAMES)
 def test_built_in_executors_have_none(name: str) -> None:
     program = a_program(name)

@@ -48,6 +48,7 @@ def remote_rows(program: Program) -> Iterator[tuple[TaskKind, int, int, int, int
             yield kind, int(tasks.rank[row]), int(tasks.peer[row]), *buffers
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", NAMES)
 def test_some_ranks_have_the_rows_of_all(name: str) -> None:
     for program in programs(name):

@@ -31,6 +31,7 @@ def loaded(op: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return module.MyOwn
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("op", OPS)
 def test_it_is_right_as_it_is(op: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     executor = loaded(op, tmp_path, monkeypatch)

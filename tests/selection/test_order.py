@@ -58,6 +58,7 @@ def left_fold(op: str, where: dict[str, Any]) -> bytes:
     return first.tobytes() * (ranks if op == "all_reduce" else 1)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("mode", ["op_base", "graph"])
 @pytest.mark.parametrize("op", ["all_reduce", "reduce_scatter", "reduce"])
 @pytest.mark.parametrize("where", WHERE, ids=str)
@@ -67,6 +68,7 @@ def test_deterministic_sums_do_not_depend_on_timing(
     assert len(set(bits(op, where, mode=mode, deterministic="true"))) == 1
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("mode", ["op_base", "graph"])
 @pytest.mark.parametrize("op", ["all_reduce", "reduce_scatter"])
 @pytest.mark.parametrize("where", WHERE, ids=str)

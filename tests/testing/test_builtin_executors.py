@@ -33,6 +33,7 @@ def deletions_of(executor: type[Executor]) -> Deletions:
     return Deletions(suite.space.cases, suite.record)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("chosen", PROPERTIES, ids=lambda chosen: chosen.name)
 @pytest.mark.parametrize("executor", ON_ONE_WORKER)
 def test_property(executor: type[Executor], chosen: Property) -> None:
@@ -42,11 +43,13 @@ def test_property(executor: type[Executor], chosen: Property) -> None:
         pytest.fail(f"every property says something about every executor here, but: {reason}")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", ON_ONE_WORKER)
 def test_all_synchronisation_between_ranks_is_missed(executor: type[Executor]) -> None:
     assert "all synchronisation between ranks" in deletions_of(executor).noticed
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", ON_ONE_WORKER)
 def test_of_an_exchange_only_answers_could_go(executor: type[Executor]) -> None:
     """Where other steps order the same, an exchange's Ack or DataAck orders nothing more: over

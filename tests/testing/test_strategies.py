@@ -94,6 +94,7 @@ def _all(strategy: st.SearchStrategy[DataType] | st.SearchStrategy[ReduceOp]) ->
     return drawn
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", EXECUTORS)
 @settings(max_examples=1)
 @given(data=st.data())

@@ -141,6 +141,7 @@ with Communicator(servers=3, devices=4, selection="cost") as comm:
 """
 
 
+@pytest.mark.sweep
 def test_a_slow_machine_chooses_the_same() -> None:
     command = [sys.executable, "-c", CHOOSES]
     fast, slow = (

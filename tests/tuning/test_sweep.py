@@ -226,6 +226,7 @@ CLUSTERS = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_sweeps_on_clusters(tmp_path: Path, name: str) -> None:
     example = ROOT / "examples" / "clusters" / f"{name}.py"

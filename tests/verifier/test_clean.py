@@ -325,6 +325,7 @@ def test_exchange_over_rdma_is_clean(kind: str) -> None:
     assert not verify_program(program, Options(repeat=3)).errors
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("cls", CHOSEN)
 def test_the_built_in_executors_are_clean(cls: type[Executor]) -> None:
     narrowed = cases(ranks=(2, 3), counts=(0, 33), modes=(), topology=None, in_place=None)

@@ -150,6 +150,7 @@ def test_no_built_in_works_without_synchronisation(name: str, layout: str) -> No
     assert report.of_class("RACE_RW") or report.of_class("RACE_WW")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "layout"), BUILT_IN)
 def test_posts_and_waits_of_a_built_in_stand_where_they_must(name: str, layout: str) -> None:
     """A wait that is left out leaves its post over; a post that is left out starves its wait."""

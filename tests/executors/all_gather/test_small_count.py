@@ -12,6 +12,7 @@ from tests.executors.flat import FORMULA, formula_us, moves
 from tests.recording import op_of, recorded
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("ranks", [*range(1, 14), 16, 20, 24, 31])
 def test_it_gathers_everything_once(ranks: int, mode: Mode) -> None:

@@ -42,6 +42,7 @@ def crossing(program: Program, topology: Topology) -> npt.NDArray[Any]:
     return np.bincount(ranks[away], minlength=program.ranks)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", [*EVERYWHERE, *HIERARCHICAL])
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())

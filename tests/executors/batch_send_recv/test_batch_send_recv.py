@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,6 +78,7 @@ def test_two_streams_share_no_connection() -> None:
         assert len(set(streams[tasks.end[used] == end])) == 1
 
 
+@pytest.mark.sweep
 def test_a_thousand_ranks() -> None:
     rng = np.random.default_rng(3)
     src, dst = rng.integers(0, 1024, (2, 3000)).tolist()

@@ -36,6 +36,7 @@ def ahc(groups: tuple[int, ...], broke: bool = False) -> FlatExecutor:
     return flat_executor("all_reduce", partial(template, groups=groups), ahc_peers(groups, broke))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("broke", [False, True])
 @pytest.mark.parametrize("groups", GROUPS, ids=str)
 def test_is_clean_and_right(groups: tuple[int, ...], broke: bool) -> None:
@@ -81,6 +82,7 @@ def test_links_are_those_inside_and_of_the_cards() -> None:
     assert list(ahc_peers((2, 3), broke=True)(4, 5)) == [2, 3]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("broke", [False, True])
 @pytest.mark.parametrize("groups", LARGE, ids=lambda groups: str(groups[:4]))
 def test_a_thousand_ranks_are_recorded_in_few_batches(groups: tuple[int, ...], broke: bool) -> None:

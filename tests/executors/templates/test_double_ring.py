@@ -167,6 +167,7 @@ LAYOUTS = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("aligned", [False, True])
 @pytest.mark.parametrize("op", OPS)
@@ -176,6 +177,7 @@ def test_is_clean_and_right(preset: str, devices: int, op: str, aligned: bool, m
         assert_clean(recorded(op, aligned, preset, devices, count, dtype, mode), preset)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "executor",
     [e if e.is_aligned else pytest.param(e, marks=pytest.mark.long) for e in EXECUTORS],

@@ -35,6 +35,7 @@ def on_mesh(
     return recorded(executor, replace(op, deterministic=turns), topology_of(p, preset=preset))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", [ReduceScatterMeshExecutor, ReduceScatterMixExecutor])
 @pytest.mark.parametrize("turns", [ARRIVAL, TURNS])
 @pytest.mark.parametrize("p", [1, 2, 3, 4, 7])

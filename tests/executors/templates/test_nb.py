@@ -47,6 +47,7 @@ def recorded(op: str, template: Template, size: int, chunk: int = 128, root: int
     return record_flat(executor, size, flat_op(executor, count, root=root))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("op", "template"), TEMPLATES)
 def test_it_is_right(op: str, template: Template) -> None:
     check_template(op, template, "nhr")

@@ -43,12 +43,14 @@ def received(program: Program, rank: int) -> tuple[int, int]:
     return int(mine.sum()), int(tasks.size[mine].sum())
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("p", SIZES)
 @pytest.mark.parametrize("executor", SYMMETRIC, ids=lambda executor: executor.op)
 def test_is_clean_and_right(executor: FlatExecutor, p: int) -> None:
     run_flat(executor, p, schedules=in_turn(p) if p < 10 else ())
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "p", [pytest.param(p, marks=pytest.mark.long) if p > 17 else p for p in SIZES]
 )
@@ -57,6 +59,7 @@ def test_broadcast_is_clean_and_right_from_every_root(p: int) -> None:
         run_flat(BROADCAST, p, root=root, schedules=in_turn(p + root))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", [*SYMMETRIC, BROADCAST], ids=lambda executor: executor.op)
 @pytest.mark.parametrize("servers", [(1,) * 7, (2, 3, 4), (4, 4)], ids=str)
 def test_runs_over_rdma_and_without_inline_reduce(
@@ -104,6 +107,7 @@ def test_a_rectangle_reduces_in_few_transfers() -> None:
     assert len(program.batches) == 1
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", [*SYMMETRIC, BROADCAST], ids=lambda executor: executor.op)
 def test_a_thousand_ranks_are_recorded_in_batches(executor: FlatExecutor) -> None:
     begin = process_time()

@@ -147,6 +147,7 @@ def assert_right(program: Program, preset: str = "atlas-800t-a2") -> None:
     assert numeric.ok, numeric.wrong
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("count", "mode"), [(1, Mode.GRAPH), (300, Mode.OP_BASE)])
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize(("servers", "devices"), SHAPES)
@@ -167,6 +168,7 @@ def test_runs_in_rounds(op: str) -> None:
     assert_right(program)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_holds_what_every_executor_must(executor: type[Pipelined]) -> None:
     check_executor(executor, cases=CASES)

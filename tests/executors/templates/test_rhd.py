@@ -43,6 +43,7 @@ def recorded(op: str, size: int, count: int, root: int = 0) -> Program:
     return record_flat(executor, size, flat_op(executor, count, root=root))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("op", TEMPLATES)
 def test_it_is_right(op: str) -> None:
     check_template(op, TEMPLATES[op], rhd_pattern if op in ROOTED else "rhd")
@@ -119,6 +120,7 @@ def test_neighbouring_slices_travel_in_one_task() -> None:
     assert set(moves(recorded("all_gather", 16, 32))[0]) == {4}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("op", TEMPLATES)
 def test_a_thousand_ranks_are_few_batches(op: str) -> None:
     assert len(recorded(op, 1000, 1000, root=7).batches) <= 20

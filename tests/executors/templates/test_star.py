@@ -36,6 +36,7 @@ TEMPLATES: dict[str, Template] = {
 ALPHA, BETA, GAMMA = FORMULA.hccs.alpha_us, FORMULA.hccs.beta_us, FORMULA.gamma_us
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("op", TEMPLATES)
 def test_it_is_right(op: str) -> None:
     check_template(op, TEMPLATES[op], star_pattern)

@@ -25,6 +25,7 @@ TEMPLATES: list[tuple[str, Template]] = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("op", "template"), TEMPLATES)
 def test_it_is_right(op: str, template: Template) -> None:
     check_template(op, template, "nhr")

@@ -22,6 +22,7 @@ def test_on_the_cpu(executor: type[Executor]) -> None:
         assert measured(comm, call, 1).check == "success"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_on_streams_that_are_threads(executor: type[Executor]) -> None:
     call, number = call_of(executor), EXECUTORS.index(executor)
