@@ -197,7 +197,7 @@ class ProgramRequest(Request):
 
     def describe_executor(self, selection: Selection) -> str:
         """Return where the program is from, and what recorded it, as far as it says."""
-        by = f", recorded by {selection.executor}" if selection.executor else ""
+        by = f", recorded by {selection.executor:.200}" if selection.executor else ""
         return f"{self._source.noun} {self.name}{by}"
 
 

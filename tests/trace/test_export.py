@@ -370,6 +370,31 @@ def test_texts_of_files_do_no_harm(text: str, tmp_path: Path) -> None:
         assert (tmp_path / file).stat().st_size < 4_000_000
 
 
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_program_files_do_no_harm(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = text.encode("utf-8", "replace").decode()
+    program, _ = CASES["mesh"]
+    nasty = replace(
+        program,
+        labels=(text,) * len(program.labels),
+        lines=(text,) * len(program.lines),
+        executor=text,
+        transports=replace(program.transports, notify_names=(text,) * 3),
+    )
+    path, files = tmp_path / "nasty.npz", (tmp_path / "a.pftrace", tmp_path / "a.json")
+    nasty.save(path)
+    options = ["--perfetto", str(files[0]), "--chrome", str(files[1])]
+    status = main(["trace", str(path), *options])
+    assert status == 0, capsys.readouterr().err
+    assert len(list(tasks_of(read_perfetto(files[0])))) == program.task_count
+    events = json.loads(files[1].read_text("utf-8"))["traceEvents"]
+    assert sum(e.get("cat") == "task" for e in events) == program.task_count
+    assert all(file.stat().st_size < 4_000_000 for file in files)
+    assert len(capsys.readouterr().out) < 1_000_000
+
+
 def test_missing_perfetto_is_said_before_the_work(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

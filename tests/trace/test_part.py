@@ -35,6 +35,11 @@ def whole_and_part(
         return scene_of(program, topology), part
 
 
+def traffic(scene: Scene) -> list[tuple[int, int, int]]:
+    source, target, size, _ = scene.traffic
+    return list(zip(source.tolist(), target.tolist(), size.tolist(), strict=True))
+
+
 def rows_of(whole: Scene, part: Scene) -> np.ndarray:
     """Return the bars of the whole scene that the part has, in its order."""
     lane_of = {
@@ -52,7 +57,7 @@ def rows_of(whole: Scene, part: Scene) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "name", ["AllReduceComm", "AllReduceMeshExecutor", "RunAlltoAllVTwoLevelPipeline"]
+    "name", ["AllReduceComm", "AllReduceMeshExecutor", "RunAlltoAllVTwoLevelPipeline", "GatherStar"]
 )
 def test_a_part_is_what_the_whole_has_there(name: str, limits: pytest.MonkeyPatch) -> None:
     program = recorded(name, op_of(ops_of(BY_NAME[name]())[0]), SERVERS)
@@ -64,6 +69,9 @@ def test_a_part_is_what_the_whole_has_there(name: str, limits: pytest.MonkeyPatc
     for column in (*COLUMNS, *MEMORY):
         mine, theirs = getattr(part.bars, column), getattr(whole.bars, column)[rows]
         assert np.array_equal(mine, theirs), column
+    assert np.allclose(part.usage, whole.usage[part.ranks], rtol=1e-12)
+    touching = [pair for pair in traffic(whole) if set(pair[:2]) & set(part.ranks.tolist())]
+    assert traffic(part) == touching
     names = [whole.notifies[k] if k >= 0 else "" for k in whole.bars.notify[rows].tolist()]
     assert [part.notifies[k] if k >= 0 else "" for k in part.bars.notify.tolist()] == names
 
