@@ -81,6 +81,7 @@ class _Writer:
         self._texts = self._pb.InternedData()
         self._known: dict[tuple[str, str], int] = {}
         self._shared: dict[int, tuple[Event, bytes]] = {}
+        self._heads: dict[tuple[str, str], bytes] = {}
         self._own: dict[Arg, bytes] = {}
         self._uuids = 0
         flags = self._pb.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
@@ -169,14 +170,22 @@ class _Writer:
             return known[1]
         if len(self._shared) >= _MOST_KEPT:
             self._shared.clear()
-        message = self._pb.TrackEvent(
-            category_iids=[self._text("event_categories", event.category)],
-            name_iid=self._text("event_names", event.name),
-            debug_annotations=[self._annotation(*arg) for arg in event.shared],
-        )
-        part: bytes = message.SerializeToString()
+        head = self._heads.get(event[:2]) or self._of_head(event.name, event.category)
+        args = [self._own.get(arg) or self._of_own(arg) for arg in event.shared]
+        part = b"".join((head, *args))
         if event.shared:
             self._shared[id(event.shared)] = event, part
+        return part
+
+    def _of_head(self, name: str, category: str) -> bytes:
+        if len(self._heads) >= _MOST_KEPT:
+            self._heads.clear()
+        message = self._pb.TrackEvent(
+            category_iids=[self._text("event_categories", category)],
+            name_iid=self._text("event_names", name),
+        )
+        part: bytes = message.SerializeToString()
+        self._heads[name, category] = part
         return part
 
     def _of_own(self, arg: Arg) -> bytes:
