@@ -91,7 +91,7 @@ QUICK = ["compare", "all_gather", "--executors", "AllGatherComm", "--jobs", "1",
 TWO = ["all_gather", "--ranks", "2"]
 
 COMMANDS = {
-    "program": [["check", "-v"]],
+    "program": [["check", "-v"], ["trace", "--rank", "0"], ["trace", "--step", "--limit", "2"]],
     "cost": [["simulate", *CALL, "--cost"], [*QUICK, "--cost"]],
     "network": [[name, *CALL, "--topology"] for name in ("run", "simulate", "trace")],
     "servers": [["run", *CALL, "--rank-table"]],

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static
 
@@ -262,6 +263,13 @@ def drive(scene: Scene, act: Callable[[Viewer, Pilot[None]], Awaitable[None]]) -
     asyncio.run(run())
 
 
+def wheel(
+    kind: type[MouseScrollUp] | type[MouseScrollDown], lanes: Lanes, x: int
+) -> MouseScrollUp | MouseScrollDown:
+    """Return a turn of the wheel with ctrl."""
+    return kind(lanes, x, 3, 0, 0, 0, False, False, True)
+
+
 def lines(app: Viewer) -> list[str]:
     lanes = app.query_one(Lanes)
     return [lanes.render_line(y).text.rstrip() for y in range(lanes.size.height)]
@@ -312,6 +320,14 @@ def test_the_mouse_selects_folds_and_zooms() -> None:
     async def act(app: Viewer, pilot: Pilot[None]) -> None:
         await pilot.click(Lanes, offset=(90, 3))
         assert "read rank 3 CCL_Out[0:256K]" in details(app)
+        lanes, before = app.query_one(Lanes), app.browser.window
+        at = before.begin_us + (60 - 20) * before.us_per_column
+        for scroll, share in ((MouseScrollUp, 0.5), (MouseScrollDown, 1.0)):
+            lanes.post_message(wheel(scroll, lanes, 60))
+            await pilot.pause()
+            window = app.browser.window
+            assert window.end_us - window.begin_us == pytest.approx(share * before.end_us)
+            assert window.begin_us + 40 * window.us_per_column == pytest.approx(at)
         await pilot.click(Lanes, offset=(3, 1))
         assert lines(app)[1].startswith("+")
 
