@@ -18,7 +18,7 @@ from hccl_py.trace.scene import DONE, STUCK, UNREACHED, WIRE, Scene, scene_of
 from hccl_py.trace.steps import steps_of
 from hccl_py.trace.words import MARKS, Words
 from tests.recording import op_of, recorded
-from tests.trace.drawn import DRAWINGS, SCENES, drawings, gantt
+from tests.trace.drawn import DRAWINGS, SCENES, drawings, gantt, of_program
 
 HOSTILE = "\x1b[2J\x07\u202e\x00前向"
 
@@ -158,6 +158,26 @@ def test_the_path_names_the_ranks_that_it_passes() -> None:
     assert named == ranks[np.flatnonzero(np.diff(ranks, prepend=-1))].tolist()
     spent = used_by_path(scene)
     assert sum(us for _, us in spent) == pytest.approx(scene.total_us)
+
+
+def test_a_path_of_many_changes_is_counted() -> None:
+    scene = of_program(recorded("AllReduceComm", op_of("all_reduce", 1 << 20), 24))
+    (line,) = (line for line in gantt(scene, 60) if line.startswith("  path"))
+    bars = scene.critical.bar[scene.critical.end_us > scene.critical.begin_us]
+    lanes = scene.bars.lane[bars]
+    changes = int((np.diff(lanes) != 0).sum())
+    assert line.endswith(f" changes {changes} times between {len(set(lanes.tolist()))} streams")
+
+
+@pytest.mark.parametrize(
+    ("width", "totals"),
+    [(60, "busy 43%, waits 57%, idle 0%"), (40, ""), (200, "waits 140.00 (57%)")],
+)
+def test_headings_say_as_much_as_there_is_room_for(width: int, totals: str) -> None:
+    heading = gantt(SCENES["ring_all_reduce"](), width)[1]
+    assert heading.startswith("ranks 0-7, as rank 0")
+    assert totals in heading
+    assert ("busy" in heading) == bool(totals)
 
 
 def test_phases_begin_with_work_and_join_over_streams() -> None:

@@ -189,14 +189,11 @@ class _Chart:
         scene, width = self.scene, self._name_width + _GAP + 2 + self.window.columns
         times = scene.usage[int(np.searchsorted(scene.ranks, group[0]))].tolist()
         total = sum(times) or 1.0
-        parts = [
-            f"{name} {format_time(us)}{unit} ({us / total:.0%})"
-            for name, us, unit in zip(
-                ("busy", "waits", "idle"), times, (" us", "", ""), strict=True
-            )
-        ]
+        named = list(zip(("busy", "waits", "idle"), times, (" us", "", ""), strict=True))
+        long = ", ".join(f"{n} {format_time(us)}{unit} ({us / total:.0%})" for n, us, unit in named)
+        short = ", ".join(f"{n} {us / total:.0%}" for n, us, _ in named)
         alike = f", as rank {group[0]}" if len(group) > 1 else ""
-        for most, totals in ((6, ", ".join(parts)), (2, ", ".join(parts)), (6, "")):
+        for most, totals in ((6, long), (2, long), (6, short), (2, short), (6, "")):
             who = format_runs(group, most)
             gap = width - len(who) - len(alike) - len(totals)
             if gap >= 2:
@@ -257,6 +254,11 @@ class _Chart:
         if not spans:
             return
         first, _ = window.spans([s.begin_us for s in spans], [s.end_us for s in spans])
+        if len(spans) > window.columns / 3:
+            lanes = len({span.lane for span in spans})
+            said = f"changes {len(spans) - 1} times between {lanes} streams"
+            yield self.named("path", set_cell_size(said, window.columns), "dim", self.words.to)
+            return
         until = [*first[1:].tolist(), window.columns]
         line = ""
         for span, begin, end in zip(spans, first.tolist(), until, strict=True):
