@@ -18,7 +18,7 @@ from hccl_py.trace.scene import DONE, STUCK, UNREACHED, WIRE, Scene, scene_of
 from hccl_py.trace.steps import steps_of
 from hccl_py.trace.words import MARKS, Words
 from tests.recording import op_of, recorded
-from tests.trace.drawn import DRAWINGS, SCENES, drawings, gantt, of_program
+from tests.trace.drawn import DRAWINGS, SCENES, drawings, gantt
 
 HOSTILE = "\x1b[2J\x07\u202e\x00前向"
 
@@ -161,7 +161,9 @@ def test_the_path_names_the_ranks_that_it_passes() -> None:
 
 
 def test_a_path_of_many_changes_is_counted() -> None:
-    scene = of_program(recorded("AllReduceComm", op_of("all_reduce", 1 << 20), 24))
+    with hccl.Communicator(ranks=24, topology="ring") as comm:
+        program = comm.plan(op_of("all_reduce", 1 << 20), "AllReduceComm").program
+        scene = scene_of(program, comm.topology)
     (line,) = (line for line in gantt(scene, 60) if line.startswith("  path"))
     bars = scene.critical.bar[scene.critical.end_us > scene.critical.begin_us]
     lanes = scene.bars.lane[bars]
