@@ -40,7 +40,7 @@ class Rows:
     first: IntArray
 
     def __len__(self) -> int:
-        return len(self.tasks)
+        return int(self.first[-1])
 
     @cached_property
     def rank(self) -> IntArray:

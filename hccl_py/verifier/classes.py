@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["CLASSES", "FindingClass", "Severity"]
+__all__ = ["CLASSES", "RECORDING", "FindingClass", "Severity"]
 
 
 class Severity(IntEnum):
@@ -33,7 +33,22 @@ def _classes(severity: Severity, **meanings: str) -> dict[str, FindingClass]:
     return {name: FindingClass(name, severity, meaning) for name, meaning in meanings.items()}
 
 
+RECORDING = _classes(
+    Severity.ERROR,
+    CODE_CRASHED="C++ code that ends in a signal, an exception or an exit",
+    CODE_ENDLESS="C++ code that does not end",
+    DEVICE_MEMORY_TOUCHED="device memory that C++ code reads or writes itself",
+    UNKNOWN_HANDLE="a thread, channel, context or memory that was never acquired",
+    WRONG_ADDRESS="an address that is not where the call needs it",
+    INVALID_ARGUMENT="an argument that HCCL refuses",
+    UNSUPPORTED_CALL="a call that recording does not model",
+    CALL_FAILED="an op or a kernel that returns an error",
+    ONE_SIDED_CHANNEL="a channel that only one of its two ranks acquires",
+)
+"""What only recording C++ code shows: no program has it."""
+
 CLASSES: dict[str, FindingClass] = {
+    **RECORDING,
     **_classes(
         Severity.ERROR,
         SILENT_RANK="a rank that issues nothing although the op needs it",

@@ -1,0 +1,103 @@
+"""What went wrong while an op was recorded, as findings of the verifier's kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from hccl_py.cpp.lines import Lines
+from hccl_py.cpp.merge import Meeting
+from hccl_py.cpp.traces import Complaint, RankTrace, Traces
+from hccl_py.verifier.classes import CLASSES
+from hccl_py.verifier.finding import Finding
+
+__all__ = ["findings_of", "one_sided_channels"]
+
+_HINTS = {
+    "CODE_CRASHED": "The line is that of the author's innermost function.",
+    "CODE_ENDLESS": "Look at the loop around this line: host code and kernels only enqueue, and "
+    "take milliseconds.",
+    "DEVICE_MEMORY_TOUCHED": "Keep what code reads in a context, or in memory of the host; only "
+    "tasks touch buffers.",
+    "UNKNOWN_HANDLE": "Take handles from HcclThreadAcquire and HcclChannelAcquire, and pass them "
+    "to the kernel unchanged.",
+    "WRONG_ADDRESS": "Local addresses come from the call and HcclGetHcclBuffer, a peer's from "
+    "HcclChannelGetHcclBuffer of the same channel.",
+    "ONE_SIDED_CHANNEL": "Both ranks must acquire the channel, in the same order where they have "
+    "several: acquiring it waits for the peer.",
+    "NOTIFY_INDEX_OUT_OF_RANGE": "Ask for more notifies where the channel or thread is acquired, "
+    "or use a smaller index.",
+    "INVALID_ARGUMENT": "HCCL would refuse this call, too.",
+    "CALL_FAILED": "An op and a kernel return 0 where all is well.",
+    "UNSUPPORTED_CALL": "docs/cpp.md says what is modelled.",
+}
+
+
+def findings_of(traces: Traces, lines: Lines, entry: str) -> Iterator[Finding]:
+    """Yield what the recorder found, and ranks that ended without a word."""
+    for trace in (traces.loading, *traces.ranks):
+        trace.complaints.extend(_silent_end(trace, entry))
+    complaints = [
+        (trace.rank, complaint)
+        for trace in (traces.loading, *traces.ranks)
+        for complaint in trace.complaints
+    ]
+    groups: dict[tuple[str, int], list[tuple[int, Complaint]]] = {}
+    for rank, complaint in complaints:
+        groups.setdefault((complaint.name, complaint.stack), []).append((rank, complaint))
+    for group in groups.values():
+        yield _grouped(group, lambda one: _finding(*one, lines))
+
+
+def _silent_end(trace: RankTrace, entry: str) -> Iterator[Complaint]:
+    """Yield what is to say of a rank that is gone, and left no word of it."""
+    if trace.rank < 0 or not trace.was_run or trace.result is not None:
+        return
+    if not trace.complaints:
+        message = f"The process ended inside {entry}: exit, _exit or a signal that nobody can catch"
+        yield Complaint("CODE_CRASHED", 0, 0, message)
+
+
+def _finding(rank: int, complaint: Complaint, lines: Lines) -> Finding:
+    who = f"Rank {rank}" if rank >= 0 else "Loading the op"
+    again = f", in call {complaint.call + 1}" if complaint.call else ""
+    above = lines.above(complaint.stack)
+    return Finding(
+        name=complaint.name,
+        message=f"{who}{again}: {complaint.message}.{f' {above}' if above else ''}",
+        hint=_HINTS[complaint.name],
+        severity=CLASSES[complaint.name].severity,
+        ranks=(rank,) if rank >= 0 else (),
+        source=lines.line(complaint.stack),
+    )
+
+
+def one_sided_channels(meeting: Meeting, traces: Traces, lines: Lines) -> Iterator[Finding]:
+    """Yield ONE_SIDED_CHANNEL for channels that only one of two ranks acquires."""
+    groups: dict[int, list[tuple[int, int, int]]] = {}
+    for rank, channel, peer in meeting.one_sided():
+        stack = traces.ranks[rank].channels[channel].stack
+        groups.setdefault(stack, []).append((rank, channel, peer))
+
+    def make(one: tuple[int, int, int]) -> Finding:
+        rank, channel, peer = one
+        found = traces.ranks[rank].channels[channel]
+        above = lines.above(found.stack)
+        return Finding(
+            name="ONE_SIDED_CHANNEL",
+            message=f"Rank {rank} acquires a channel to rank {peer} on layer {found.layer}, and "
+            f"rank {peer} acquires none to rank {rank} that would meet it.{f' {above}' if above else ''}",
+            hint=_HINTS["ONE_SIDED_CHANNEL"],
+            severity=CLASSES["ONE_SIDED_CHANNEL"].severity,
+            ranks=(rank, peer),
+            source=lines.line(found.stack),
+        )
+
+    for group in groups.values():
+        yield _grouped(group, make)
+
+
+def _grouped(group: Sequence[object], make: Callable[..., Finding]) -> Finding:
+    """Return the first finding of the same place, counting the others."""
+    first, rest = make(group[0]), group[1:]
+    others: Callable[[], Iterable[Finding]] = lambda: map(make, rest)  # noqa: E731
+    return first.followed_by(len(rest), others) if rest else first

@@ -1,0 +1,2 @@
+#pragma once
+#include "acl_rt.h"

@@ -1,0 +1,2 @@
+#pragma once
+#include "../hcomm_res_defs.h"

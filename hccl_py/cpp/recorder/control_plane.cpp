@@ -1,0 +1,400 @@
+// What host code asks of a communicator: threads, channels, contexts, registered memory.
+
+#include <cstring>
+
+#include "hccl/hccl_comm.h"
+#include "hccl/hccl_diag.h"
+#include "hccl/hccl_res.h"
+#include "hccl/hccl_res_expt.h"
+#include "state.hpp"
+
+namespace recorder {
+
+namespace {
+
+constexpr uint32_t kMostThreads = 4096;
+constexpr uint32_t kMostNotifies = 8192;
+
+char communicator_name[] = "hccl_py";
+
+HcclResult refused(int result)
+{
+    return static_cast<HcclResult>(result);
+}
+
+HcclResult no_room(const char* call)
+{
+    return refused(refuse("INVALID_ARGUMENT", "%s: there is nowhere to put the answer", call));
+}
+
+HcclResult take_threads(const char* call, CommEngine engine, uint32_t count, const uint32_t* notifies,
+                        ThreadHandle* threads)
+{
+    if (engine == COMM_ENGINE_CCU || engine == COMM_ENGINE_AIV) {
+        return refused(refuse("UNSUPPORTED_CALL", "%s: threads of the CCU and AIV engines are not modelled", call));
+    }
+    if (count > 0 && threads == nullptr) {
+        return no_room(call);
+    }
+    if (state.threads.size() + count > kMostThreads) {
+        return refused(refuse("INVALID_ARGUMENT", "%s: %u threads; a rank has at most %u", call, count, kMostThreads));
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        if (notifies[i] > kMostNotifies) {
+            return refused(refuse("INVALID_ARGUMENT", "%s: %u notifies of a thread", call, notifies[i]));
+        }
+        threads[i] = kThreadHandle + state.threads.size();
+        state.threads.push_back({notifies[i], current_stack()});
+    }
+    return HCCL_SUCCESS;
+}
+
+std::string key_of(CommEngine engine, const char* tag)
+{
+    return std::to_string(int(engine)) + ":" + (tag ? tag : "");
+}
+
+bool is_on_device(CommEngine engine)
+{
+    return engine != COMM_ENGINE_CPU && engine != COMM_ENGINE_CPU_TS;
+}
+
+// The layer of the link whose endpoint a channel names; -1 where there is none between the ranks.
+int layer_of(const HcclChannelDesc& desc)
+{
+    bool is_near = state.options.server[desc.remoteRank] == state.options.server[state.rank];
+    if (desc.localEndpoint.commAddr.type != COMM_ADDR_TYPE_ID) {
+        return is_near ? 0 : 1;
+    }
+    uint32_t layer = desc.localEndpoint.commAddr.id >> 24;
+    return layer > 1 || (layer == 0 && !is_near) ? -1 : int(layer);
+}
+
+// What the peer of a channel shows over it; every rank is taken to register the same.
+CommMem memory_of_peer(const Channel& channel, const Memory& mine)
+{
+    CommMem theirs = mine.where;
+    Place place = place_of(mine.where.addr);
+    theirs.addr = static_cast<char*>(address_of(channel.peer, place.part)) + place.offset;
+    return theirs;
+}
+
+HcclResult acquire(const char* call, const HcclChannelDesc& desc, ChannelHandle* handle)
+{
+    if (desc.header.magicWord != HCCL_CHANNEL_MAGIC_WORD) {
+        return refused(refuse("INVALID_ARGUMENT", "%s: the description was not made with HcclChannelDescInit", call));
+    }
+    if (desc.remoteRank >= state.options.ranks || desc.remoteRank == state.rank) {
+        return refused(refuse("INVALID_ARGUMENT", "%s: a channel of rank %u to rank %u, of %u ranks", call, state.rank,
+                              desc.remoteRank, state.options.ranks));
+    }
+    if (desc.notifyNum > kMostNotifies) {
+        return refused(refuse("INVALID_ARGUMENT", "%s: %u notifies of a channel", call, desc.notifyNum));
+    }
+    int layer = layer_of(desc);
+    if (layer < 0) {
+        return refused(refuse("INVALID_ARGUMENT", "%s: no link of this layer leads from rank %u to rank %u", call,
+                              state.rank, desc.remoteRank));
+    }
+    Channel channel{desc.remoteRank, uint32_t(layer), desc.notifyNum, {}, true};
+    unsigned shown = 1U << kCcl;
+    for (uint32_t i = 0; desc.memHandles != nullptr && i < desc.memHandleNum; ++i) {
+        uint64_t number = reinterpret_cast<uint64_t>(desc.memHandles[i]) - 1;
+        if (number >= state.memories.size()) {
+            return refused(refuse("UNKNOWN_HANDLE", "%s: memory %u of the channel was never registered", call, i));
+        }
+        channel.memories.push_back(uint32_t(number));
+        shown |= 1U << place_of(state.memories[number].where.addr).part;
+    }
+    *handle = kChannelHandle + state.channels.size();
+    state.channels.push_back(channel);
+    write_line("C\t%u\t%d\t%u\t%u\t%d", desc.remoteRank, layer, desc.notifyNum, shown, current_stack());
+    return HCCL_SUCCESS;
+}
+
+}  // namespace
+
+}  // namespace recorder
+
+using namespace recorder;
+
+extern "C" {
+
+HcclResult HcclGetCommName(HcclComm, char* commName)
+{
+    if (commName == nullptr) {
+        return no_room(__func__);
+    }
+    strcpy(commName, communicator_name);
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclGetRankSize(HcclComm, uint32_t* rankSize)
+{
+    if (rankSize == nullptr) {
+        return no_room(__func__);
+    }
+    *rankSize = state.options.ranks;
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclGetRankId(HcclComm, uint32_t* rank)
+{
+    if (rank == nullptr) {
+        return no_room(__func__);
+    }
+    *rank = state.rank;
+    return HCCL_SUCCESS;
+}
+
+const char* HcclGetErrorString(HcclResult code)
+{
+    return code == HCCL_SUCCESS ? "no error" : "error";
+}
+
+HcclResult HcclGetHcclBuffer(HcclComm, void** buffer, uint64_t* size)
+{
+    if (buffer == nullptr || size == nullptr) {
+        return no_room(__func__);
+    }
+    *buffer = address_of(state.rank, kCcl);
+    *size = state.options.ccl_bytes;
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclThreadAcquire(HcclComm, CommEngine engine, uint32_t threadNum, uint32_t notifyNumPerThread,
+                             ThreadHandle* threads)
+{
+    std::vector<uint32_t> notifies(threadNum < kMostThreads ? threadNum : 0, notifyNumPerThread);
+    return take_threads(__func__, engine, threadNum, notifies.data(), threads);
+}
+
+HcclResult HcclThreadAcquireWithConfig(HcclComm, CommEngine engine, uint32_t threadNum, ThreadType,
+                                       const ThreadConfig* config, ThreadHandle* threads)
+{
+    if (config == nullptr) {
+        return refused(refuse("INVALID_ARGUMENT", "%s: there is no configuration", __func__));
+    }
+    std::vector<uint32_t> notifies;
+    for (uint32_t i = 0; i < threadNum && i < kMostThreads; ++i) {
+        if (config[i].header.magicWord != HCOMM_THREAD_CONFIG_MAGIC_WORD) {
+            return refused(refuse("INVALID_ARGUMENT", "%s: configuration %u was not made with ThreadConfigInit",
+                                  __func__, i));
+        }
+        notifies.push_back(config[i].notifyNumPerThread);
+    }
+    return take_threads(__func__, engine, threadNum, notifies.data(), threads);
+}
+
+// The caller's stream is thread 0, whoever asks and however often.
+HcclResult HcclThreadAcquireWithStream(HcclComm, CommEngine, aclrtStream, uint32_t notifyNum, ThreadHandle* thread)
+{
+    if (thread == nullptr) {
+        return no_room(__func__);
+    }
+    if (state.threads[0].notifies < notifyNum) {
+        state.threads[0] = {notifyNum, current_stack()};
+    }
+    *thread = kThreadHandle;
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclThreadExportToCommEngine(HcclComm, uint32_t threadNum, const ThreadHandle* threads, CommEngine,
+                                        ThreadHandle* exportedThreads)
+{
+    if (threadNum > 0 && (threads == nullptr || exportedThreads == nullptr)) {
+        return no_room(__func__);
+    }
+    for (uint32_t i = 0; i < threadNum; ++i) {
+        if (thread_of(threads[i]) == nullptr) {
+            return refused(refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no thread that this rank acquired", __func__,
+                                  threads[i]));
+        }
+        exportedThreads[i] = threads[i];
+    }
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclEngineCtxCreate(HcclComm, const char* ctxTag, CommEngine engine, uint64_t size, void** ctx)
+{
+    if (ctx == nullptr) {
+        return no_room(__func__);
+    }
+    if (state.contexts.count(key_of(engine, ctxTag))) {
+        return refused(refuse("INVALID_ARGUMENT", "%s: there is a context %s already", __func__, ctxTag));
+    }
+    void* address = is_on_device(engine) ? take_device_memory(size) : calloc(1, size);
+    if (address == nullptr) {
+        return refused(refuse("INVALID_ARGUMENT", "%s: a context of %lu bytes", __func__, size));
+    }
+    state.contexts[key_of(engine, ctxTag)] = {address, size};
+    *ctx = address;
+    return HCCL_SUCCESS;
+}
+
+// Asking for one that is not there is how an op finds out that it is called for the first time.
+HcclResult HcclEngineCtxGet(HcclComm, const char* ctxTag, CommEngine engine, void** ctx, uint64_t* size)
+{
+    auto found = state.contexts.find(key_of(engine, ctxTag));
+    if (found == state.contexts.end()) {
+        return HCCL_E_NOT_FOUND;
+    }
+    if (ctx == nullptr || size == nullptr) {
+        return no_room(__func__);
+    }
+    *ctx = found->second.address;
+    *size = found->second.size;
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclEngineCtxCopy(HcclComm, CommEngine engine, const char* ctxTag, const void* srcCtx, uint64_t size,
+                             uint64_t dstCtxOffset)
+{
+    auto found = state.contexts.find(key_of(engine, ctxTag));
+    if (found == state.contexts.end()) {
+        return refused(refuse("UNKNOWN_HANDLE", "%s: there is no context %s of this engine", __func__, ctxTag));
+    }
+    const Context& context = found->second;
+    if (srcCtx == nullptr || dstCtxOffset > context.size || size > context.size - dstCtxOffset) {
+        return refused(refuse("INVALID_ARGUMENT", "%s: %lu bytes at %lu do not fit context %s of %lu bytes", __func__,
+                              size, dstCtxOffset, ctxTag, context.size));
+    }
+    show_device_memory(true);
+    memcpy(static_cast<char*>(context.address) + dstCtxOffset, srcCtx, size);
+    show_device_memory(state.in_kernel);
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclEngineCtxDestroy(HcclComm, const char* ctxTag, CommEngine engine)
+{
+    if (state.contexts.erase(key_of(engine, ctxTag)) == 0) {
+        return refused(refuse("UNKNOWN_HANDLE", "%s: there is no context %s of this engine", __func__, ctxTag));
+    }
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclCommMemReg(HcclComm, const char* memTag, const CommMem* mem, HcclMemHandle* memHandle)
+{
+    if (mem == nullptr || memHandle == nullptr) {
+        return no_room(__func__);
+    }
+    Place place = place_of(mem->addr);
+    if (place.part == kNoPart || place.rank != state.rank) {
+        return refused(refuse("WRONG_ADDRESS", "%s: memory %s is %s", __func__, memTag, words_of(mem->addr).c_str()));
+    }
+    state.memories.push_back({memTag ? memTag : "", *mem});
+    *memHandle = reinterpret_cast<HcclMemHandle>(state.memories.size());
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclDevMemAcquire(HcclComm, const char* memTag, uint64_t* size, void** addr, bool* newCreated)
+{
+    if (size == nullptr || addr == nullptr) {
+        return no_room(__func__);
+    }
+    Context& memory = state.contexts[std::string("memory:") + (memTag ? memTag : "")];
+    bool is_new = memory.address == nullptr;
+    if (is_new) {
+        memory = {take_device_memory(*size), *size};
+    }
+    if (memory.address == nullptr) {
+        return refused(refuse("INVALID_ARGUMENT", "%s: memory of %lu bytes", __func__, *size));
+    }
+    *addr = memory.address;
+    *size = memory.size;
+    if (newCreated != nullptr) {
+        *newCreated = is_new;
+    }
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclChannelAcquire(HcclComm, CommEngine engine, const HcclChannelDesc* channelDescs, uint32_t channelNum,
+                              ChannelHandle* channels)
+{
+    if (engine == COMM_ENGINE_CCU || engine == COMM_ENGINE_AIV) {
+        return refused(refuse("UNSUPPORTED_CALL", "%s: channels of the CCU and AIV engines are not modelled", __func__));
+    }
+    if (channelNum > 0 && (channelDescs == nullptr || channels == nullptr)) {
+        return no_room(__func__);
+    }
+    for (uint32_t i = 0; i < channelNum; ++i) {
+        HcclResult result = acquire(__func__, channelDescs[i], &channels[i]);
+        if (result != HCCL_SUCCESS) {
+            return result;
+        }
+    }
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclChannelDestroy(HcclComm, const ChannelHandle* channels, uint32_t channelNum)
+{
+    for (uint32_t i = 0; i < channelNum; ++i) {
+        Channel* found = channel_of(channels[i]);
+        if (found == nullptr) {
+            return refused(refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no channel that this rank acquired", __func__,
+                                  channels[i]));
+        }
+        found->is_open = false;
+    }
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclChannelGetHcclBuffer(HcclComm, ChannelHandle channel, void** buffer, uint64_t* size)
+{
+    const Channel* found = channel_of(channel);
+    if (found == nullptr) {
+        return refused(refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no channel that this rank acquired", __func__, channel));
+    }
+    if (buffer == nullptr || size == nullptr) {
+        return no_room(__func__);
+    }
+    *buffer = address_of(found->peer, kCcl);
+    *size = state.options.ccl_bytes;
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclChannelGetRemoteMems(HcclComm, ChannelHandle channel, uint32_t* memNum, CommMem** remoteMems,
+                                    char*** memTags)
+{
+    const Channel* found = channel_of(channel);
+    if (found == nullptr) {
+        return refused(refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no channel that this rank acquired", __func__, channel));
+    }
+    if (memNum == nullptr || remoteMems == nullptr || memTags == nullptr) {
+        return no_room(__func__);
+    }
+    // They live as long as the process: the caller has no way to give them back.
+    auto* memories = new std::vector<CommMem>;
+    auto* tags = new std::vector<char*>;
+    for (uint32_t number : found->memories) {
+        memories->push_back(memory_of_peer(*found, state.memories[number]));
+        tags->push_back(strdup(state.memories[number].tag.c_str()));
+    }
+    *memNum = uint32_t(memories->size());
+    *remoteMems = memories->data();
+    *memTags = tags->data();
+    return HCCL_SUCCESS;
+}
+
+// What ops report for profiling.
+HcclResult HcclDfxRegOpInfoByCommId(char*, void*)
+{
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclProfilingReportOp(HcclComm, uint64_t)
+{
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclReportAicpuKernel(HcclComm, uint64_t, char*)
+{
+    return HCCL_SUCCESS;
+}
+
+uint64_t HcommGetProfilingSysCycleTime(void)
+{
+    return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,109 @@
+// What a rank leaves behind: its tasks as records in one file, everything else as lines in another.
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+#include "state.hpp"
+
+namespace recorder {
+
+namespace {
+
+constexpr int kMostFindings = 50;
+
+FILE* lines = nullptr;
+FILE* records = nullptr;
+uint64_t written = 0;
+int findings = 0;
+
+// Findings are one line, whatever is in them.
+void flatten(char* text)
+{
+    for (; *text; ++text) {
+        if (static_cast<unsigned char>(*text) < ' ') {
+            *text = ' ';
+        }
+    }
+}
+
+void write_finding(const char* finding, int stack, const char* format, va_list values)
+{
+    char text[1024];
+    vsnprintf(text, sizeof text, format, values);
+    flatten(text);
+    if (++findings <= kMostFindings) {
+        write_line("E\t%s\t%d\t%u\t%s", finding, stack, state.call, text);
+    }
+}
+
+}  // namespace
+
+bool has_findings()
+{
+    return findings > 0;
+}
+
+void open_output(const std::string& name)
+{
+    std::string path = state.options.out + "/" + name;
+    lines = fopen((path + ".txt").c_str(), "we");
+    records = fopen((path + ".tasks").c_str(), "we");
+    if (lines == nullptr || records == nullptr) {
+        perror(path.c_str());
+        _exit(66);
+    }
+    static char room[1 << 18];
+    setvbuf(records, room, _IOFBF, sizeof room);
+}
+
+void close_output()
+{
+    bool is_whole = fclose(records) == 0;
+    is_whole = fclose(lines) == 0 && is_whole;
+    if (!is_whole) {
+        _exit(66);
+    }
+}
+
+void write_task(const Task& task)
+{
+    if (++written > state.options.most_tasks) {
+        find_at("CODE_ENDLESS", task.stack, "The rank enqueues more than %lu tasks", state.options.most_tasks);
+        write_line("END\t-1");
+        close_output();
+        _exit(67);
+    }
+    fwrite(&task, sizeof task, 1, records);
+}
+
+void write_line(const char* format, ...)
+{
+    if (lines == nullptr) {
+        return;
+    }
+    va_list values;
+    va_start(values, format);
+    vfprintf(lines, format, values);
+    va_end(values);
+    fputc('\n', lines);
+}
+
+int refuse(const char* finding, const char* format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    write_finding(finding, current_stack(), format, values);
+    va_end(values);
+    return HCCL_E_PARA;
+}
+
+void find_at(const char* finding, int stack, const char* format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    write_finding(finding, stack, format, values);
+    va_end(values);
+}
+
+}  // namespace recorder

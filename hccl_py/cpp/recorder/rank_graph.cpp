@@ -1,0 +1,167 @@
+// How ranks are linked: layer 0 joins the ranks of a server, layer 1 all ranks.
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "hccl/hccl_rank_graph.h"
+#include "state.hpp"
+
+namespace recorder {
+
+namespace {
+
+bool has_servers()
+{
+    const auto& server = state.options.server;
+    return std::count(server.begin(), server.end(), server[0]) < long(server.size());
+}
+
+uint32_t layers()
+{
+    return has_servers() ? 2 : 1;
+}
+
+HcclResult no_layer(const char* call, uint32_t layer)
+{
+    return static_cast<HcclResult>(
+        refuse("INVALID_ARGUMENT", "%s: there is no layer %u, of %u", call, layer, layers()));
+}
+
+HcclResult nowhere(const char* call)
+{
+    return static_cast<HcclResult>(refuse("INVALID_ARGUMENT", "%s: there is nowhere to put the answer", call));
+}
+
+std::vector<uint32_t> ranks_of(uint32_t layer)
+{
+    const auto& server = state.options.server;
+    std::vector<uint32_t> found;
+    for (uint32_t rank = 0; rank < state.options.ranks; ++rank) {
+        if (layer == 1 || server[rank] == server[state.rank]) {
+            found.push_back(rank);
+        }
+    }
+    return found;
+}
+
+// Answers belong to the communicator and live as long as the process.
+HcclResult answer(std::vector<uint32_t> values, uint32_t** list, uint32_t* count)
+{
+    auto* kept = new std::vector<uint32_t>(std::move(values));
+    *list = kept->data();
+    *count = uint32_t(kept->size());
+    return HCCL_SUCCESS;
+}
+
+void set_endpoint(EndpointDesc& end, uint32_t layer, uint32_t rank)
+{
+    end.protocol = static_cast<CommProtocol>(state.options.protocol[layer]);
+    end.commAddr.type = COMM_ADDR_TYPE_ID;
+    end.commAddr.id = layer << 24 | rank;
+    end.loc.locType = ENDPOINT_LOC_TYPE_DEVICE;
+    end.loc.device.devPhyId = state.options.device_id[rank];
+    end.loc.device.superDevId = rank;
+    end.loc.device.serverIdx = state.options.server[rank];
+    end.loc.device.superPodIdx = 0;
+}
+
+}  // namespace
+
+}  // namespace recorder
+
+using namespace recorder;
+
+extern "C" {
+
+HcclResult HcclRankGraphGetLayers(HcclComm, uint32_t** netLayers, uint32_t* netLayerNum)
+{
+    if (netLayers == nullptr || netLayerNum == nullptr) {
+        return nowhere(__func__);
+    }
+    std::vector<uint32_t> found = {0, 1};
+    found.resize(layers());
+    return answer(found, netLayers, netLayerNum);
+}
+
+HcclResult HcclRankGraphGetRanksByLayer(HcclComm, uint32_t netLayer, uint32_t** ranks, uint32_t* rankNum)
+{
+    if (ranks == nullptr || rankNum == nullptr) {
+        return nowhere(__func__);
+    }
+    return netLayer < layers() ? answer(ranks_of(netLayer), ranks, rankNum) : no_layer(__func__, netLayer);
+}
+
+HcclResult HcclRankGraphGetRankSizeByLayer(HcclComm, uint32_t netLayer, uint32_t* rankNum)
+{
+    if (rankNum == nullptr) {
+        return nowhere(__func__);
+    }
+    if (netLayer >= layers()) {
+        return no_layer(__func__, netLayer);
+    }
+    *rankNum = uint32_t(ranks_of(netLayer).size());
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclRankGraphGetTopoTypeByLayer(HcclComm, uint32_t netLayer, CommTopo* topoType)
+{
+    if (topoType == nullptr) {
+        return nowhere(__func__);
+    }
+    if (netLayer >= layers()) {
+        return no_layer(__func__, netLayer);
+    }
+    *topoType = netLayer == 0 ? COMM_TOPO_1DMESH : COMM_TOPO_CLOS;
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclRankGraphGetInstSizeListByLayer(HcclComm, uint32_t netLayer, uint32_t** instSizeList,
+                                               uint32_t* listSize)
+{
+    if (instSizeList == nullptr || listSize == nullptr) {
+        return nowhere(__func__);
+    }
+    if (netLayer >= layers()) {
+        return no_layer(__func__, netLayer);
+    }
+    if (netLayer == 1) {
+        return answer({state.options.ranks}, instSizeList, listSize);
+    }
+    std::map<uint32_t, uint32_t> sizes;
+    for (uint32_t server : state.options.server) {
+        ++sizes[server];
+    }
+    std::vector<uint32_t> found;
+    for (const auto& server : sizes) {
+        found.push_back(server.second);
+    }
+    return answer(found, instSizeList, listSize);
+}
+
+HcclResult HcclRankGraphGetLinks(HcclComm, uint32_t netLayer, uint32_t srcRank, uint32_t dstRank, CommLink** links,
+                                 uint32_t* linkNum)
+{
+    if (links == nullptr || linkNum == nullptr) {
+        return nowhere(__func__);
+    }
+    *links = nullptr;
+    *linkNum = 0;
+    const Options& options = state.options;
+    if (netLayer >= layers() || srcRank == dstRank || srcRank >= options.ranks || dstRank >= options.ranks) {
+        return HCCL_SUCCESS;
+    }
+    if (netLayer == 0 && options.server[srcRank] != options.server[dstRank]) {
+        return HCCL_SUCCESS;
+    }
+    auto* link = new CommLink;
+    CommLinkInit(link, 1);
+    link->linkAttr.linkProtocol = static_cast<CommProtocol>(options.protocol[netLayer]);
+    set_endpoint(link->srcEndpointDesc, netLayer, srcRank);
+    set_endpoint(link->dstEndpointDesc, netLayer, dstRank);
+    *links = link;
+    *linkNum = 1;
+    return HCCL_SUCCESS;
+}
+
+}  // extern "C"

@@ -1,0 +1,11 @@
+// All of the recorder in one translation unit: what the parts include is read once.
+#include "main.cpp"
+#include "run.cpp"
+#include "memory.cpp"
+#include "stacks.cpp"
+#include "output.cpp"
+#include "data_plane.cpp"
+#include "other_primitives.cpp"
+#include "control_plane.cpp"
+#include "rank_graph.cpp"
+#include "acl.cpp"

@@ -1,0 +1,267 @@
+// A process per rank: its limits, the call of the op, and what becomes of signals.
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "acl/acl_rt.h"
+#include "state.hpp"
+
+namespace recorder {
+
+State state;
+
+namespace {
+
+constexpr int kFailed = 1;    // the op returned an error
+constexpr int kCrashed = 3;   // a signal
+constexpr int kEndless = 67;  // a limit of time or tasks
+
+char what_was_thrown[200] = "";
+
+void thrown()
+{
+    try {
+        std::rethrow_exception(std::current_exception());
+    } catch (const std::exception& error) {
+        snprintf(what_was_thrown, sizeof what_was_thrown, "%s", error.what());
+    } catch (...) {
+        snprintf(what_was_thrown, sizeof what_was_thrown, "no std::exception");
+    }
+    abort();
+}
+
+const char* speaker()
+{
+    return state.in_kernel ? "kernel code" : "host code";
+}
+
+void report_touch(const void* address)
+{
+    const char* why = state.in_kernel ? "a kernel only puts tasks on threads; data moves when they run"
+                                      : "device memory is no memory of the host: use HcclEngineCtxCopy or aclrtMemcpy";
+    find_at("DEVICE_MEMORY_TOUCHED", crashed_stack(), "%s reads or writes %s itself: %s", speaker(),
+            words_of(address).c_str(), why);
+}
+
+void on_signal(int number, siginfo_t* info, void*)
+{
+    int status = kCrashed;
+    bool is_fault = number == SIGSEGV || number == SIGBUS;
+    if (number == SIGXCPU) {
+        find_at("CODE_ENDLESS", crashed_stack(), "The rank does not end: %u s of CPU were not enough",
+                state.options.cpu_seconds);
+        status = kEndless;
+    } else if (number == SIGALRM) {
+        find_at("CODE_ENDLESS", crashed_stack(), "The rank does not end: it waited for %u s", state.options.wall_seconds);
+        status = kEndless;
+    } else if (is_fault && place_of(info->si_addr).part != kNoPart) {
+        report_touch(info->si_addr);
+    } else if (number == SIGABRT && what_was_thrown[0]) {
+        find_at("CODE_CRASHED", crashed_stack(), "%s throws an exception that nobody catches: %s", speaker(),
+                what_was_thrown);
+    } else if (is_fault) {
+        find_at("CODE_CRASHED", crashed_stack(), "%s ends in signal %d (%s) at address %p", speaker(), number,
+                strsignal(number), info->si_addr);
+    } else {
+        find_at("CODE_CRASHED", crashed_stack(), "%s ends in signal %d (%s)", speaker(), number, strsignal(number));
+    }
+    write_line("END\t-1");
+    close_output();
+    _exit(status);
+}
+
+void catch_signals()
+{
+    static char stack[1 << 17];
+    stack_t other{};
+    other.ss_sp = stack;
+    other.ss_size = sizeof stack;
+    sigaltstack(&other, nullptr);
+    struct sigaction action {};
+    action.sa_sigaction = on_signal;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND;
+    for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGXCPU, SIGALRM, SIGXFSZ, SIGSYS, SIGTRAP}) {
+        sigaction(number, &action, nullptr);
+    }
+    std::set_terminate(thrown);
+}
+
+void limit(int what, uint64_t soft, uint64_t hard)
+{
+    rlimit both{soft, hard};
+    setrlimit(__rlimit_resource(what), &both);
+}
+
+void set_limits()
+{
+    const Options& options = state.options;
+    limit(RLIMIT_CPU, options.cpu_seconds, options.cpu_seconds + 2);
+    limit(RLIMIT_AS, options.memory_bytes, options.memory_bytes);
+    limit(RLIMIT_CORE, 0, 0);
+    limit(RLIMIT_FSIZE, 1ULL << 30, 1ULL << 30);
+    alarm(options.wall_seconds);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+// Whatever the author's code prints goes to a file of its rank.
+void redirect(const std::string& name)
+{
+    int file = open((state.options.out + "/" + name + ".out").c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+    dup2(file, STDOUT_FILENO);
+    dup2(file, STDERR_FILENO);
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    dup2(nothing, STDIN_FILENO);
+}
+
+template <typename Function>
+Function entry(const std::string& name)
+{
+    return reinterpret_cast<Function>(dlsym(state.host_library, name.c_str()));
+}
+
+int call_pair(HcclComm comm, aclrtStream stream, void* in, void* out)
+{
+    const Options& o = state.options;
+    using Side = HcclResult (*)(void*, uint64_t, HcclDataType, uint32_t, HcclComm, aclrtStream);
+    auto dtype = HcclDataType(o.dtype);
+    if (state.rank % 2 == 0 && state.rank + 1 < o.ranks) {
+        return entry<Side>(o.entry)(in, o.count, dtype, state.rank + 1, comm, stream);
+    }
+    return state.rank % 2 ? entry<Side>(o.receiver)(out, o.count, dtype, state.rank - 1, comm, stream) : 0;
+}
+
+// Calls the op with the signature that HCCL gives it.
+int call_op()
+{
+    const Options& o = state.options;
+    auto comm = reinterpret_cast<HcclComm>(0xC0);
+    auto stream = reinterpret_cast<aclrtStream>(1);
+    void* in = address_of(state.rank, kIn);
+    void* out = address_of(state.rank, kOut);
+    auto dtype = HcclDataType(o.dtype);
+    auto reduce = HcclReduceOp(o.reduce);
+    const std::string& op = o.op;
+    if (op == "all_reduce" || op == "reduce_scatter") {
+        using Op = HcclResult (*)(void*, void*, uint64_t, HcclDataType, HcclReduceOp, HcclComm, aclrtStream);
+        return entry<Op>(o.entry)(in, out, o.count, dtype, reduce, comm, stream);
+    }
+    if (op == "reduce") {
+        using Op = HcclResult (*)(void*, void*, uint64_t, HcclDataType, HcclReduceOp, uint32_t, HcclComm, aclrtStream);
+        return entry<Op>(o.entry)(in, out, o.count, dtype, reduce, o.root, comm, stream);
+    }
+    if (op == "all_gather") {
+        using Op = HcclResult (*)(void*, void*, uint64_t, HcclDataType, HcclComm, aclrtStream);
+        return entry<Op>(o.entry)(in, out, o.count, dtype, comm, stream);
+    }
+    if (op == "broadcast") {  // one buffer: the root's is its input, that of the others their output
+        using Op = HcclResult (*)(void*, uint64_t, HcclDataType, uint32_t, HcclComm, aclrtStream);
+        return entry<Op>(o.entry)(state.rank == o.root ? in : out, o.count, dtype, o.root, comm, stream);
+    }
+    if (op == "scatter") {
+        using Op = HcclResult (*)(void*, void*, uint64_t, HcclDataType, uint32_t, HcclComm, aclrtStream);
+        return entry<Op>(o.entry)(in, out, o.count, dtype, o.root, comm, stream);
+    }
+    if (op == "all_to_all") {
+        using Op = HcclResult (*)(const void*, uint64_t, HcclDataType, const void*, uint64_t, HcclDataType, HcclComm,
+                                  aclrtStream);
+        return entry<Op>(o.entry)(in, o.count, dtype, out, o.count, dtype, comm, stream);
+    }
+    return call_pair(comm, stream, in, out);
+}
+
+int record_rank()
+{
+    std::string name = "rank" + std::to_string(state.rank);
+    redirect(name);
+    open_output(name);
+    catch_signals();
+    set_limits();
+    state.threads.push_back({0, -1});  // the caller's stream
+    int result = 0;
+    for (state.call = 0; state.call < state.options.calls && result == 0; ++state.call) {
+        result = call_op();
+    }
+    if (result != 0 && !has_findings()) {
+        find_at("CALL_FAILED", stack_at(entry<void*>(state.options.entry)), "%s returned %d", state.options.entry.c_str(),
+                result);
+    }
+    for (const Thread& thread : state.threads) {
+        write_line("N\t%u\t%d", thread.notifies, thread.stack);
+    }
+    write_line("D\t%lu", device_bytes());
+    write_line("END\t%d", result);
+    close_output();
+    fflush(nullptr);
+    return result ? kFailed : 0;
+}
+
+void* load(const std::string& path)
+{
+    void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (handle == nullptr) {
+        fprintf(stderr, "%s\n", dlerror());
+        _exit(68);
+    }
+    return handle;
+}
+
+// Code that runs while a library is loaded has the same limits as a rank.
+void load_libraries()
+{
+    open_output("load");
+    catch_signals();
+    limit(RLIMIT_CPU, state.options.cpu_seconds, RLIM_INFINITY);
+    alarm(state.options.wall_seconds);
+    state.host_library = load(state.options.host);
+    state.device_library = load(state.options.device);
+    limit(RLIMIT_CPU, RLIM_INFINITY, RLIM_INFINITY);
+    alarm(0);
+    close_output();
+    find_libraries();
+}
+
+}  // namespace
+
+// Records all ranks, some at a time, until one does not end; returns the exit status.
+int run_all()
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setenv("ASCEND_HOME_PATH", state.options.home.c_str(), 1);
+    lay_out_memory();
+    load_libraries();
+    uint32_t next = 0, running = 0;
+    bool goes_on = true;
+    while (running > 0 || (goes_on && next < state.options.ranks)) {
+        if (goes_on && next < state.options.ranks && running < state.options.jobs) {
+            state.rank = next++;
+            pid_t child = fork();
+            if (child == 0) {
+                _exit(record_rank());
+            }
+            if (child < 0) {
+                perror("fork");
+                return 69;
+            }
+            ++running;
+            continue;
+        }
+        int status = 0;
+        if (wait(&status) < 0) {
+            break;
+        }
+        --running;
+        goes_on = goes_on && !(WIFEXITED(status) && WEXITSTATUS(status) == kEndless) && !WIFSIGNALED(status);
+    }
+    return 0;
+}
+
+}  // namespace recorder

@@ -1,0 +1,174 @@
+// Where a call comes from: the author's frames, innermost first, each stack written once.
+//
+// The author's code is compiled with frame pointers, so a stack is a chain of them; only a crash is
+// unwound, because it may happen in a library that keeps none.
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <link.h>
+#include <pthread.h>
+
+#include <unordered_map>
+
+#include "state.hpp"
+
+namespace recorder {
+
+namespace {
+
+constexpr int kMost = 12;
+
+struct Library {
+    uintptr_t base = 0;
+    uintptr_t low = ~uintptr_t(0);
+    uintptr_t high = 0;
+};
+
+Library libraries[2];  // host, device
+std::unordered_map<uint64_t, int> numbers;
+
+void find_library(void* handle, Library& found)
+{
+    link_map* map = nullptr;
+    dlinfo(handle, RTLD_DI_LINKMAP, &map);
+    found.base = map->l_addr;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, size_t, void* data) {
+            Library* library = static_cast<Library*>(data);
+            if (info->dlpi_addr != library->base) {
+                return 0;
+            }
+            for (int i = 0; i < info->dlpi_phnum; ++i) {
+                const auto& part = info->dlpi_phdr[i];
+                if (part.p_type == PT_LOAD && (part.p_flags & PF_X)) {
+                    uintptr_t begin = info->dlpi_addr + part.p_vaddr;
+                    library->low = std::min(library->low, begin);
+                    library->high = std::max(library->high, begin + part.p_memsz);
+                }
+            }
+            return 1;
+        },
+        &found);
+}
+
+// 0 for host code, 1 for a kernel's, -1 for neither.
+int owner_of(uintptr_t address)
+{
+    for (int i = 0; i < 2; ++i) {
+        if (address >= libraries[i].low && address < libraries[i].high) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+int number_of(const uintptr_t* calls, int count)
+{
+    uint64_t hash = 1469598103934665603ULL;
+    for (int i = 0; i < count; ++i) {
+        hash = (hash ^ calls[i]) * 1099511628211ULL;
+    }
+    auto known = numbers.emplace(hash, int(numbers.size()));
+    if (known.second) {
+        std::string text;
+        for (int i = 0; i < count; ++i) {
+            char frame[40];
+            int owner = owner_of(calls[i]);
+            snprintf(frame, sizeof frame, "%s%c:%lx", i ? "," : "", "hd"[owner],
+                     calls[i] - 1 - libraries[owner].base);  // the call, not what follows it
+            text += frame;
+        }
+        write_line("S\t%d\t%s", known.first->second, text.c_str());
+    }
+    return known.first->second;
+}
+
+struct Bounds {
+    uintptr_t low = 0;
+    uintptr_t high = 0;
+};
+
+Bounds stack_bounds()
+{
+    Bounds found;
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        void* begin = nullptr;
+        size_t size = 0;
+        pthread_attr_getstack(&attributes, &begin, &size);
+        pthread_attr_destroy(&attributes);
+        found.low = reinterpret_cast<uintptr_t>(begin);
+        found.high = found.low + size;
+    }
+    return found;
+}
+
+}  // namespace
+
+void find_libraries()
+{
+    find_library(state.host_library, libraries[0]);
+    find_library(state.device_library, libraries[1]);
+    void* first[1];
+    backtrace(first, 1);  // loads what it needs now, not in a handler of signals
+}
+
+namespace {
+
+// Fills in the frames of the author's functions that are active, innermost first.
+int walk(uintptr_t* calls, int count)
+{
+    static thread_local Bounds bounds = stack_bounds();
+    auto frame = static_cast<uintptr_t*>(__builtin_frame_address(0));
+    while (count < kMost) {
+        uintptr_t here = reinterpret_cast<uintptr_t>(frame);
+        if (here < bounds.low || here + 2 * sizeof(uintptr_t) > bounds.high || here % sizeof(uintptr_t)) {
+            break;
+        }
+        if (owner_of(frame[1]) >= 0) {
+            calls[count++] = frame[1];
+        }
+        auto next = reinterpret_cast<uintptr_t*>(frame[0]);
+        if (next <= frame) {
+            break;
+        }
+        frame = next;
+    }
+    return count;
+}
+
+}  // namespace
+
+int current_stack()
+{
+    uintptr_t calls[kMost];
+    return number_of(calls, walk(calls, 0));
+}
+
+int stack_at(const void* function)
+{
+    uintptr_t calls[kMost] = {reinterpret_cast<uintptr_t>(function) + 1};
+    return number_of(calls, walk(calls, 1));
+}
+
+int crashed_stack()
+{
+    void* frames[64];
+    uintptr_t calls[kMost];
+    int found = backtrace(frames, 64), count = 0;
+    bool after_signal = true;
+    for (int i = 0; i < found && count < kMost; ++i) {
+        uintptr_t address = reinterpret_cast<uintptr_t>(frames[i]);
+        if (owner_of(address) < 0) {
+            continue;
+        }
+        // The frame that crashed stands at its instruction, the others behind their calls.
+        Dl_info info;
+        bool is_innermost = after_signal && i > 0 && (!dladdr(frames[i - 1], &info) || !info.dli_sname);
+        calls[count++] = is_innermost ? address + 1 : address;
+        after_signal = false;
+    }
+    return number_of(calls, count);
+}
+
+}  // namespace recorder

@@ -1,0 +1,156 @@
+// What the recorder knows of the rank whose process it is.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "hccl/hccl_rank_graph.h"
+
+namespace recorder {
+
+// The call to record, as Python wrote it down: one `key value` to a line.
+struct Options {
+    std::string host;      // the shared object of the host code
+    std::string device;    // that of the kernels
+    std::string entry;     // the function that stands for the op
+    std::string receiver;  // send_recv: the function that stands for the other side
+    std::string kernel;    // the kernel, whatever name the host code asks for; "" for that name
+    std::string op;
+    std::string out;  // the folder for what is recorded
+    std::string home;  // what ASCEND_HOME_PATH says
+    std::string soc;
+    uint64_t count = 0;
+    uint64_t in_bytes = 0;
+    uint64_t out_bytes = 0;
+    uint64_t ccl_bytes = 0;
+    uint32_t ranks = 0;
+    uint32_t dtype = 0;
+    uint32_t reduce = 0;
+    uint32_t root = 0;
+    uint32_t calls = 1;
+    uint32_t jobs = 1;
+    uint32_t cpu_seconds = 10;
+    uint32_t wall_seconds = 60;
+    uint64_t memory_bytes = 0;
+    uint64_t most_tasks = 0;
+    std::vector<uint32_t> server;  // by rank
+    std::vector<uint32_t> device_id;
+    std::vector<uint32_t> protocol;  // by layer
+};
+
+// Buffers of a rank, in the order of their addresses.
+enum Part { kIn = 0, kOut = 1, kCcl = 2, kDev = 3, kParts = 4, kNoPart = -1 };
+
+// Where an address lies; part is kNoPart where it is no device memory of any rank.
+struct Place {
+    int part = kNoPart;
+    uint32_t rank = 0;
+    uint64_t offset = 0;
+};
+
+struct Thread {
+    uint32_t notifies;
+    int stack;
+};
+
+struct Channel {
+    uint32_t peer;
+    uint32_t layer;
+    uint32_t notifies;
+    std::vector<uint32_t> memories;  // the registered memories that it shows, by number
+    bool is_open;
+};
+
+struct Memory {
+    std::string tag;
+    CommMem where;
+};
+
+struct Context {
+    void* address;
+    uint64_t size;
+};
+
+struct State {
+    Options options;
+    uint32_t rank = 0;
+    uint32_t call = 0;
+    bool in_kernel = false;
+    std::vector<Thread> threads;
+    std::vector<Channel> channels;
+    std::vector<Memory> memories;
+    std::map<std::string, Context> contexts;  // by engine and tag
+    void* host_library = nullptr;
+    void* device_library = nullptr;
+};
+
+extern State state;
+
+constexpr uint64_t kThreadHandle = 0x7100000000000000ULL;
+constexpr uint64_t kChannelHandle = 0x7200000000000000ULL;
+
+inline Thread* thread_of(ThreadHandle handle)
+{
+    uint64_t index = handle - kThreadHandle;
+    return index < state.threads.size() ? &state.threads[index] : nullptr;
+}
+
+inline Channel* channel_of(ChannelHandle handle)
+{
+    uint64_t index = handle - kChannelHandle;
+    return index < state.channels.size() && state.channels[index].is_open ? &state.channels[index] : nullptr;
+}
+
+// memory.cpp
+void lay_out_memory();
+void* address_of(uint32_t rank, int part);
+Place place_of(const void* address);
+void* take_device_memory(uint64_t size);
+uint64_t device_bytes();
+void show_device_memory(bool visible);
+std::string words_of(const void* address);
+
+// stacks.cpp
+void find_libraries();
+int current_stack();
+int crashed_stack();
+int stack_at(const void* function);  // the function itself, and the frames that call it
+
+// output.cpp
+enum Kind : uint8_t { kCopy, kReduce, kRead, kReadReduce, kWrite, kWriteReduce, kPost, kWait, kLocalPost, kLocalWait };
+
+// One task, as it stands in the file of its rank; merge.py knows the same layout.
+struct Task {
+    uint8_t kind;
+    int8_t dtype;
+    int8_t reduce;
+    int8_t src_part;
+    int8_t dst_part;
+    uint8_t pad[3];
+    int32_t thread;
+    int32_t target;  // the channel, or the thread of a local post; -1 for none
+    int32_t index;
+    int32_t stack;
+    int32_t call;
+    uint32_t pad2;
+    uint64_t src_offset;
+    uint64_t dst_offset;
+    uint64_t size;
+};
+static_assert(sizeof(Task) == 56, "merge.py reads 56 bytes a task");
+
+bool has_findings();
+void open_output(const std::string& name);
+void close_output();
+void write_task(const Task& task);
+void write_line(const char* format, ...) __attribute__((format(printf, 1, 2)));
+// Writes a finding with the stack of the call, and returns HCCL_E_PARA for the call to return.
+int refuse(const char* finding, const char* format, ...) __attribute__((format(printf, 2, 3)));
+void find_at(const char* finding, int stack, const char* format, ...) __attribute__((format(printf, 3, 4)));
+
+// run.cpp
+int run_all();
+
+}  // namespace recorder

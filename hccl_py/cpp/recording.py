@@ -1,0 +1,225 @@
+"""From a folder and a call to a program: built once, recorded for every call.
+
+    workshop = Workshop(find_project("my_op"), Builder.from_environment())
+    recording = workshop.record(CppCall(op, topology))
+    recording.report(options)
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from hccl_py.cpp.build import Builder, Built
+from hccl_py.cpp.findings import findings_of, one_sided_channels
+from hccl_py.cpp.lines import functions_of, lines_of
+from hccl_py.cpp.merge import joined_channels, merged
+from hccl_py.cpp.project import SETTINGS, CppProject
+from hccl_py.cpp.run import Entry, Limits, RankBuffers, run_recorder
+from hccl_py.cpp.traces import RankTrace, Traces, read_traces
+from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
+from hccl_py.op_param import OpParam
+from hccl_py.operators import make_operator
+from hccl_py.program.program import Program
+from hccl_py.topology.topology import Topology
+from hccl_py.verifier.finding import Finding, Report
+from hccl_py.verifier.subject import Options
+from hccl_py.verifier.verifier import verify_program
+
+__all__ = ["ENTRIES", "CppCall", "Recording", "Workshop"]
+
+ENTRIES = {
+    "all_reduce": "HcclAllReduce",
+    "reduce_scatter": "HcclReduceScatter",
+    "reduce": "HcclReduce",
+    "all_gather": "HcclAllGather",
+    "broadcast": "HcclBroadcast",
+    "scatter": "HcclScatter",
+    "all_to_all": "HcclAlltoAll",
+    "send_recv": "HcclSend",
+}
+"""The function that stands for each op that can be recorded."""
+
+_RECEIVER = "HcclRecv"
+
+DEFAULT_BUFFER = 400 << 20
+"""Bytes of the HCCL buffer of an Ascend 950."""
+
+
+@dataclass(frozen=True)
+class CppCall:
+    """The call to record: `calls` times in a row, on the same resources."""
+
+    op: OpParam
+    topology: Topology
+    ccl_bytes: int = DEFAULT_BUFFER
+    calls: int = 1
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What recording has given: a program, where every rank came to its end, and findings."""
+
+    name: str
+    program: Program | None
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    printed: str
+
+    def report(self, options: Options) -> Report:
+        """Return the findings of the recording and those of the verifier."""
+        if self.program is None:
+            return Report.of(self.name, self.findings, {}, notes=self.notes)
+        report = verify_program(self.program, options, self.name)
+        findings = [*self.findings, *report.findings]
+        return Report.of(self.name, findings, report.programs, notes=self.notes + report.notes)
+
+    def require(self) -> Program:
+        """Return the program; ParameterError with the first finding where there is none."""
+        if self.program is not None and not self.findings:
+            return self.program
+        first = min(self.findings, key=lambda finding: finding.key)
+        place = f" at {first.source}" if first.source else ""
+        raise ParameterError(
+            f"{self.name} cannot be recorded: {first.name}{place}. {first.message}",
+            f"`hccl-py check {self.name}` with the same options shows all findings.",
+        )
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """A project and what builds it; the build is done once, when it is first needed."""
+
+    project: CppProject
+    builder: Builder
+    limits: Limits = Limits()
+
+    @cached_property
+    def built(self) -> Built:
+        """The project, built."""
+        return self.builder.build(self.project)
+
+    @cached_property
+    def functions(self) -> tuple[str, ...]:
+        """The functions that the host code defines."""
+        return tuple(functions_of(self.built.host))
+
+    def op_name(self) -> str:
+        """Return the op that the folder implements, as `hccl-py.toml` or its functions say.
+
+        ParameterError where that is not one op.
+        """
+        if self.project.op is not None:
+            return self.project.op
+        found = [op for op in ENTRIES if self._candidates(ENTRIES[op])]
+        if len(found) == 1:
+            return found[0]
+        what = f"functions of {len(found)} ops: {', '.join(found)}" if found else "no op"
+        raise ParameterError(
+            f"{self.project.name} has {what}.", f"Name the op: --op all_reduce, or op in {SETTINGS}."
+        )
+
+    def record(self, call: CppCall) -> Recording:
+        """Record one call on all ranks.
+
+        Raises BuildError, ParameterError for an op or a function that is not there, and
+        NotSupportedError for a call that cannot be recorded.
+        """
+        entry = self._entry(call.op.name)
+        buffers = _buffers(call)
+        with tempfile.TemporaryDirectory(prefix="hccl-py-") as folder:
+            out = Path(folder)
+            run_recorder(
+                self.built,
+                self.project,
+                entry,
+                call.op,
+                call.topology,
+                buffers,
+                call.calls,
+                self.limits,
+                out,
+            )
+            traces = read_traces(out, call.topology.size)
+        return self._recording(call, entry, buffers, traces)
+
+    def _recording(
+        self, call: CppCall, entry: Entry, buffers: RankBuffers, traces: Traces
+    ) -> Recording:
+        lines = lines_of(traces.stacks, self.built, self.project)
+        name = self.project.name
+        findings = list(findings_of(traces, lines, entry.function))
+        notes = _notes(traces.ranks)
+        printed = _printed(traces.ranks)
+        if findings or notes:
+            notes.append("The program was not verified: it is not whole.")
+            return Recording(name, None, tuple(findings), tuple(notes), printed)
+        meeting = joined_channels(traces.ranks)
+        findings = list(one_sided_channels(meeting, traces, lines))
+        program = merged(
+            traces,
+            meeting,
+            lines,
+            call.op,
+            call.topology,
+            buffers,
+            self.project.title,
+            call.calls,
+        )
+        return Recording(name, program, tuple(findings), tuple(notes), printed)
+
+    def _entry(self, op: str) -> Entry:
+        """Return the functions to call; ParameterError where the host code has none for the op."""
+        if op not in ENTRIES:
+            raise NotSupportedError(
+                f"{op} cannot be recorded from C++.", f"These can: {', '.join(ENTRIES)}."
+            )
+        kernel = self.project.kernel or ""
+        function = self._function(op, ENTRIES[op], self.project.entry, "entry")
+        if op != "send_recv":
+            return Entry(function, kernel=kernel)
+        receiver = self._function(op, _RECEIVER, self.project.receiver, "receiver")
+        return Entry(function, receiver, kernel)
+
+    def _function(self, op: str, usual: str, stated: str | None, key: str) -> str:
+        found = self._candidates(usual if stated is None else stated, exact=stated is not None)
+        if len(found) == 1:
+            return found[0]
+        wanted = stated or usual
+        mine = [name for name in self.functions if name.startswith("Hccl")]
+        has = f"it has {', '.join(mine)}" if mine else "it has no function extern \"C\" Hccl..."
+        raise ParameterError(
+            f"The host code of {self.project.name} has no {wanted} for {op}; {has}.",
+            did_you_mean(wanted, mine) or f"Name it in {SETTINGS}: {key} = \"...\".",
+        )
+
+    def _candidates(self, wanted: str, *, exact: bool = False) -> list[str]:
+        """Return the function of this name, or else those whose names say a little more."""
+        if wanted in self.functions:
+            return [wanted]
+        others = {*ENTRIES.values(), _RECEIVER} - {wanted}
+        longer = [name for name in self.functions if name.startswith(wanted) and not exact]
+        return [n for n in longer if not any(n.startswith(o) for o in others if o.startswith(wanted))]
+
+
+def _buffers(call: CppCall) -> RankBuffers:
+    operator = make_operator(call.op.name)
+    inputs, outputs = operator.user_bytes(call.op, call.topology.size)
+    return RankBuffers(inputs, outputs, call.ccl_bytes)
+
+
+def _notes(ranks: Sequence[RankTrace]) -> list[str]:
+    """Say which ranks were not recorded."""
+    missing = [trace.rank for trace in ranks if not trace.was_run]
+    if not missing:
+        return []
+    return [f"{len(missing)} ranks from {missing[0]} on were not recorded."]
+
+
+def _printed(ranks: Sequence[RankTrace]) -> str:
+    """Return what the first rank that has something wrong printed, else the first of all."""
+    wrong = [trace for trace in ranks if trace.complaints and trace.printed]
+    return next((trace.printed for trace in [*wrong, *ranks] if trace.printed), "")
