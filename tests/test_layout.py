@@ -68,7 +68,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("arrays", "data", "discovery", "overlaps", "simulator", "tensors"),
     ("orchestration.author_errors", "orchestration.entry", "orchestration.record"),
     ("collectives", "scaffold", "selection", "verifier"),
-    ("planning", "testing", "trace"),
+    ("cpp", "planning", "testing", "trace"),
     ("tuning",),
     ("collective_ops", "communicator", "groups", "jobs", "measurement", "pending"),
     ("", "simulate", "torch", "verify"),

@@ -20,6 +20,7 @@ COMMANDS = {
     "fit": "Fit α, β and γ of a cost model to measured times.",
     "tuning": "Show a tuning table, and where it differs from HCCL's rules.",
     "check": "Verify programs and executors.",
+    "record": "Record a custom op in C++ as a program.",
     "list": "List executors, platforms and topologies.",
     "doctor": "Show what this machine has, which platforms work here, and what is missing.",
     "new": "Write a project to start from.",

@@ -95,7 +95,13 @@ def request_of(options: ProgramOptions, schedule: Schedule | None = None) -> Req
     """Return what the first argument of a command names: an op to call, or a program."""
     source = source_of(options.op)
     if source is None:
+        _refuse_of_folders(options)
         return CallRequest(options, schedule)
+    if source.read is None:
+        from hccl_py.cli.folders import FolderRequest
+
+        return FolderRequest(options, schedule)
+    _refuse_of_folders(options)
     return ProgramRequest(options, source, schedule)
 
 
@@ -160,6 +166,7 @@ class ProgramRequest(Request):
     def __init__(
         self, options: ProgramOptions, source: Source, schedule: Schedule | None = None
     ) -> None:
+        assert source.read is not None
         _refuse_options(options, source)
         self.program = source.read(options.op, None)
         self.name = format_path(options.op)
@@ -225,6 +232,16 @@ def _refuse_options(options: ProgramOptions, source: Source) -> None:
     for name in _OF_A_CALL:
         if getattr(options, name) != defaults[name]:
             _refuse("--" + name.replace("_", "-"), source)
+
+
+def _refuse_of_folders(options: ProgramOptions) -> None:
+    """Refuse options that say what is recorded from C++."""
+    for option, is_given in (("--op", options.cpp_op is not None), ("--calls", options.calls > 1)):
+        if is_given:
+            raise ParameterError(
+                f"{option} is about a folder with a custom op in C++.",
+                f"Leave {option} out, or name the folder first.",
+            )
 
 
 def _refuse(option: str, source: Source) -> None:

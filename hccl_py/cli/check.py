@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hccl_py.cli.errors import WRONG, say_error, say_problems
+from hccl_py.cli.folder_options import Folders, check_folders, folder_calls
 from hccl_py.cli.narrowing import Narrowing, cases_of
 from hccl_py.cli.options import Output, grouped
+from hccl_py.cli.sources import is_folder
 
 if TYPE_CHECKING:
     from hccl_py.cli.targets import Target
@@ -78,7 +80,8 @@ def command(
         typer.Argument(
             metavar="TARGET",
             show_default=False,
-            help="Program files, ops, executors, or module:Class from the current folder.",
+            help="Program files, ops, executors, module:Class from the current folder, or folders "
+            "of custom ops in C++.",
         ),
     ],
     demands: _Demands,
@@ -89,6 +92,7 @@ def command(
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Show every finding and the tasks around it.")
     ] = False,
+    folders: Folders,
     narrowing: Narrowing,
     output: Output,
 ) -> None:
@@ -96,11 +100,12 @@ def command(
 
     Races, deadlocks, wrong results, resources: every finding with its tasks, its source line and
     what would mend it. Of an executor many calls are verified; options from --ranks on narrow
-    that. Exit status 1 where errors are found.
+    that. A folder of C++ is built and recorded for one call, that of --op, -b and --ranks. Exit
+    status 1 where errors are found.
     """
     options, seeds = demands.options(), SEEDS if demands.numeric else 0
     cases = cases_of(narrowing, in_place=options.in_place)
-    found = _targets(targets, max_size, narrowing)
+    found = _targets(targets, max_size, narrowing, folders)
     shown = _Document() if output.json else _Text(verbose)
     failed = _show(found, lambda target: _verified(target, cases, options, seeds), shown)
     shown.end(len(failed))
@@ -244,7 +249,9 @@ def _product(name: str | None) -> Product | None:
     return PRESETS[name] if name is not None else None
 
 
-def _targets(names: list[str], max_size: str | None, narrowing: Narrowing) -> list[Target]:
+def _targets(
+    names: list[str], max_size: str | None, narrowing: Narrowing, folders: Folders
+) -> list[Target]:
     """Return what is to be verified; every name and file is looked at before anything runs."""
     from hccl_py.cli.sizes import parse_size
     from hccl_py.cli.targets import find_targets
@@ -254,7 +261,8 @@ def _targets(names: list[str], max_size: str | None, narrowing: Narrowing) -> li
 
     limit = None if max_size is None else parse_size(max_size, "--max-size")
     say_problems(installed_executors().problems)
-    found, problems = find_targets(names, limit)
+    check_folders(folders, [name for name in names if is_folder(name)])
+    found, problems = find_targets(names, limit, folder_calls(folders, narrowing))
     _raise_last(problems)
     if narrowing.is_given and all(target.is_program for target in found):
         raise ParameterError(
@@ -266,10 +274,15 @@ def _targets(names: list[str], max_size: str | None, narrowing: Narrowing) -> li
 
 def _verified(target: Target, cases: Cases, options: Options, seeds: int) -> Report:
     from hccl_py.cli.progress import Bar
+    from hccl_py.cpp import Recording
     from hccl_py.program.program import Program
     from hccl_py.verifier import verify_program
     from hccl_py.verifier.sweeps.sweep import verify_executor
 
+    if isinstance(target.subject, Recording):
+        report = target.subject.report(options)
+        program = target.subject.program
+        return _run_with_data(program, report, options, seeds) if seeds and program else report
     if isinstance(target.subject, Program):
         report = verify_program(target.subject, options, target.name)
         return _run_with_data(target.subject, report, options, seeds) if seeds else report

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hccl_py.enums import InPlace, Mode
     from hccl_py.verifier.sweeps.cases import Cases
 
-__all__ = ["Narrowing", "cases_of"]
+__all__ = ["Narrowing", "cases_of", "numbers_of_ranks"]
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ def cases_of(narrowing: Narrowing, *, in_place: bool | InPlace) -> Cases:
     from hccl_py.topology.presets import MAX_RANKS
     from hccl_py.verifier.sweeps.cases import Cases
 
-    ranks = _numbers(narrowing.ranks, "--ranks", 1, MAX_RANKS)
+    ranks = numbers_of_ranks(narrowing)
     _check_topologies(narrowing, ranks)
     return Cases(
         ranks=ranks,
@@ -96,6 +96,13 @@ def cases_of(narrowing: Narrowing, *, in_place: bool | InPlace) -> Cases:
         in_place=in_place or None,
         buffsize=narrowing.buffsize,
     )
+
+
+def numbers_of_ranks(narrowing: Narrowing) -> tuple[int, ...]:
+    """Return what `--ranks` lists; empty where it is left out."""
+    from hccl_py.topology.presets import MAX_RANKS
+
+    return _numbers(narrowing.ranks, "--ranks", 1, MAX_RANKS)
 
 
 def _check_topologies(narrowing: Narrowing, ranks: tuple[int, ...]) -> None:

@@ -195,12 +195,27 @@ class ProgramOptions(CallOptions):
     op: Annotated[
         str,
         typer.Argument(
-            metavar="OP|FILE",
+            metavar="OP|FILE|DIR",
             show_default=False,
-            help="The op, such as all_gather, or a program file (.json, .npz).",
+            help="The op, such as all_gather, a program file (.json, .npz), or the folder of a "
+            "custom op in C++.",
             autocompletion=complete.ops,
         ),
     ]
+    cpp_op: Annotated[
+        str | None,
+        typer.Option("--op", metavar="OP", help="DIR: the op that it implements."),
+    ] = None
+    calls: Annotated[
+        int,
+        typer.Option(
+            "--calls",
+            metavar="N",
+            min=1,
+            max=64,
+            help="DIR: calls in a row, on one set of resources.",
+        ),
+    ] = 1
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ __all__ = [
     "SUFFIXES",
     "Source",
     "check_save",
+    "is_folder",
     "program_files_like",
     "refuse_source",
     "save_program",
@@ -36,12 +37,13 @@ SUFFIXES = (".json", ".npz")
 class Source:
     """A kind of source: its name for sentences, whether an argument is one, and its program.
 
-    `read` is given the argument and the most bytes that it may take, None for the usual.
+    `read` is given the argument and the most bytes that it may take, None for the usual. It is None
+    where a program is recorded for a call that the options describe (`folders.py`).
     """
 
     noun: str
     is_one: Callable[[str], bool]
-    read: Callable[[str, int | None], Program]
+    read: Callable[[str, int | None], Program] | None = None
 
 
 def source_of(name: str) -> Source | None:
@@ -57,14 +59,14 @@ def refuse_source(name: str, command: str, hint: str) -> None:
         raise ParameterError(f"{command} takes an op, and {format_path(name)} is a {noun}.", hint)
 
 
-def check_save(path: str) -> None:
+def check_save(path: str, option: str = "--save") -> None:
     """Refuse, before anything is recorded, a file that no program could be written to.
 
     What is there already stays, unless it is a program.
     """
     if Path(path).suffix.lower() not in SUFFIXES:
         raise ParameterError(
-            f"--save {path!r} is no name of a program file.", "Let it end in .json or .npz."
+            f"{option} {path!r} is no name of a program file.", "Let it end in .json or .npz."
         )
     check_place(path, PROGRAM)
 
@@ -101,5 +103,14 @@ def _read_program_file(name: str, max_bytes: int | None) -> Program:
     return load(name, max_bytes=max_bytes)
 
 
-SOURCES = (Source("program file", _is_program_file, _read_program_file),)
+def is_folder(name: str) -> bool:
+    """Whether an argument is a folder: neither an op nor what ends like a program file."""
+    is_file = name.lower().endswith(SUFFIXES)
+    return os.path.isdir(name) and not is_file and name not in OPERATORS
+
+
+SOURCES = (
+    Source("folder of a custom op", is_folder),
+    Source("program file", _is_program_file, _read_program_file),
+)
 """Every kind, looked through in this order."""

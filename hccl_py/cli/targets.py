@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from hccl_py.authors import author_class
 from hccl_py.cli.call import check_tasks
+from hccl_py.cli.folders import FolderCalls
+from hccl_py.cli.options import CallOptions
 from hccl_py.cli.sources import program_files_like, source_of
+from hccl_py.cpp import Recording
 from hccl_py.discovery import Registry, installed_executors
 from hccl_py.errors import HcclError, ParameterError, did_you_mean
 from hccl_py.executor import Executor
@@ -19,10 +22,10 @@ __all__ = ["Target", "find_targets"]
 
 @dataclass(frozen=True)
 class Target:
-    """A program, or an executor of which many calls are verified."""
+    """A program, a recording of a folder of C++, or an executor whose calls are verified."""
 
     name: str
-    subject: Program | Executor
+    subject: Program | Recording | Executor
     stands_for_op: bool = False
     """Whether it is one of an op's executors, of which narrower calls need not concern all."""
 
@@ -33,26 +36,33 @@ class Target:
 
 
 def find_targets(
-    names: Iterable[str], max_bytes: int | None = None
+    names: Iterable[str], max_bytes: int | None = None, folders: FolderCalls | None = None
 ) -> tuple[list[Target], list[HcclError]]:
     """Return the targets, one for each name or more, and what is wrong with names and files.
 
-    A name is a file if it ends like one; else an op, an executor or module:Class; else any file.
+    A name is a file if it ends like one; else an op, an executor or module:Class; else any file or
+    folder. Folders are recorded for the calls that `folders` has.
     """
+    folders = folders or FolderCalls(CallOptions(""))
     found: list[Target] = []
     problems = []
     for name in names:
         try:
-            found += _find(name, max_bytes)
+            found += _find(name, max_bytes, folders)
         except HcclError as error:
             problems.append(error)
     return found, problems
 
 
-def _find(name: str, max_bytes: int | None) -> Iterator[Target]:
+def _find(name: str, max_bytes: int | None, folders: FolderCalls) -> Iterator[Target]:
     registry = installed_executors()
     source = None if name in registry.executors else source_of(name)
-    if source is not None:
+    if source is not None and source.read is None:
+        for title, recording in folders.recordings(name):
+            if recording.program is not None:
+                check_tasks(recording.program)
+            yield Target(title, recording)
+    elif source is not None and source.read is not None:
         program = source.read(name, max_bytes)
         check_tasks(program)
         yield Target(name, program)

@@ -1,9 +1,9 @@
 """From a project to two shared objects, and the recorder, all kept in a cache by their contents.
 
-A file is compiled again when it, a header of the project, our own headers, the flags or the compiler
-have changed, and never otherwise. Objects carry paths relative to the folder, so a copy of a project
-shares them. Files are written under other names and moved when they are whole: builds that run at
-the same time do not see each other.
+A file is compiled again when it, a header of the project, our own headers, the flags or the
+compiler have changed, and never otherwise. Objects carry paths relative to the folder, so a copy of
+a project shares them. Files are written under other names and moved when they are whole: builds
+that run at the same time do not see each other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from hccl_py.cpp.project import CppProject
 from hccl_py.errors import NotSupportedError, ParameterError
 
-__all__ = ["BuildError", "Built", "Builder", "cores"]
+__all__ = ["BuildError", "Builder", "Built", "cores"]
 
 _HERE = Path(__file__).parent
 INCLUDE, RECORDER = _HERE / "include", _HERE / "recorder"
@@ -76,7 +76,7 @@ def default_cache(environment: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True)
 class Builder:
-    """A compiler and a cache. `compiled` lists what has been compiled and not taken from the cache."""
+    """A compiler and a cache. `compiled` lists what was compiled and not taken from the cache."""
 
     compiler: tuple[str, ...]
     cache: Path
@@ -120,7 +120,9 @@ class Builder:
     @cached_property
     def _identity(self) -> str:
         """What distinguishes compilers."""
-        done = subprocess.run([*self.compiler, "--version"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*self.compiler, "--version"], capture_output=True, text=True, check=False
+        )
         return repr(self.compiler) + done.stdout
 
     @cached_property
@@ -148,7 +150,15 @@ class Builder:
             source = str(RECORDER / "recorder.cpp")
             self._ours(
                 path,
-                lambda place: [*_OURS, *_our_includes(), source, "-rdynamic", "-ldl", "-o", str(place)],
+                lambda place: [
+                    *_OURS,
+                    *_our_includes(),
+                    source,
+                    "-rdynamic",
+                    "-ldl",
+                    "-o",
+                    str(place),
+                ],
                 "the recorder",
             )
         return path
@@ -165,12 +175,16 @@ class Builder:
         flags += [f"-ffile-prefix-map={project.folder}=.", "-include", f"{folder}/common.h"]
         flags += _our_includes()
         self.compiled.append(source)
-        done = self._run(path, lambda place: [*flags, "-c", source, "-o", str(place)], project.folder)
+        done = self._run(
+            path, lambda place: [*flags, "-c", source, "-o", str(place)], project.folder
+        )
         return path if done.returncode == 0 else _Refused(source, done.stderr)
 
     def _linked(self, objects: Sequence[object], part: str) -> Path:
         names = [str(path) for path in objects]
-        path = self.cache / f"{part}-{_key(self._identity, *(os.path.basename(n) for n in names))}.so"
+        path = (
+            self.cache / f"{part}-{_key(self._identity, *(os.path.basename(n) for n in names))}.so"
+        )
         if not path.exists():
             done = self._run(
                 path, lambda place: ["-shared", *names, "-Wl,-z,lazy", "-o", str(place)], self.cache

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
 
 from hccl_py.cpp.lines import Lines
 from hccl_py.cpp.merge import Meeting
 from hccl_py.cpp.traces import Complaint, RankTrace, Traces
+from hccl_py.values import IntArray
 from hccl_py.verifier.classes import CLASSES
 from hccl_py.verifier.finding import Finding
 
-__all__ = ["findings_of", "one_sided_channels"]
+__all__ = ["Callers", "findings_of", "one_sided_channels"]
+
+T = TypeVar("T")
 
 _HINTS = {
     "CODE_CRASHED": "The line is that of the author's innermost function.",
@@ -45,7 +52,7 @@ def findings_of(traces: Traces, lines: Lines, entry: str) -> Iterator[Finding]:
     for rank, complaint in complaints:
         groups.setdefault((complaint.name, complaint.stack), []).append((rank, complaint))
     for group in groups.values():
-        yield _grouped(group, lambda one: _finding(*one, lines))
+        yield _grouped(group, lambda one: _finding(one[0], one[1], lines))
 
 
 def _silent_end(trace: RankTrace, entry: str) -> Iterator[Complaint]:
@@ -60,15 +67,43 @@ def _silent_end(trace: RankTrace, entry: str) -> Iterator[Complaint]:
 def _finding(rank: int, complaint: Complaint, lines: Lines) -> Finding:
     who = f"Rank {rank}" if rank >= 0 else "Loading the op"
     again = f", in call {complaint.call + 1}" if complaint.call else ""
-    above = lines.above(complaint.stack)
+    message = f"{who}{again}: {complaint.message}. {lines.above(complaint.stack)}"
     return Finding(
         name=complaint.name,
-        message=f"{who}{again}: {complaint.message}.{f' {above}' if above else ''}",
+        message=message.rstrip(),
         hint=_HINTS[complaint.name],
         severity=CLASSES[complaint.name].severity,
         ranks=(rank,) if rank >= 0 else (),
         source=lines.line(complaint.stack),
     )
+
+
+@dataclass(frozen=True)
+class Callers:
+    """Where the line of every task was called from: `stacks[rank][stream]` by the task's place."""
+
+    stacks: Sequence[Sequence[IntArray]]
+    lines: Lines
+
+    @classmethod
+    def of(cls, traces: Traces, lines: Lines) -> Callers:
+        """Keep the stacks of all tasks."""
+        return cls([_by_thread(trace) for trace in traces.ranks], lines)
+
+    def told(self, finding: Finding) -> Finding:
+        """Return a finding that says where the line of its culprit was called from."""
+        if not finding.tasks or finding.source is None:
+            return finding
+        task = finding.tasks[0]
+        stacks = self.stacks[task.rank][task.stream]
+        above = self.lines.above(int(stacks[task.index % len(stacks)]))
+        return replace(finding, message=f"{finding.message} {above}") if above else finding
+
+
+def _by_thread(trace: RankTrace) -> list[IntArray]:
+    order = np.argsort(trace.tasks["thread"], kind="stable")
+    counts = np.bincount(trace.tasks["thread"], minlength=len(trace.threads))
+    return np.split(trace.tasks["stack"][order], np.cumsum(counts)[:-1])
 
 
 def one_sided_channels(meeting: Meeting, traces: Traces, lines: Lines) -> Iterator[Finding]:
@@ -81,11 +116,13 @@ def one_sided_channels(meeting: Meeting, traces: Traces, lines: Lines) -> Iterat
     def make(one: tuple[int, int, int]) -> Finding:
         rank, channel, peer = one
         found = traces.ranks[rank].channels[channel]
-        above = lines.above(found.stack)
+        message = (
+            f"Rank {rank} acquires a channel to rank {peer} on layer {found.layer}, and rank "
+            f"{peer} acquires none to rank {rank} that would meet it."
+        )
         return Finding(
             name="ONE_SIDED_CHANNEL",
-            message=f"Rank {rank} acquires a channel to rank {peer} on layer {found.layer}, and "
-            f"rank {peer} acquires none to rank {rank} that would meet it.{f' {above}' if above else ''}",
+            message=f"{message} {lines.above(found.stack)}".rstrip(),
             hint=_HINTS["ONE_SIDED_CHANNEL"],
             severity=CLASSES["ONE_SIDED_CHANNEL"].severity,
             ranks=(rank, peer),
@@ -96,7 +133,7 @@ def one_sided_channels(meeting: Meeting, traces: Traces, lines: Lines) -> Iterat
         yield _grouped(group, make)
 
 
-def _grouped(group: Sequence[object], make: Callable[..., Finding]) -> Finding:
+def _grouped(group: Sequence[T], make: Callable[[T], Finding]) -> Finding:
     """Return the first finding of the same place, counting the others."""
     first, rest = make(group[0]), group[1:]
     others: Callable[[], Iterable[Finding]] = lambda: map(make, rest)  # noqa: E731

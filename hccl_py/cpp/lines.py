@@ -63,9 +63,7 @@ def lines_of(stacks: Sequence[tuple[str, ...]], built: Built, project: CppProjec
     return Lines([tuple(known[f] for f in stack if f in known) for stack in stacks])
 
 
-def _resolved(
-    frames: Sequence[str], library: Path, project: CppProject
-) -> Mapping[str, Frame]:
+def _resolved(frames: Sequence[str], library: Path, project: CppProject) -> Mapping[str, Frame]:
     tool = shutil.which("addr2line")
     if not frames or tool is None:
         return {}
@@ -98,7 +96,9 @@ def _function(name: str) -> str:
     words = plain.split("::")
     own = words[-1].strip().rpartition(" ")[2]
     if "lambda" in plain:
-        return f"lambda in {next((w for w in reversed(words[:-1]) if w and 'lambda' not in w), '?')}"
+        return (
+            f"lambda in {next((w for w in reversed(words[:-1]) if w and 'lambda' not in w), '?')}"
+        )
     return own or name
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,9 @@ _KINDS = (
 
 _LOCAL_POST, _LOCAL_WAIT = 8, 9
 
+_Table = dict[str, npt.NDArray[np.integer[Any]]]
+"""The fields of Instruction as columns, one value per task."""
+
 
 @dataclass(frozen=True)
 class Meeting:
@@ -88,10 +92,10 @@ def joined_channels(ranks: Sequence[RankTrace]) -> Meeting:
     rank = np.array([(low, high) for _, low, high, _ in order], np.int64).reshape(shape)
     layer = np.array([(key[0], key[0]) for key in order], np.int64).reshape(shape)
     found = [keys[key] for key in order]
-    number = np.array([[n for n, _ in ends] for ends in found], np.int64).reshape(shape)
+    numbers = np.array([[n for n, _ in ends] for ends in found], np.int64).reshape(shape)
     notifies = np.array([[c.notifies if c else 0 for _, c in e] for e in found], np.int64)
     shown = np.array([[c.shown if c else 0 for _, c in e] for e in found], np.int64)
-    return Meeting(rank, layer, number, notifies.reshape(shape), shown.reshape(shape))
+    return Meeting(rank, layer, numbers, notifies.reshape(shape), shown.reshape(shape))
 
 
 def merged(
@@ -109,7 +113,7 @@ def merged(
     rows, tasks = _rows(ranks)
     memory = _memory(ranks, buffers, tasks)
     ends, end_of = _ends(meeting, ranks, topology, memory)
-    columns = _columns(rows, tasks, end_of, ranks, memory)
+    columns = _columns(rows, tasks, end_of, op.dtype.number)
     layout = layout_of(rows, columns, ends, _requests(ranks, meeting, ends), memory)
     _push_over_rdma(columns, layout)
     names = tuple(f"notify {index}" for index in range(3))
@@ -210,8 +214,7 @@ def _columns(
     rows: Rows,
     tasks: npt.NDArray[np.void],
     end_of: list[IntArray],
-    ranks: Sequence[RankTrace],
-    memory: BufferTable,
+    dtype: int,
 ) -> Columns:
     columns = Columns(len(rows))
     kind = tasks["kind"]
@@ -221,6 +224,7 @@ def _columns(
     columns.src_size[:], columns.dst_size[:] = tasks["size"], tasks["size"]
     columns.index[:] = tasks["index"]
     columns.reduce[:], columns.dtype[:] = tasks["reduce"], tasks["dtype"]
+    columns.dtype[(columns.src_buffer >= 0) & (columns.dtype < 0)] = dtype
     local = (kind == _LOCAL_POST) | (kind == _LOCAL_WAIT)
     columns.owner[kind == _LOCAL_POST] = tasks["target"][kind == _LOCAL_POST]
     columns.owner[kind == _LOCAL_WAIT] = rows.stream[kind == _LOCAL_WAIT]
@@ -284,7 +288,7 @@ def _table(
     label: IntArray,
     line: IntArray,
     call: IntArray,
-) -> dict[str, IntArray]:
+) -> _Table:
     """Return the fields of Instruction as columns."""
     return {
         "kind": columns.kind,
@@ -305,7 +309,7 @@ def _table(
     }
 
 
-def _batches(rows: Rows, ranks: int, table: dict[str, IntArray]) -> tuple[Batch, ...]:
+def _batches(rows: Rows, ranks: int, table: _Table) -> tuple[Batch, ...]:
     """Return a batch for all ranks that do the same, up to the columns that may differ by rank."""
     first = np.searchsorted(rows.rank, np.arange(ranks + 1))
     shared = np.stack([table[name] for name in table if name not in COLUMNS], axis=1)
@@ -318,28 +322,26 @@ def _batches(rows: Rows, ranks: int, table: dict[str, IntArray]) -> tuple[Batch,
     )
 
 
-def _instructions(
-    table: dict[str, IntArray], begins: IntArray, end: int
-) -> tuple[Instruction, ...]:
+def _instructions(table: _Table, begins: IntArray, end: int) -> tuple[Instruction, ...]:
     """Return the tasks of ranks that do the same; their rows start at `begins`."""
     count = end - int(begins[0])
-    fields: dict[str, list[object]] = {}
+    fields: dict[str, list[Any]] = {}
     for name, column in table.items():
         own = column[begins[0] : end]
         if name in COLUMNS and len(begins) > 1:
             fields[name] = _varying(column[begins[:, None] + np.arange(count)])
         else:
             fields[name] = own.tolist()
-    fields["kind"] = [TaskKind(kind) for kind in fields["kind"]]  # type: ignore[call-overload]
+    fields["kind"] = [TaskKind(kind) for kind in fields["kind"]]
     fields |= {"duration_us": [0.0] * count, "dst_size": [-1] * count}
     ordered = [fields[name] for name in Instruction._fields]
     return tuple(map(Instruction._make, zip(*ordered, strict=True)))
 
 
-def _varying(values: IntArray) -> list[object]:
+def _varying(values: npt.NDArray[np.integer[Any]]) -> list[Any]:
     """Return the number of every task, [ranks, tasks], as an int or as one per rank."""
     same = (values == values[0]).all(axis=0)
-    found: list[object] = values[0].tolist()
+    found: list[Any] = values[0].tolist()
     formulas = _Formulas(len(values))
     for task in np.flatnonzero(~same).tolist():
         found[task] = formulas.of(np.ascontiguousarray(values[:, task]))
@@ -369,7 +371,7 @@ class _Formulas:
             self._tables[bounds] = frozen(values), places
         table, places = self._tables[bounds]
         turn = places.get(int(values[0]))
-        if turn is not None and len(places) == self._ranks:
-            if (np.roll(table, -turn) == values).all():
-                return PerRank(self._base, turn, self._ranks, table)
+        are_different = len(places) == self._ranks
+        if turn is not None and are_different and (np.roll(table, -turn) == values).all():
+            return PerRank(self._base, turn, self._ranks, table)
         return PerRank.of(values)

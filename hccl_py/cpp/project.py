@@ -162,7 +162,11 @@ def _sources(
             )
         return tuple(sorted(path.relative_to(folder).as_posix() for path in found))
     return tuple(
-        sorted(path for index, text in enumerate(patterns) for path in _named(folder, name, key, index, text))
+        sorted(
+            path
+            for index, text in enumerate(patterns)
+            for path in _named(folder, name, key, index, text)
+        )
     )
 
 

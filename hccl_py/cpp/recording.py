@@ -1,20 +1,20 @@
 """From a folder and a call to a program: built once, recorded for every call.
 
-    workshop = Workshop(find_project("my_op"), Builder.from_environment())
-    recording = workshop.record(CppCall(op, topology))
-    recording.report(options)
+workshop = Workshop(find_project("my_op"), Builder.from_environment())
+recording = workshop.record(CppCall(op, topology))
+recording.report(options)
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from hccl_py.cpp.build import Builder, Built
-from hccl_py.cpp.findings import findings_of, one_sided_channels
+from hccl_py.cpp.findings import Callers, findings_of, one_sided_channels
 from hccl_py.cpp.lines import functions_of, lines_of
 from hccl_py.cpp.merge import joined_channels, merged
 from hccl_py.cpp.project import SETTINGS, CppProject
@@ -44,6 +44,7 @@ ENTRIES = {
 """The function that stands for each op that can be recorded."""
 
 _RECEIVER = "HcclRecv"
+_FOR_STUDY = ("mesh", "ring", "routed")
 
 DEFAULT_BUFFER = 400 << 20
 """Bytes of the HCCL buffer of an Ascend 950."""
@@ -68,14 +69,27 @@ class Recording:
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     printed: str
+    topology: Topology
+    callers: Callers | None = None
 
     def report(self, options: Options) -> Report:
-        """Return the findings of the recording and those of the verifier."""
-        if self.program is None:
-            return Report.of(self.name, self.findings, {}, notes=self.notes)
+        """Return the findings of the recording and those of the verifier, which knows the limits
+        of the product that it was recorded for.
+        """
+        if self.program is None or self.callers is None:
+            return self.recorded()
+        product = self.topology.product
+        if options.product is None and product.name not in _FOR_STUDY:
+            options = replace(options, product=product)
         report = verify_program(self.program, options, self.name)
-        findings = [*self.findings, *report.findings]
+        called = [finding.changed(self.callers.told) for finding in report.findings]
+        findings = [*self.findings, *called]
         return Report.of(self.name, findings, report.programs, notes=self.notes + report.notes)
+
+    def recorded(self) -> Report:
+        """Return the findings of the recording alone."""
+        programs = {} if self.program is None else {"": self.program}
+        return Report.of(self.name, self.findings, programs, notes=self.notes)
 
     def require(self) -> Program:
         """Return the program; ParameterError with the first finding where there is none."""
@@ -95,7 +109,7 @@ class Workshop:
 
     project: CppProject
     builder: Builder
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
     @cached_property
     def built(self) -> Built:
@@ -119,7 +133,8 @@ class Workshop:
             return found[0]
         what = f"functions of {len(found)} ops: {', '.join(found)}" if found else "no op"
         raise ParameterError(
-            f"{self.project.name} has {what}.", f"Name the op: --op all_reduce, or op in {SETTINGS}."
+            f"{self.project.name} has {what}.",
+            f"Name the op: --op all_reduce, or op in {SETTINGS}.",
         )
 
     def record(self, call: CppCall) -> Recording:
@@ -156,7 +171,7 @@ class Workshop:
         printed = _printed(traces.ranks)
         if findings or notes:
             notes.append("The program was not verified: it is not whole.")
-            return Recording(name, None, tuple(findings), tuple(notes), printed)
+            return Recording(name, None, tuple(findings), tuple(notes), printed, call.topology)
         meeting = joined_channels(traces.ranks)
         findings = list(one_sided_channels(meeting, traces, lines))
         program = merged(
@@ -169,7 +184,10 @@ class Workshop:
             self.project.title,
             call.calls,
         )
-        return Recording(name, program, tuple(findings), tuple(notes), printed)
+        callers = Callers.of(traces, lines)
+        return Recording(
+            name, program, tuple(findings), tuple(notes), printed, call.topology, callers
+        )
 
     def _entry(self, op: str) -> Entry:
         """Return the functions to call; ParameterError where the host code has none for the op."""
@@ -190,10 +208,10 @@ class Workshop:
             return found[0]
         wanted = stated or usual
         mine = [name for name in self.functions if name.startswith("Hccl")]
-        has = f"it has {', '.join(mine)}" if mine else "it has no function extern \"C\" Hccl..."
+        has = f"it has {', '.join(mine)}" if mine else 'it has no function extern "C" Hccl...'
         raise ParameterError(
             f"The host code of {self.project.name} has no {wanted} for {op}; {has}.",
-            did_you_mean(wanted, mine) or f"Name it in {SETTINGS}: {key} = \"...\".",
+            did_you_mean(wanted, mine) or f'Name it in {SETTINGS}: {key} = "...".',
         )
 
     def _candidates(self, wanted: str, *, exact: bool = False) -> list[str]:
@@ -202,7 +220,9 @@ class Workshop:
             return [wanted]
         others = {*ENTRIES.values(), _RECEIVER} - {wanted}
         longer = [name for name in self.functions if name.startswith(wanted) and not exact]
-        return [n for n in longer if not any(n.startswith(o) for o in others if o.startswith(wanted))]
+        return [
+            n for n in longer if not any(n.startswith(o) for o in others if o.startswith(wanted))
+        ]
 
 
 def _buffers(call: CppCall) -> RankBuffers:

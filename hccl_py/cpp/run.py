@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,9 +112,7 @@ def _protocols(topology: Topology) -> tuple[int, int]:
     return _HCCS, _ROCE if topology.has_rdma else _HCCS
 
 
-def _run(
-    recorder: Path, options: Mapping[str, object], project: CppProject, out: Path
-) -> None:
+def _run(recorder: Path, options: Mapping[str, object], project: CppProject, out: Path) -> None:
     path = out / "options"
     path.write_text("".join(f"{key} {value}\n" for key, value in options.items()), "utf-8")
     (out / "ascend").mkdir()
@@ -130,8 +128,9 @@ def _run(
             f"The op cannot be recorded: {error.strip()}.", "Give fewer ranks or a smaller size."
         )
     if process.returncode not in (0, 3, 67):  # the last two: its findings say what happened
+        said = error.strip() or "it is silent"
         raise NotSupportedError(
-            f"The recorder ended with status {process.returncode}: {error.strip() or 'it is silent'}.",
+            f"The recorder ended with status {process.returncode}: {said}.",
             "This is a defect of hccl-py, or the machine ran out of memory or processes.",
         )
 
@@ -151,8 +150,6 @@ def _session(command: list[str], folder: Path) -> Iterator[subprocess.Popen[str]
     try:
         yield process
     finally:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()

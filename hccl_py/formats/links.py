@@ -28,7 +28,7 @@ from hccl_py.formats.models import FileModel, TransportModel
 from hccl_py.topology.planes import PLANES
 from hccl_py.values import IntArray
 
-__all__ = ["Ends", "LinkColumns", "ends_from"]
+__all__ = ["Ends", "LinkColumns", "LinkTable", "ends_from"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,14 @@ class LinkColumns:
         return order[np.searchsorted(self.keys, keys, sorter=order)]
 
 
-class Ends(Protocol):
+class LinkTable(Protocol):
+    """Whatever knows the ends of links by keys."""
+
+    def link_columns(self, keys: IntArray) -> LinkColumns:
+        """Return the ends of all links, and those whose keys are given, with their other sides."""
+
+
+class Ends(LinkTable, Protocol):
     """What the short and the general form have in common.
 
     `states_notifies` says whether the links themselves say how many notifies they have.
@@ -69,9 +76,6 @@ class Ends(Protocol):
 
     def peers(self, keys: IntArray) -> IntArray:
         """Return the rank at the other side of each end."""
-
-    def link_columns(self, keys: IntArray) -> LinkColumns:
-        """Return the ends of all links, and those whose keys are given, with their other sides."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.cost import CostModel
-from hccl_py.enums import LinkKind
 from hccl_py.errors import ParameterError
 from hccl_py.program.transports import Transports
 from hccl_py.stragglers import EVEN, Stragglers
@@ -60,12 +59,12 @@ class Links:
 
     def classes(self, transports: Transports) -> LinkClasses:
         """Return the classes of all transport ends."""
-        rdma = transports.is_rdma
         if self.topology is None:
-            return self._by_media(np.where(rdma, ROCE, HCCS).astype(np.int8))
+            return self._by_media(np.where(transports.is_rdma, ROCE, HCCS).astype(np.int8))
         network = self.network
         if isinstance(network, ProductNetwork) and not self.slow.links:
-            return self._by_media(network.media(transports.rank, transports.peer, rdma))
+            out = self._by_port(transports)
+            return self._by_media(network.media(transports.rank, transports.peer, out))
         return self._by_route(transports)
 
     def capacities(self, links: IntArray) -> Floats:
@@ -76,7 +75,20 @@ class Links:
     def routes(self, transports: Transports, ends: IntArray) -> Routes:
         """Return the routes of what ends send."""
         rank, peer = transports.rank[ends], transports.peer[ends]
-        return self.network.routes(rank, peer, transports.kind[ends] == LinkKind.RDMA)
+        return self.network.routes(rank, peer, self._by_port(transports)[ends])
+
+    @property
+    def _is_clos(self) -> bool:
+        return self.topology is not None and self.topology.product.shape == "clos"
+
+    def _by_port(self, transports: Transports) -> npt.NDArray[np.bool_]:
+        """Return which ends take the port that leads out of a server: those of RDMA, and where
+        that port leads to a Clos network, those of the plane that the author put on it.
+        """
+        if not self._is_clos:
+            return transports.is_rdma
+        numbers = [k for k, name in enumerate(transports.planes) if name == "level1"]
+        return np.isin(transports.plane, numbers)
 
     @cached_property
     def _slow_links(self) -> _SlowLinks:
@@ -86,7 +98,8 @@ class Links:
         table = [getattr(self.cost, name) for name in MEDIA]
         alpha = np.array([m.alpha_us for m in table])
         beta = np.array([m.beta_us for m in table])
-        return LinkClasses(media.astype(np.int32), alpha, beta, np.arange(len(table)) == ROCE)
+        is_rdma = (np.arange(len(table)) == ROCE) & (not self._is_clos)
+        return LinkClasses(media.astype(np.int32), alpha, beta, is_rdma)
 
     def _by_route(self, transports: Transports) -> LinkClasses:
         """Return classes by what routes cost: α is that of the sort of link, and what the links
@@ -107,10 +120,10 @@ class Links:
         routes = self.routes(transports, ends)
         rank, peer = transports.rank[ends], transports.peer[ends]
         media = np.full(len(ends), HCCS, np.int8)
-        network, rdma = self.network, transports.is_rdma[ends]
+        network, out = self.network, self._by_port(transports)[ends]
         if isinstance(network, ProductNetwork):
-            media = network.media(rank, peer, rdma)
-        media[rdma] = ROCE
+            media = network.media(rank, peer, out)
+        media[out] = ROCE
         table = [getattr(self.cost, name) for name in MEDIA]
         alpha = np.array([m.alpha_us for m in table])[media]
         alone = np.array([m.beta_us for m in table])[media]

@@ -2,7 +2,8 @@
 
 Sources: HCCL's public documents for what a product's hardware reduces inline, which data types its
 ops take and how its servers are built; the documents of aclrtCreateStream for streams; Huawei's
-product page for memory (64 GB of HBM per NPU of an Atlas 800T A2). `ring` and `mesh` are networks
+product page for memory (64 GB of HBM per NPU of an Atlas 800T A2); hcomm's documents for what an
+Ascend 950 reduces over its links. `ring` and `mesh` are networks
 for study: one kind of link, any number of ranks, devices as in Atlas 800T A2 but for their memory,
 which nobody states. Networks that have routes (`torus:4x4`, files) are in `networks/`.
 """
@@ -41,7 +42,8 @@ class Product:
 
     `shape` is how the devices of a server are linked: `mesh` (every pair), `ring` (neighbours
     only), `dies` (a switch, and pairs of dies in a package), `8p` (two groups of four), `pcie`,
-    `routed` (a network whose routes join everybody).
+    `clos` (every pair, and a port of every device to a switch of all servers), `routed` (a network
+    whose routes join everybody).
 
     `inline` and `rdma_inline` are the reductions that SDMA and RDMA do while they copy,
     `reductions` all that the product's ops take, `copy_types` what the other ops take.
@@ -141,6 +143,22 @@ _DUO = Product(
     copy_types=_ALL_TYPES - _types("bf16"),
 )
 
+_UB_TYPES = _types("int8", "int16", "int32", "uint8", "uint16", "uint32", "fp16", "bf16", "fp32")
+
+_950 = replace(
+    _A2,
+    name="ascend950",
+    title="Ascend 950",
+    device="950",
+    shape="clos",
+    inline=_reductions(_UB_TYPES, *_NO_PROD),
+    rdma_inline=frozenset(),
+    reductions=_reductions(_UB_TYPES | _types("int64", "uint64", "fp64"), *ReduceOp),
+    superpod_servers=1024,
+    slice_align=1,
+    memory_bytes=None,
+)
+
 _STUDY = replace(_A2, devices_per_server=MAX_RANKS, memory_bytes=None)
 
 ROUTED = replace(_STUDY, name="routed", title="network", shape="routed")
@@ -155,6 +173,7 @@ PRESETS = {
         _910A,
         _A3,
         _DUO,
+        _950,
         replace(_STUDY, name="mesh", title="full mesh", shape="mesh"),
         replace(_STUDY, name="ring", title="ring", shape="ring"),
     )

@@ -191,6 +191,8 @@ class Topology:
         if self.product.shape == "dies":
             return "double_ring" if self._has_whole_packages else "ring"
         shape = self.product.shape
+        if shape == "clos":
+            return "mesh"
         return shape if shape in ("mesh", "ring") else "whole_ring"
 
     @cached_property

@@ -5,8 +5,11 @@
     dies   every die by HCCS to the switch of its superpod, the two dies of a package by SIO
     8p     two groups of four, each fully linked by HCCS, and device i with i + 4
     pcie   every device by PCIe to the switch of its server
+    clos   every pair of a server by a link of its own
 
-Every device has a RoCE port to one switch that never blocks.
+Every device has a RoCE port to one switch that never blocks; with `clos` it is a port to the Clos
+network of all servers, which SDMA goes over, too: between servers always, inside a server where a
+transport is of the plane level1.
 """
 
 from __future__ import annotations
@@ -57,8 +60,10 @@ class ProductNetwork(Network):
         """Return which sort of link each pair of ranks uses."""
         t = self.topology
         found = np.full(len(source), PCIE if self.shape == "pcie" else HCCS, np.int8)
+        together = t.server[source] == t.server[target]
+        if self.shape == "clos":
+            found[~together] = ROCE
         if self.shape == "dies":
-            together = t.server[source] == t.server[target]
             found[together & (t.device_id[source] // 2 == t.device_id[target] // 2)] = SIO
         found[is_rdma] = ROCE
         return found
@@ -73,7 +78,7 @@ class ProductNetwork(Network):
         by_switch = media == (PCIE if self.shape == "pcie" else HCCS)
         by_switch &= self.shape in ("dies", "pcie")
         via = np.where(by_switch, self._switch[source], target)
-        via[is_rdma] = self.roce
+        via[media == ROCE] = self.roce
         if self.shape == "8p":
             via = np.where(is_rdma, via, self._across(source, target))
         by_hop = Visited.by_hop(np.where(via == target, -1, via), target)
@@ -101,7 +106,7 @@ class ProductNetwork(Network):
         server, two halves of it.
         """
         t, roce = self.topology, np.zeros(self.ranks)
-        if t.has_rdma:
+        if t.has_rdma or self.shape == "clos":
             roce += _port(cost.roce)
         switched = roce + (_port(cost.hccs) if self.shape == "dies" else 0)
         if self.shape == "mesh":
@@ -113,7 +118,7 @@ class ProductNetwork(Network):
             found.append(Partition.summed("package", package, switched))
         if not t.is_single_server:
             found.append(Partition.summed("server", t.server, switched))
-        elif self.shape in ("mesh", "ring", "8p"):
+        elif self.shape in ("mesh", "clos", "ring", "8p"):
             found.append(self._halves(_link(cost.hccs), roce))
         if len(t.superpods) > 1:
             found.append(Partition.summed("superpod", t.superpod, roce))
@@ -132,9 +137,9 @@ class ProductNetwork(Network):
         return len(self.routes(*pair, np.zeros(1, bool)).link) == 1
 
     def node_name(self, node: int) -> str:
-        """Return a rank's number, `roce`, or `hccs0`, `pcie0` for the switch of group 0."""
+        """Return a rank's number, `roce`, `clos`, or `hccs0`, `pcie0` for group 0's switch."""
         if node == self.roce:
-            return "roce"
+            return "clos" if self.shape == "clos" else "roce"
         kind = "pcie" if self.shape == "pcie" else "hccs"
         return str(node) if node < self.ranks else f"{kind}{node - self.ranks}"
 

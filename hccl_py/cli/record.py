@@ -1,0 +1,165 @@
+"""`hccl-py record`: a custom op in C++ as a program, in a file that all commands take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hccl_py.cli import complete
+from hccl_py.cli.errors import WRONG
+from hccl_py.cli.options import Output, grouped
+
+if TYPE_CHECKING:
+    from hccl_py.cli.folders import FolderRequest
+    from hccl_py.cli.options import ProgramOptions
+    from hccl_py.cpp import Recording
+    from hccl_py.op_param import OpParam
+
+__all__ = ["command"]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The call to record."""
+
+    cpp_op: Annotated[
+        str | None,
+        typer.Option(
+            "--op",
+            metavar="OP",
+            help="The op that the folder implements; what its functions say by default.",
+            autocompletion=complete.ops,
+        ),
+    ] = None
+    minbytes: Annotated[
+        str | None,
+        typer.Option("-b", "--minbytes", metavar="SIZE", help="Data size, 1M by default."),
+    ] = None
+    ranks: Annotated[
+        int | None, typer.Option("--ranks", metavar="N", help="N ranks; 4 by default.")
+    ] = None
+    servers: Annotated[
+        int | None, typer.Option("--servers", metavar="S", help="Number of servers.")
+    ] = None
+    devices: Annotated[
+        int | None, typer.Option("--devices", metavar="D", help="Devices of each server.")
+    ] = None
+    topology: Annotated[
+        str | None,
+        typer.Option(
+            "--topology",
+            metavar="NAME|FILE",
+            help="A product (ascend950 by default), a network, or the file of one.",
+            autocompletion=complete.topologies,
+        ),
+    ] = None
+    dtype: Annotated[
+        str, typer.Option("-d", "--dtype", metavar="TYPE", help="Data type, such as fp16.")
+    ] = "fp32"
+    reduce_op: Annotated[
+        str | None,
+        typer.Option("--reduce-op", metavar="OP", help="sum (the default), prod, max or min."),
+    ] = None
+    root: Annotated[
+        int | None, typer.Option("-r", "--root", metavar="RANK", help="Root of rooted ops.")
+    ] = None
+    buffsize: Annotated[
+        int | None,
+        typer.Option("--buffsize", metavar="MB", help="The HCCL buffer; 400 by default."),
+    ] = None
+    calls: Annotated[
+        int,
+        typer.Option(
+            "--calls", metavar="N", min=1, max=64, help="Calls in a row, on one set of resources."
+        ),
+    ] = 1
+
+
+@grouped
+def command(
+    *,
+    folder: Annotated[
+        str,
+        typer.Argument(metavar="DIR", show_default=False, help="The folder of the custom op."),
+    ],
+    call: _Call,
+    out: Annotated[
+        str | None,
+        typer.Option("-o", "--out", metavar="FILE", help="Keep the program, as .json or .npz."),
+    ] = None,
+    output: Output,
+) -> None:
+    """Record a custom op in C++.
+
+    Builds the folder with $CXX or g++, runs its host code and its kernel once per rank, in
+    processes of their own with the rights of the user, and puts together what they enqueue. Nothing
+    is verified: `hccl-py check` takes the folder or the file. Exit status 1 where the code crashes,
+    does not end, or makes a call that cannot be.
+    """
+    from hccl_py.cli.folders import FolderRequest
+    from hccl_py.cli.sources import check_save, save_program
+
+    if out is not None:
+        check_save(out, "-o")
+    request = FolderRequest(_options(folder, call))
+    op = request.op(request.minbytes)
+    recording = request.recording(op)
+    if recording.program is not None and not recording.findings:
+        save_program(recording.program, out)
+    _show(request, op, recording, out, output)
+    if recording.findings or recording.program is None:
+        raise typer.Exit(WRONG)
+
+
+def _options(folder: str, call: _Call) -> ProgramOptions:
+    from hccl_py.cli.options import ProgramOptions
+
+    return ProgramOptions(
+        op=folder,
+        cpp_op=call.cpp_op,
+        minbytes=call.minbytes,
+        ranks=call.ranks,
+        servers=call.servers,
+        devices=call.devices,
+        topology=call.topology,
+        dtype=call.dtype,
+        reduce_op=call.reduce_op,
+        root=call.root,
+        buffsize=call.buffsize,
+        calls=call.calls,
+    )
+
+
+def _show(
+    request: FolderRequest, op: OpParam, recording: Recording, out: str | None, output: Output
+) -> None:
+    from hccl_py.cli.call import describe_topology, document_of_call
+    from hccl_py.cli.output import Screen, counted, print_json
+    from hccl_py.verifier.terminal import Pen, draw_report
+
+    program = recording.program
+    report = recording.recorded()
+    if output.json:
+        head = {"schema": "hccl-py.record/1", "ok": report.ok, "folder": request.name}
+        found = {**document_of_call(request, op), "bytes": request.data_size(op), "count": op.count}
+        found |= {
+            "tasks": None if program is None else program.task_count,
+            "file": out if report.ok else None,
+            "findings": [finding.document() for finding in report.every()],
+        }
+        print_json({**head, **found})
+        return
+    screen = Screen()
+    screen.show(f"{request.name}: {request.describe(op)}")
+    screen.show(describe_topology(request.topology))
+    if program is not None:
+        ends = counted(len(program.transports) // 2, "channel")
+        screen.show(f"{counted(program.task_count, 'task')}, {ends}")
+    if report.ok and out is not None:
+        screen.show(f"kept in {out}")
+    if not report.ok:
+        screen.show()
+        for line in draw_report(report, Pen(screen.console.width, screen.unicode)):
+            screen.show(line.text, style=line.style)
