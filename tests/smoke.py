@@ -6,6 +6,7 @@ SMOKE = (
     *("test_algo.py", "test_arrays.py", "test_communicator.py", "test_config.py", "test_data.py"),
     *("cli/test_errors.py", "cli/test_listing.py", "cli/test_trace.py"),
     *("collectives/test_equal.py", "collectives/test_messages.py", "documents/test_kind.py"),
+    "cpp/test_project.py",
     *("executors/all_reduce/test_mesh_loops.py", "executors/send_recv/test_send.py"),
     "executors/templates/test_mesh_push.py",
     *("formats/test_calls.py", "formats/test_load_save.py", "jobs/test_pieces.py"),

@@ -7,19 +7,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 from hccl_py.call_spec import CallSpec
-from hccl_py.cli.call import CallRequest, spec_of
 from hccl_py.cli.options import CallOptions, ProgramOptions
+from hccl_py.cli.request import CallRequest, spec_of
 from hccl_py.communicator import Plan
-from hccl_py.cpp import CppCall, Recording, Workshop, find_project
-from hccl_py.cpp.build import Builder, BuildError
 from hccl_py.documents.disk import format_path
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.platforms import Schedule
 from hccl_py.selection import Selection
 from hccl_py.topology import Topology
+
+if TYPE_CHECKING:  # the verifier comes with it, which most commands do without
+    from hccl_py.cpp import CppCall, Recording, Workshop
 
 __all__ = ["FolderCalls", "FolderRequest", "open_workshop", "record_call"]
 
@@ -86,6 +88,9 @@ class FolderRequest(CallRequest):
 
 def open_workshop(name: str) -> Workshop:
     """Return a folder's project, built; what the compiler says goes to stderr as it is."""
+    from hccl_py.cpp import Workshop, find_project
+    from hccl_py.cpp.build import Builder, BuildError
+
     workshop = Workshop(find_project(name), Builder.from_environment())
     try:
         _ = workshop.built
@@ -137,6 +142,8 @@ def _param(spec: CallSpec) -> tuple[OpParam, Topology]:
 
 def _cpp_call(op: OpParam, topology: Topology, ccl_bytes: int | None, calls: int) -> CppCall:
     """Return the call, in the form in which C++ code is called."""
+    from hccl_py.cpp import CppCall
+
     if op.name == "broadcast":  # one buffer: where it is the root's it is IN, else OUT
         op = replace(op, in_place=True)
     if op.name == "send_recv":

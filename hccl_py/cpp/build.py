@@ -215,8 +215,8 @@ class Builder:
             done = subprocess.run(
                 [*self.compiler, *arguments], cwd=cwd, capture_output=True, text=True, check=False
             )
-            if done.returncode == 0 and not path.exists():
-                os.replace(place, path)
+            if done.returncode == 0:
+                _move(place, path)
         return done
 
     def _prune(self) -> None:
@@ -226,6 +226,15 @@ class Builder:
             files.sort(key=lambda path: path.stat().st_mtime)
             for path in files[: len(files) - _KEPT // 2]:
                 path.unlink(missing_ok=True)
+
+
+def _move(place: Path, path: Path) -> None:
+    """Put what is whole where it belongs, unless another build has done so meanwhile."""
+    try:
+        os.replace(place, path)
+    except OSError:
+        if not path.exists():
+            raise
 
 
 _HINT = "What the compiler says stands above."

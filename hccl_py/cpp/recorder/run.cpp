@@ -187,7 +187,8 @@ int record_rank()
     set_limits();
     state.threads.push_back({0, -1});  // the caller's stream
     int result = 0;
-    for (state.call = 0; state.call < state.options.calls && result == 0; ++state.call) {
+    for (uint32_t call = 0; call < state.options.calls && result == 0; ++call) {
+        state.call = call;
         result = call_op();
     }
     if (result != 0 && !has_findings()) {

@@ -1,0 +1,71 @@
+"""What is compiled, what comes from the cache, and what a compiler's refusal looks like."""
+
+from pathlib import Path
+
+import pytest
+
+from hccl_py.cpp import Workshop, find_project
+from hccl_py.cpp.build import Builder, BuildError
+from hccl_py.errors import NotSupportedError, ParameterError
+from tests.cpp.kit import builder, copy_of, folder_of_builds, record
+
+HOST, KERNEL = "op_host/op.cc", "op_kernel_aicpu/kernel.cc"
+
+
+def compiled(folder: Path, cache: Path) -> list[str]:
+    """Build a project; return which of its files were compiled."""
+    using = builder(cache)
+    _ = Workshop(find_project(str(folder)), using).built
+    return sorted(name for name in using.compiled if name in (HOST, KERNEL))
+
+
+def test_only_what_has_changed_is_compiled(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for ours in folder_of_builds().glob("[cr]*-*"):  # the recorder and the header, built already
+        (cache / ours.name).symlink_to(ours)
+    folder = copy_of("all_reduce_ring", tmp_path / "one")
+    assert compiled(folder, cache) == [HOST, KERNEL]
+    assert compiled(folder, cache) == []
+    assert compiled(copy_of("all_reduce_ring", tmp_path / "two"), cache) == []
+    kernel = folder / KERNEL
+    kernel.write_text(kernel.read_text() + "// more\n")
+    assert compiled(folder, cache) == [KERNEL]
+    header = folder.parent / "common" / "include" / "op_args.h"
+    header.write_text(header.read_text() + "// more\n")
+    assert compiled(folder, cache) == [HOST, KERNEL]
+
+
+def test_a_refusal_shows_what_the_compiler_says(tmp_path: Path) -> None:
+    folder = copy_of("all_reduce_ring", tmp_path)
+    (folder / KERNEL).write_text('extern "C" unsigned Kernel() { return HcommNoSuchCall(); }\n')
+    with pytest.raises(BuildError, match="1 of 2 files cannot be compiled") as caught:
+        _ = Workshop(find_project(str(folder)), builder()).built
+    assert "HcommNoSuchCall" in caught.value.output
+    assert f"{KERNEL}:1:" in caught.value.output
+
+
+def test_what_cannot_be_loaded_is_named(tmp_path: Path) -> None:
+    folder = copy_of("all_reduce_ring", tmp_path)
+    kernel = folder / KERNEL
+    kernel.write_text("extern int nobody; int* somebody = &nobody;\n" + kernel.read_text())
+    with pytest.raises(ParameterError, match=r"The op cannot be loaded: .*nobody"):
+        record(Workshop(find_project(str(folder)), builder()), ranks=2)
+
+
+def test_an_entry_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="has no HcclAllGather for all_gather; it has HcclAll"):
+        record("all_reduce_ring", op="all_gather", ranks=2)
+    folder = copy_of("all_reduce_ring", tmp_path, entry="Mine")
+    with pytest.raises(ParameterError, match="has no Mine for all_reduce"):
+        record(Workshop(find_project(str(folder)), builder()), op="all_reduce", ranks=2)
+    with pytest.raises(NotSupportedError, match="barrier cannot be recorded from C\\+\\+"):
+        record("all_reduce_ring", op="barrier", ranks=2)
+
+
+def test_the_compiler_is_that_of_the_environment(tmp_path: Path) -> None:
+    found = Builder.from_environment({"XDG_CACHE_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    assert found.compiler == ("g++",)
+    assert found.cache == tmp_path / "hccl-py" / "cpp"
+    with pytest.raises(NotSupportedError, match="no-such-compiler is not on the path"):
+        Builder.from_environment({"CXX": "no-such-compiler"})

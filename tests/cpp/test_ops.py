@@ -1,0 +1,91 @@
+"""Small ops in C++, whole: clean ones are clean, broken ones are found at their line, and what they
+compute is right.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from hccl_py import simulate
+from hccl_py.cpp import Workshop, find_project
+from hccl_py.topology import topology_of
+from hccl_py.verifier.numeric import run_numeric
+from tests.cpp.kit import OPS, builder, check, copy_of, record
+
+CLEAN = ("all_gather_mesh", "all_reduce_ring", "reduce_scatter_mesh")
+KERNEL = "op_kernel_aicpu/kernel.cc"
+
+DEFECTS = {
+    1: ("RACE_RW", "defect 1"),
+    2: ("UNMATCHED_POST", "defect 2"),
+    3: ("WRONG_ADDRESS", "defect 3"),
+    4: ("RACE_RW", "defect 4"),
+    5: ("STREAM_NOT_JOINED", "defect 5"),
+}
+
+
+@pytest.mark.parametrize("name", CLEAN)
+@pytest.mark.parametrize("calls", [1, 2])
+def test_clean_ops_have_no_finding(name: str, calls: int) -> None:
+    recording = record(name, servers=2, devices=8, calls=calls)
+    assert not recording.findings
+    hints = {finding.name for finding in check(recording, 1 if calls > 1 else 2)}
+    assert (
+        hints <= {"RESOURCE_UNUSED", "REDUNDANT_SYNC"} if name == "all_reduce_ring" else not hints
+    )
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_defect_is_named_with_its_line(defect: int, tmp_path: Path) -> None:
+    folder = copy_of("reduce_scatter_mesh", tmp_path, defines=[f"DEFECT={defect}"])
+    report = check(record(Workshop(find_project(str(folder)), builder()), servers=2, devices=8))
+    name, mark = DEFECTS[defect]
+    lines = (folder / KERNEL).read_text().splitlines()
+    (number,) = [k for k, line in enumerate(lines, 1) if line.endswith(f"// {mark}")]
+    found = report.of_class(name)
+    assert found
+    assert f"{folder / KERNEL}:{number}" in {finding.source for finding in found}
+    assert not report.ok
+
+
+def test_a_line_says_where_it_was_called_from(tmp_path: Path) -> None:
+    folder = copy_of("reduce_scatter_mesh", tmp_path, defines=["DEFECT=2"])
+    report = check(record(Workshop(find_project(str(folder)), builder()), servers=2, devices=8))
+    (finding,) = report.of_class("UNMATCHED_POST")
+    assert "Called from ReduceScatterKernel at" in finding.message
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_data_is_right_in_every_interleaving(name: str) -> None:
+    program = record(name, ranks=4, size=1 << 10).require()
+    result = run_numeric(program, seeds=2)
+    assert result.ok, result.wrong
+
+
+def test_layers_are_planes_and_the_time_knows_them() -> None:
+    program = record("all_gather_mesh", servers=2, devices=2).require()
+    transports = program.transports
+    level1 = transports.planes.index("level1")
+    topology = topology_of(servers=2, devices=2, preset="ascend950")
+    crosses = topology.server[transports.rank] != topology.server[transports.peer]
+    assert ((transports.plane == level1) == crosses).all()
+    timeline = simulate(program, topology, network="contended")
+    assert timeline.total_us > 0
+
+
+def test_ranks_that_do_the_same_are_one_batch() -> None:
+    program = record("all_reduce_ring", ranks=8).require()
+    assert len(program.batches) == 1
+    assert program.rounds == 1
+    assert record("all_reduce_ring", ranks=8, calls=2).require().rounds == 2
+
+
+def test_the_op_is_what_the_folder_defines() -> None:
+    assert Workshop(find_project(str(OPS / "all_reduce_ring")), builder()).op_name() == "all_reduce"
+
+
+@pytest.mark.long
+def test_a_ring_of_1024_ranks() -> None:
+    program = record("all_reduce_ring", ranks=1024, topology="mesh", size=1 << 24).require()
+    assert program.task_count == 1024 * (7 + 2 * 2 * 1023 + 1023 * 2)
+    assert len(program.batches) == 1

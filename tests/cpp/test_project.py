@@ -1,0 +1,89 @@
+"""Folders that are no project of an op say so in a sentence."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hccl_py.cpp import find_project, is_project
+from hccl_py.cpp.lines import _function
+from hccl_py.errors import HcclError
+
+HOST, KERNEL = "op_host/a.cc", "op_kernel_aicpu/b.cc"
+
+
+def made(folder: Path, *files: str, settings: str | None = None) -> Path:
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+    if settings is not None:
+        (folder / "hccl-py.toml").write_text(settings)
+    return folder
+
+
+def test_the_usual_layout(tmp_path: Path) -> None:
+    files = (HOST, "op_host/z.cpp", KERNEL, "inc/op.h", "op_kernel_aicpu/old.asc")
+    project = find_project(str(made(tmp_path, *files)))
+    assert project.host == (HOST, "op_host/z.cpp")
+    assert project.device == (KERNEL,)
+    assert project.include == ("inc", "op_host", "op_kernel_aicpu", ".")
+    assert is_project(str(tmp_path))
+
+
+def test_settings_name_other_places(tmp_path: Path) -> None:
+    text = (
+        'op = "all_reduce"\nentry = "Mine"\nkernel = "Run"\nhost = ["h/*.cc"]\ndevice = ["d/k.cc"]\n'
+        'include = ["h"]\ndefines = ["A=1"]\n'
+    )
+    project = find_project(str(made(tmp_path, "h/x.cc", "d/k.cc", settings=text)))
+    assert (project.host, project.device, project.include) == (("h/x.cc",), ("d/k.cc",), ("h",))
+    assert (project.op, project.entry, project.kernel) == ("all_reduce", "Mine", "Run")
+    assert project.defines == ("A=1",)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said", "hint"),
+    [
+        ("op = ", "hccl-py.toml: the text is not TOML", "Write keys as in docs/cpp.md."),
+        ("kernal = 'x'", "hccl-py.toml: kernal: expected a key", "kernel"),
+        ("op = 3", "hccl-py.toml: op: expected a string, found 3.", "Write a string here."),
+        ("host = 'a'", "hccl-py.toml: host: expected a list", "Write a list here."),
+        ("host = ['x/*.cc']", "hccl-py.toml: host[0]: expected files of the folder", "relative"),
+        ("host = ['/x.cc']", "hccl-py.toml: host[0]: expected files of the folder", "relative"),
+    ],
+)
+def test_wrong_settings(settings: str, said: str, hint: str, tmp_path: Path) -> None:
+    with pytest.raises(HcclError) as caught:
+        find_project(str(made(tmp_path, HOST, KERNEL, settings=settings)))
+    assert said in caught.value.message
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda folder: folder / "gone", "There is no folder"),
+        (lambda folder: made(folder), "has no sources in op_host/."),
+        (lambda folder: made(folder, HOST), "has no sources in op_kernel_aicpu/."),
+    ],
+)
+def test_no_project(make: Callable[[Path], Path], said: str, tmp_path: Path) -> None:
+    with pytest.raises(HcclError, match=said):
+        find_project(str(make(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("Run(OpArgs const&)", "Run"),
+        ("(anonymous namespace)::Fetch(OpArgs const&, unsigned int)", "Fetch"),
+        ("int ops::Step<float, (Kind)3>::run<int>(int)", "run"),
+        ("HcclAllReduce", "HcclAllReduce"),
+        (
+            "(anonymous namespace)::Run(int)::{lambda(int)#1}::operator()(int) const",
+            "lambda in Run",
+        ),
+    ],
+)
+def test_functions_are_named_as_their_authors_name_them(name: str, plain: str) -> None:
+    assert _function(name) == plain
