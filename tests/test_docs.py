@@ -46,9 +46,13 @@ ROOT = Path(__file__).resolve().parents[1]
 CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PAGES = [
     *("README.md", "CONTRIBUTING.md"),
-    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
+    *sorted(
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "docs").rglob("*.md")
+        if not path.name.endswith(".zh.md")
+    ),
 ]
-TRANSLATIONS = {"README.zh.md": "README.md"}
+TRANSLATIONS = {"README.zh.md": "README.md", "docs/cpp.zh.md": "docs/cpp.md"}
 """Pages whose blocks are those of another one, which runs."""
 
 REAL = {"README.md", "page.md"}

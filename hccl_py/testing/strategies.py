@@ -26,6 +26,7 @@ from hccl_py.operators import make_operator
 from hccl_py.platforms import Adversary, Schedule
 from hccl_py.testing.calls import fitting, suits
 from hccl_py.topology import PRESETS, Topology, topology_of
+from hccl_py.topology.presets import SELECTED_FOR
 from hccl_py.verifier.sweeps.cases import SMALL_CCL, Case
 
 __all__ = [
@@ -47,7 +48,7 @@ ALIGN = 128
 def topologies(
     draw: DrawFn,
     *,
-    presets: Sequence[str] = tuple(PRESETS),
+    presets: Sequence[str] = SELECTED_FOR,
     max_ranks: int = 12,
     max_servers: int = 4,
     uneven: bool = True,
@@ -160,7 +161,7 @@ def _places(executor: Executor | type[Executor]) -> list[Topology]:
     small = [
         Topology(product, servers)
         for servers in ((1,), (2,), (4,), (8,), (1, 1), (2, 2))
-        for product in PRESETS.values()
+        for product in (PRESETS[name] for name in SELECTED_FOR)
         if max(servers) <= product.devices_per_server
     ]
     found = [place for place in small if fitting(executor, place)]

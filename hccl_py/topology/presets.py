@@ -16,7 +16,7 @@ from itertools import product as choices
 
 from hccl_py.enums import DataType, ReduceOp
 
-__all__ = ["DEFAULT_PRESET", "MAX_RANKS", "PRESETS", "ROUTED", "Product"]
+__all__ = ["DEFAULT_PRESET", "MAX_RANKS", "PRESETS", "ROUTED", "SELECTED_FOR", "Product"]
 
 MAX_RANKS = 65536
 
@@ -178,3 +178,6 @@ PRESETS = {
         replace(_STUDY, name="ring", title="ring", shape="ring"),
     )
 }
+
+SELECTED_FOR = tuple(name for name in PRESETS if name != _950.name)
+"""The products that executors are chosen for: on an Ascend 950 authors write custom ops."""

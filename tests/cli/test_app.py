@@ -16,6 +16,7 @@ from hccl_py.cli import (
     listing,
     main,
     new,
+    record,
     run,
     simulate,
     trace,
@@ -27,7 +28,7 @@ from hccl_py.cli.app import COMMANDS
 
 def test_every_command_has_its_file() -> None:
     files = {m.__name__.rpartition(".")[2] for m in (run, trace, simulate, compare, explain)}
-    files |= {m.__name__.rpartition(".")[2] for m in (fit, tuning, check, new, doctor)}
+    files |= {m.__name__.rpartition(".")[2] for m in (fit, tuning, check, new, doctor, record)}
     files |= {view.__name__.rpartition(".")[2], "list"}
     assert files == set(COMMANDS)
     assert callable(listing.command)

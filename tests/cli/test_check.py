@@ -305,7 +305,7 @@ BAD_TARGETS = {
     "brokn.json": ["There is no file 'brokn.json'.", "Did you mean broken.json"],
     "./brokn.json": ["There is no file './brokn.json'.", "Did you mean ./broken.json"],
     "nowhere/ring.json": ["There is no file 'nowhere/ring.json'.", "ring.json"],
-    ".": ["programs are kept in .json and .npz files"],
+    ".": [". has no sources in op_host/.", "hccl-py.toml may name other places"],
     "my_gather.py": ["programs are kept in .json and .npz files, not in .py"],
     "my_gather:Wright": ["has no Wright", "Did you mean Right"],
     "my_gather:right": [

@@ -6,7 +6,7 @@ from hccl_py.cli import main
 from hccl_py.cli.errors import DEFECT, USAGE, guarded
 
 CASES = {
-    "run": ["Missing argument 'OP|FILE'", "`hccl-py run --help`"],
+    "run": ["Missing argument 'OP|FILE|DIR'", "`hccl-py run --help`"],
     "check --repeat": ["'--repeat' requires an argument", "`hccl-py check --help`"],
     "new executor --op": ["'--op' requires an argument", "`hccl-py new executor --help`"],
     "compare .": ["compare takes an op, and . is a directory.", "hint"],

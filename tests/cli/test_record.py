@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hccl_py.cli import main
+from hccl_py.cli import main, record
 from tests.cpp.kit import OPS, compiler, copy_of, folder_of_builds
 
 RING = str(OPS / "all_reduce_ring")
@@ -23,6 +23,10 @@ def cached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def run(*arguments: str) -> int:
     return main(list(arguments))
+
+
+def test_the_command_is_there() -> None:
+    assert callable(record.command)
 
 
 def test_a_program_is_kept_and_taken_up_again(

@@ -1,14 +1,14 @@
-"""Every call of the API, one at a time: what it records, or how it is refused, with the C++ line."""
+"""Every call of the API, one at a time: what it records, or how it is refused, and where."""
 
 import json
 
 import pytest
 
+from hccl_py.cpp import Recording
 from hccl_py.cpp.run import Limits
 from hccl_py.formats import to_json
 from tests.cpp.kit import check, line_of, record
 
-PROBE = {"servers": 2, "devices": 2, "op": "all_gather"}
 IN, OUT, CCL = ["IN", 0, 64], ["OUT", 0, 64], ["CCL", 0, 64]
 
 TASKS = {
@@ -106,6 +106,10 @@ REFUSED_IN_KERNELS = {
 }
 
 
+def probe(limits: Limits | None = None) -> Recording:
+    return record("probe", servers=2, devices=2, op="all_gather", limits=limits)
+
+
 @pytest.fixture
 def case(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("CASE", request.param)
@@ -114,7 +118,7 @@ def case(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 @pytest.mark.parametrize("case", TASKS, indirect=True)
 def test_a_primitive_becomes_tasks(case: str) -> None:
-    recording = record("probe", **PROBE)
+    recording = probe()
     assert not recording.findings
     assert recording.program is not None
     tasks = json.loads(to_json(recording.program))["tasks"]["0"].get("1", [])
@@ -124,7 +128,7 @@ def test_a_primitive_becomes_tasks(case: str) -> None:
 
 @pytest.mark.parametrize("case", FINE, indirect=True)
 def test_a_call_of_the_host_answers(case: str) -> None:
-    recording = record("probe", **PROBE)
+    recording = probe()
     assert not recording.findings
     assert recording.program is not None
     assert recording.program.task_count == 0
@@ -132,7 +136,7 @@ def test_a_call_of_the_host_answers(case: str) -> None:
 
 @pytest.mark.parametrize("case", REFUSED, indirect=True)
 def test_a_call_of_the_host_is_refused_at_its_line(case: str) -> None:
-    (finding,) = record("probe", **PROBE).findings
+    (finding,) = probe().findings
     assert finding.name == REFUSED[case]
     assert finding.source == line_of("probe", HOST, case)
     assert finding.more == 3
@@ -141,7 +145,7 @@ def test_a_call_of_the_host_is_refused_at_its_line(case: str) -> None:
 
 @pytest.mark.parametrize("case", REFUSED_IN_KERNELS, indirect=True)
 def test_a_call_of_a_kernel_is_refused_at_its_line(case: str) -> None:
-    (finding,) = record("probe", **PROBE).findings
+    (finding,) = probe().findings
     assert finding.name == REFUSED_IN_KERNELS[case]
     assert finding.source == line_of("probe", KERNEL, case)
     assert "HcclAllGather at" in finding.message
@@ -162,13 +166,13 @@ def test_a_call_of_a_kernel_is_refused_at_its_line(case: str) -> None:
     indirect=["case"],
 )
 def test_other_ends(case: str, said: str) -> None:
-    (finding,) = record("probe", **PROBE).findings
+    (finding,) = probe().findings
     assert f"{finding.name}: {finding.message}".startswith(said)
 
 
 @pytest.mark.parametrize("case", ["HcclChannelAcquire by one side"], indirect=True)
 def test_a_channel_of_one_side(case: str) -> None:
-    recording = record("probe", **PROBE)
+    recording = probe()
     (finding,) = recording.findings
     assert finding.name == "ONE_SIDED_CHANNEL"
     assert finding.ranks == (0, 1)
@@ -180,7 +184,7 @@ def test_a_channel_of_one_side(case: str) -> None:
 
 @pytest.mark.parametrize("case", ["endless loop", "sleep", "endless tasks"], indirect=True)
 def test_code_that_does_not_end(case: str) -> None:
-    recording = record("probe", **PROBE, limits=Limits(cpu_seconds=1, wall_seconds=2, tasks=10_000))
+    recording = probe(Limits(cpu_seconds=1, wall_seconds=2, tasks=10_000))
     assert recording.findings[0].name == "CODE_ENDLESS"
     assert str(recording.findings[0].source).rpartition(":")[0].endswith((HOST, KERNEL))
     assert "The program was not verified" in recording.notes[-1]
@@ -189,4 +193,4 @@ def test_code_that_does_not_end(case: str) -> None:
 
 @pytest.mark.parametrize("case", ["prints"], indirect=True)
 def test_what_code_prints_is_shown_once(case: str) -> None:
-    assert record("probe", **PROBE).printed == "hello from rank 0\n"
+    assert probe().printed == "hello from rank 0\n"

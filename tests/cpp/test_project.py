@@ -32,8 +32,8 @@ def test_the_usual_layout(tmp_path: Path) -> None:
 
 def test_settings_name_other_places(tmp_path: Path) -> None:
     text = (
-        'op = "all_reduce"\nentry = "Mine"\nkernel = "Run"\nhost = ["h/*.cc"]\ndevice = ["d/k.cc"]\n'
-        'include = ["h"]\ndefines = ["A=1"]\n'
+        'op = "all_reduce"\nentry = "Mine"\nkernel = "Run"\nhost = ["h/*.cc"]\n'
+        'device = ["d/k.cc"]\ninclude = ["h"]\ndefines = ["A=1"]\n'
     )
     project = find_project(str(made(tmp_path, "h/x.cc", "d/k.cc", settings=text)))
     assert (project.host, project.device, project.include) == (("h/x.cc",), ("d/k.cc",), ("h",))

@@ -36,7 +36,7 @@ from hccl_py.operators.base import Variant
 from hccl_py.orchestration.author_errors import author_message
 from hccl_py.orchestration.rank import RankView
 from hccl_py.topology.factory import topology_of
-from hccl_py.topology.presets import PRESETS
+from hccl_py.topology.presets import PRESETS, SELECTED_FOR
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Diverged, IntArray
 from hccl_py.verifier.sweeps.cases import LARGE_CCL, SMALL_CCL, Case, Cases
@@ -152,7 +152,7 @@ class _Selector:
         self._executor = executor
         self._narrowed = cases
         self._operator = make_operator(op)
-        self._presets = (cases.topology,) if cases.topology else tuple(PRESETS)
+        self._presets = (cases.topology,) if cases.topology else SELECTED_FOR
         self._layouts: tuple[ServerLayout | Topology, ...]
         if self._presets[0] in PRESETS:
             self._layouts = _layouts(cases, self._presets)
