@@ -154,10 +154,13 @@ export class Minimap {
   }
 }
 
-/** Streams that stand for all of them where there are many. */
+/** Lanes that stand for all of them where there are many: those of some ranks, spread by the golden
+ *  ratio, since every eighth rank or lane would be the same device or stream of each server. */
 function sampledLanes(scene) {
-  const lanes = [];
-  const step = Math.max(1, Math.ceil(scene.laneRank.length / MOST_LANES));
-  for (let lane = 0; lane < scene.laneRank.length; lane += step) lanes.push(lane);
-  return lanes;
+  const lanes = scene.laneRank.length;
+  const ranks = scene.ranks.length;
+  if (lanes <= MOST_LANES) return Array.from({ length: lanes }, (_, lane) => lane);
+  const count = Math.max(1, Math.floor((MOST_LANES * ranks) / lanes));
+  const spread = Array.from({ length: count }, (_, i) => Math.floor(((i * 0.618034) % 1) * ranks));
+  return [...new Set(spread)].flatMap((k) => scene.lanesOf[k]);
 }
