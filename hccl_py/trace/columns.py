@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from math import isinf
 
 from rich.text import Text
 
@@ -106,7 +107,8 @@ def _draw_block(
             yield Text(f"{'':>{TIME_WIDTH}}{line.phase}", style="dim italic")
         if not line.steps.keys() & set(streams):
             continue
-        at = format_time(line.at_us) if line.at_us != shown_at else ""
+        at = "never" if isinf(line.at_us) else format_time(line.at_us)
+        at = at if line.at_us != shown_at else ""
         shown_at = line.at_us
         text = Text.assemble((f"{at:>{TIME_WIDTH - 2}}  ", "dim"))
         for stream in streams:

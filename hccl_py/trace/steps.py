@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,8 @@ class TaskPlace(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One task. `at_us` is when it shows: a wait at its end, anything else at its start.
+    """One task. `at_us` is when it shows: a wait at its end, anything else at its start; inf for a
+    task that never ends. `state` is that of its bar.
 
     `effect_us` is when a post has set its notify, and an RDMA write has arrived.
     `partner` is the post that a wait consumes, or the wait that consumes a post.
@@ -46,6 +48,7 @@ class Step(NamedTuple):
     dst: ByteRange | None
     notify: str
     partner: TaskPlace | None
+    state: int
 
 
 def steps_of(scene: Scene, bars: Iterable[int]) -> list[Step]:
@@ -72,7 +75,7 @@ def _step_of(scene: Scene, bar: int) -> Step:
     label, source, notify = int(bars.label[bar]), int(bars.source[bar]), int(bars.notify[bar])
     start, end = float(bars.start_us[bar]), float(bars.end_us[bar])
     partner, size, into = int(bars.partner[bar]), int(bars.size[bar]), int(bars.dst_size[bar])
-    src = dst = None
+    state, src, dst = int(bars.state[bar]), None, None
     if kind.moves_data:
         from_, to = int(bars.src_offset[bar]), int(bars.dst_offset[bar])
         stop = to + (size if into < 0 else into)
@@ -86,7 +89,7 @@ def _step_of(scene: Scene, bar: int) -> Step:
         start_us=start,
         end_us=end,
         effect_us=float(bars.effect_us[bar]),
-        at_us=end if kind is TaskKind.NOTIFY_WAIT else start,
+        at_us=inf if state else end if kind is TaskKind.NOTIFY_WAIT else start,
         round=int(bars.round[bar]),
         label=brief(scene.labels[label]) if label >= 0 else "",
         source=brief(scene.sources[source]) if source >= 0 else "",
@@ -94,6 +97,7 @@ def _step_of(scene: Scene, bar: int) -> Step:
         dst=dst,
         notify=brief(scene.notifies[notify]) if notify >= 0 else "",
         partner=_place_of(scene, partner) if partner >= 0 else None,
+        state=state,
     )
 
 

@@ -7,6 +7,7 @@ from itertools import groupby
 
 from rich.text import Text
 
+from hccl_py.trace.scene import UNREACHED
 from hccl_py.trace.steps import Step
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words, style_of
@@ -43,7 +44,8 @@ def _lines(step: Step, said: tuple[str, str], source: str, room: int) -> Iterato
     first, rest = said
     if rest and len(first) + 1 + len(rest) <= room:
         first, rest = f"{first} {rest}", ""
-    start, end = format_time(step.start_us), format_time(step.end_us)
+    start = "" if step.state == UNREACHED else format_time(step.start_us)
+    end = "never" if step.state else format_time(step.end_us)
     text = Text(f"{f'#{step.place.number}':>{INDEX}} {start:>{TIME}} {end:>{TIME}}  ")
     text.append(f"{first:<{room}}", style=style_of(step)).append(f"  {source}", style="dim")
     text.rstrip()

@@ -84,7 +84,7 @@ class Words:
 
     def column(self, step: Step, pair: str, width: int) -> str:
         """Return the longest form that fits; `pair` names a post and its wait on the same rank."""
-        forms = self._data_forms(step) if step.kind.moves_data else [self._sync(step, pair)]
+        forms = self._data_forms(step) if step.kind.moves_data else self._sync(step, pair)
         return next((form for form in forms if len(form) <= width), forms[-1][:width])
 
     def inside(self, step: Step, width: int) -> str:
@@ -111,7 +111,7 @@ class Words:
             away = f"{self.frm if step.kind.reads_remote else self.to}r{step.peer}"
             return [*self._data_forms(step), *([away] if step.peer is not None else [])]
         whole = self._sync(step, "")
-        return [whole, whole.rpartition(" ")[2] if step.peer is not None else ""]
+        return [*whole, whole[0].rpartition(" ")[2] if step.peer is not None else ""]
 
     def _data_forms(self, step: Step) -> list[str]:
         assert step.src
@@ -128,16 +128,15 @@ class Words:
             kind,
         ]
 
-    def _sync(self, step: Step, pair: str) -> str:
+    def _sync(self, step: Step, pair: str) -> list[str]:
         if step.kind is TaskKind.COMPUTE:
-            return f"compute {step.end_us - step.start_us:g}"
-        arrow = self.frm if step.kind is TaskKind.NOTIFY_WAIT else self.to
+            return [f"compute {step.end_us - step.start_us:g}"]
+        verb, arrow = self._verb(step), self.frm if step.kind is TaskKind.NOTIFY_WAIT else self.to
         if step.peer is not None:
-            return f"{self._verb(step)} {arrow}r{step.peer}"
+            return [f"{verb} {arrow}r{step.peer}"]
         if step.partner is None:
-            return f"{self._verb(step)} {step.notify}"
-        other = self.stream(step.partner.stream)
-        return " ".join(filter(None, [self._verb(step), pair, f"{arrow}{other}"]))
+            return [f"{verb} {step.notify}", f"{verb} {arrow}?"]
+        return [" ".join(filter(None, [verb, pair, f"{arrow}{self.stream(step.partner.stream)}"]))]
 
     def _verb(self, step: Step) -> str:
         """Return the article's name: TxAck posts a peer's Ack, RxAck waits for one's own."""
@@ -149,7 +148,7 @@ class Words:
 
     def _partner(self, step: Step) -> str:
         if step.partner is None:
-            return "nobody"
+            return "nobody" if step.peer is None else f"rank {step.peer}, unmatched"
         rank, stream, number = step.partner
         where = f"{self.stream(stream)} #{number}"
         return where if rank == step.place.rank else f"rank {rank} {where}"

@@ -94,7 +94,10 @@ def test_a_deadlock_is_drawn_and_is_status_1(
         assert "!1 error: WAIT_WITHOUT_POST" in text
         assert "╍" in text
     if more == ["--rank", "2"]:
-        assert "wait ◂ nobody" in text
+        assert re.search(r"^  never  wait ◂\?", text, re.MULTILINE)
+        assert re.search(r"#5     0.70    never  wait ◂ nobody", text)
+        assert re.search(r"#4    24.67    never  RxDataSignal ◂ rank 1, unmatched", text)
+        assert re.search(r"#5             never  post ▸ nobody", text)
 
 
 def test_a_deadlock_has_no_json(stuck: str, capsys: pytest.CaptureFixture[str]) -> None:
