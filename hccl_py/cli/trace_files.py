@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hccl_py.cli.call import check_tasks, request_of
+from hccl_py.cli.call import request_of
 from hccl_py.cli.options import ProgramOptions, TimeModel
 from hccl_py.cli.scenes import scene_of_plan
 from hccl_py.cli.sources import source_of
@@ -200,5 +200,4 @@ def _other_scene(path: str, call: ProgramOptions, model: TimeModel) -> Scene:
     )
     with other.comm:
         plan = other.plan(other.op(other.minbytes))
-        check_tasks(plan.program)
         return scene_of_plan(other, plan, checked_model(model, other.topology))

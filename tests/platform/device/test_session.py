@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tests.platform.device.calls import Call, call_of, fake_platform, measured
 from tests.platform.running import expected, whole_numbers
 from tests.recording import op_of, recorded
 from tests.testing import authors
+from tests.trace.perfetto_file import read_perfetto
 
 ABSENT = "npu" if torch.cuda.is_available() else "cuda"
 
@@ -205,7 +207,26 @@ def test_the_command_writes_measured_and_model_times(tmp_path: Path, capsys: Any
     assert "platform device: times are wall time" in capsys.readouterr().out
     events = json.loads(file.read_text("utf-8"))["traceEvents"]
     names = {e["args"]["name"] for e in events if e["name"] == "process_name"}
-    assert names == {f"rank {r}, {w}" for r in range(3) for w in ("measured on device", "model")}
+    assert names == {
+        f"{what}, {clock}"
+        for what in ("program", "rank 0", "rank 1", "rank 2", "links")
+        for clock in ("measured on device", "model")
+    }
+
+
+@pytest.mark.parametrize("name", ["timeline.pftrace", "timeline.html"])
+def test_times_are_written_as_the_name_says(name: str, tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / name
+    options = ["--platform", "device", "--device", "cpu", "--timeline", str(file)]
+    assert main(["run", "all_reduce", *HERE, *options]) == 0
+    if name.endswith(".html"):
+        assert file.read_bytes().startswith(b"<!DOCTYPE html>")
+        return
+    rows = read_perfetto(file)
+    tasks = Counter(row.process for row in rows for one in row.slices if one.category == "task")
+    measured = {name: n for name, n in tasks.items() if name.endswith("measured on device")}
+    assert len(measured) == 3
+    assert sum(measured.values()) == sum(tasks.values()) / 2
 
 
 @pytest.mark.parametrize(
