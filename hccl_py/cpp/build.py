@@ -32,6 +32,9 @@ _LANGUAGE = ("-std=c++17", "-fno-omit-frame-pointer", "-pthread")
 _AUTHORS = ("-O0", "-g1", "-gdwarf-4", "-fPIC", "-w", *_LANGUAGE)
 _OURS = ("-O1", "-g1", *_LANGUAGE)
 
+_DEFINES = {"host": ("-DHOST_COMPILE",), "device": ()}
+"""What the builds of HCCL's examples define."""
+
 _COMMON = """\
 #include "acl/acl_rt.h"
 #include "hccl/hccl.h"
@@ -106,7 +109,7 @@ class Builder:
         with ThreadPoolExecutor(max_workers=cores()) as pool:
             recorder = pool.submit(self._recorder)
             _ = self._common  # all files need it
-            made = pool.map(lambda job: self._object(project, job[1], headers), jobs)
+            made = pool.map(lambda job: self._object(project, job[0], job[1], headers), jobs)
             objects = list(zip(jobs, list(made), strict=True))
             _raise_refused(project, [found for _, found in objects if isinstance(found, _Refused)])
             linked = [
@@ -163,9 +166,9 @@ class Builder:
             )
         return path
 
-    def _object(self, project: CppProject, source: str, headers: str) -> Path | _Refused:
+    def _object(self, project: CppProject, part: str, source: str, headers: str) -> Path | _Refused:
         folder, common = self._common
-        flags = [*_AUTHORS, *(f"-D{define}" for define in project.defines)]
+        flags = [*_AUTHORS, *_DEFINES[part], *(f"-D{define}" for define in project.defines)]
         flags += [f"-I{part}" for part in project.include]
         text = (project.folder / source).read_bytes()
         path = self.cache / f"{_key(common, flags, source, headers, text)}.o"

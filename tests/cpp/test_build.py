@@ -1,13 +1,14 @@
 """What is compiled, what comes from the cache, and what a compiler's refusal looks like."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from hccl_py.cpp import Workshop, find_project
-from hccl_py.cpp.build import Builder, BuildError
+from hccl_py.cpp.build import INCLUDE, RECORDER, Builder, BuildError
 from hccl_py.errors import NotSupportedError, ParameterError
-from tests.cpp.kit import builder, copy_of, folder_of_builds, record
+from tests.cpp.kit import OPS, builder, compiler, copy_of, folder_of_builds, record
 
 HOST, KERNEL = "op_host/op.cc", "op_kernel_aicpu/kernel.cc"
 
@@ -69,3 +70,19 @@ def test_the_compiler_is_that_of_the_environment(tmp_path: Path) -> None:
     assert found.cache == tmp_path / "hccl-py" / "cpp"
     with pytest.raises(NotSupportedError, match="no-such-compiler is not on the path"):
         Builder.from_environment({"CXX": "no-such-compiler"})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", ["recorder", "probe/op_host/op.cc"])
+def test_nothing_warns(part: str) -> None:
+    files = {"recorder": RECORDER / "recorder.cpp"}
+    ours = ["-I", str(INCLUDE), "-I", str(OPS / "common" / "include")]
+    command = [compiler(), "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *ours]
+    subprocess.run([*command, str(files.get(part, OPS / part))], check=True)
+
+
+@pytest.mark.parametrize("header", ["hccl/hccl_rank_graph.h", "hcomm_primitives.h"])
+def test_headers_of_kernels_stand_alone(header: str, tmp_path: Path) -> None:
+    (tmp_path / "x.cc").write_text(f"#include <{header}>\n")
+    command = [compiler(), "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([*command, "-I", str(INCLUDE), str(tmp_path / "x.cc")], check=True)

@@ -56,7 +56,7 @@ FINE = (
     *("HcclRankGraphGetLayers", "HcclRankGraphGetRanksByLayer"),
     *("HcclRankGraphGetRankSizeByLayer", "HcclRankGraphGetTopoTypeByLayer"),
     *("HcclRankGraphGetInstSizeListByLayer", "HcclRankGraphGetLinks"),
-    *("reports", "acl", "securec"),
+    *("reports", "acl", "securec", "the kernels' description"),
 )
 """Calls of host code that give the right answer and put nothing on a thread."""
 

@@ -85,5 +85,5 @@ def test_the_op_is_what_the_folder_defines() -> None:
 @pytest.mark.long
 def test_a_ring_of_1024_ranks() -> None:
     program = record("all_reduce_ring", ranks=1024, topology="mesh", size=1 << 24).require()
-    assert program.task_count == 1024 * (7 + 2 * 2 * 1023 + 1023 * 2)
+    assert program.task_count == 1024 * (8 + 3 * 2 * 1023)
     assert len(program.batches) == 1

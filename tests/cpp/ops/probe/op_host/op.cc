@@ -255,6 +255,14 @@ const std::map<std::string, std::function<int(OpArgs&)>> kCases = {
          HCHECK(aclrtResetDevice(0) || aclFinalize());
          return Expect(device >= 0 && count == 2 && seven == 7 && strstr(aclrtGetSocName(), "Ascend950"));
      }},
+    {"the kernels' description",
+     [](OpArgs&) -> int {
+         std::string path = std::string(getenv("ASCEND_HOME_PATH")) + "/opp/kernels.json";
+         char* found = realpath(path.c_str(), nullptr);
+         aclrtBinHandle binary = nullptr;
+         HCHECK(found == nullptr || path != found || realpath("/no/such/file", nullptr) != nullptr);
+         return aclrtBinaryLoadFromFile(found, nullptr, &binary) || aclrtBinaryUnLoad(binary);
+     }},
     {"aclrtMemcpy of a buffer",
      [](OpArgs& a) -> int {
          char room[8];
