@@ -53,7 +53,9 @@ DEDICATED: dict[str, set[str]] = {
     f"hccl_platform/device/{name}.py": {"torch"}
     for name in ("devices", "issuing", "memory", "reductions", "session")
 }
-DEDICATED["hccl_py/trace/screen/app.py"] = {"textual"}
+DEDICATED |= {
+    f"hccl_py/trace/screen/{name}.py": {"textual"} for name in ("app", "dialogs", "lanes")
+}
 
 # From the ground up: a module imports from its own layer and from those below, wherever in the
 # module the import stands. The longest name that fits says in which layer a module is.

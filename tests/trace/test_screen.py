@@ -16,9 +16,10 @@ from hccl_py.errors import ParameterError
 from hccl_py.topology import topology_of
 from hccl_py.trace import screen
 from hccl_py.trace.scene import STUCK, Scene, scene_of
-from hccl_py.trace.screen.app import Lanes, Viewer
+from hccl_py.trace.screen.app import Viewer
 from hccl_py.trace.screen.browser import Browser
 from hccl_py.trace.screen.details import describe_bar
+from hccl_py.trace.screen.lanes import Lanes
 from hccl_py.trace.screen.search import find_bars
 from hccl_py.trace.words import Words
 from tests.recording import op_of, recorded

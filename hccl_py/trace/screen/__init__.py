@@ -1,7 +1,7 @@
 """A scene on the whole screen, to browse.
 
-`browser.py` is what is shown and selected, without a screen; `app.py` shows it with textual, and is
-the one module that needs it.
+`browser.py` is what is shown and selected, without a screen; `app.py`, `lanes.py` and `dialogs.py`
+show it with textual, and are the modules that need it.
 """
 
 from __future__ import annotations
