@@ -1,11 +1,14 @@
 """What α and β transports have, by product, network and what is slow."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.errors import ParameterError
+from hccl_py.formats import from_json
 from hccl_py.simulator import (
     COSTS,
     CostModel,
@@ -246,3 +249,38 @@ def test_pairs_that_are_slow_move_their_bytes_slowly_on_networks_too() -> None:
     times = slow.beta_us[slow.of_end] / once.beta_us[once.of_end]
     assert times[pair] == pytest.approx(3)
     assert times[~pair & (ends.rank != 4)] == pytest.approx(1)
+
+
+def test_channels_go_over_the_layer_that_their_author_chose() -> None:
+    """On an Ascend 950 level1 is the Clos network, inside a server, too; level0 is the mesh."""
+    cost = COSTS["ascend950"]
+    topology = topology_of(servers=2, devices=2, preset="ascend950")
+    found = {}
+    for plane, peer in (("level0", 1), ("level1", 1), ("level1", 2), ("flat", 2)):
+        write = {"0": {"0": [["write", peer, ["IN", 0, 8], ["CCL", 0, 8]]]}}
+        document = {
+            "format": "hccl-py.program/1",
+            "op": {"name": "all_gather", "dtype": "uint8", "count": 8},
+            "ranks": 4,
+            "link": "sdma",
+            "plane": plane,
+            "exported": ["CCL"],
+            "buffers": {str(rank): {"IN": 8, "OUT": 32, "CCL": 8} for rank in range(4)},
+            "tasks": write,
+        }
+        transports = from_json(json.dumps(document)).transports
+        links = Links(topology, cost)
+        classes = links.classes(transports)
+        end = np.flatnonzero(transports.rank == 0)
+        route = [
+            links.network.node_name(node)
+            for node in links.network.ends(links.routes(transports, end).link)[1].tolist()
+        ]
+        found[plane, peer] = 1e-3 / classes.beta_us[classes.of_end[end[0]]], route
+        assert not classes.is_rdma.any()
+    assert found == {
+        ("level0", 1): (pytest.approx(50), ["1"]),
+        ("level1", 1): (pytest.approx(400), ["clos", "1"]),
+        ("level1", 2): (pytest.approx(400), ["clos", "2"]),
+        ("flat", 2): (pytest.approx(400), ["clos", "2"]),
+    }

@@ -107,7 +107,7 @@ void set_limits()
     limit(RLIMIT_CPU, options.cpu_seconds, options.cpu_seconds + 2);
     limit(RLIMIT_AS, options.memory_bytes, options.memory_bytes);
     limit(RLIMIT_CORE, 0, 0);
-    limit(RLIMIT_FSIZE, 1ULL << 30, 1ULL << 30);
+    limit(RLIMIT_FSIZE, 1ULL << 29, 1ULL << 29);
     alarm(options.wall_seconds);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
