@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from hccl_executors import EXECUTORS
-from hccl_py.enums import DataType, Mode, ReduceOp
+from hccl_py.enums import RDMA_WRITES, DataType, Mode, ReduceOp
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
@@ -75,6 +75,21 @@ def recorded(
         ccl_bytes,
         by_rank=by_rank,
     )
+
+
+def writing_twice(program: Program, size: int | None = None) -> Program:
+    """Return the program with every RDMA write done twice in a row, the second time with `size`
+    bytes if that is given.
+    """
+    batches = []
+    for batch in program.batches:
+        instructions = []
+        for i in batch.instructions:
+            instructions.append(i)
+            if i.kind in RDMA_WRITES:
+                instructions.append(i if size is None else i._replace(size=size))
+        batches.append(Batch(batch.ranks, tuple(instructions)))
+    return replace(program, batches=tuple(batches))
 
 
 def without(program: Program, drop: Callable[[Instruction], Any]) -> Program:

@@ -18,7 +18,7 @@ from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
 from tests.program.authors import Notifies
-from tests.recording import BY_NAME, filled, op_of, recorded, without
+from tests.recording import BY_NAME, filled, op_of, recorded, without, writing_twice
 from tests.simulator.costs import COST
 
 EVERYTHING = 1 << 40
@@ -80,6 +80,14 @@ def test_compiled_loops_note_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> N
     for name, count in (("AllReduceComm", 32 * 6), ("AllReduceComm", 1000), ("BroadCastComm", 99)):
         program = recorded(name, op_of(str(BY_NAME[name].op), count), servers)
         checked(program, servers, EVEN, [0, 4, 5], 9)
+
+
+@pytest.mark.parametrize("count", [32 * 6, 1000])
+def test_writes_of_no_bytes_do_not_wait_for_their_connection(count: int) -> None:
+    servers = topology_of(servers=3, devices=2)
+    program = recorded("AllReduceComm", op_of("all_reduce", count), servers)
+    checked(writing_twice(program, 0), servers, EVEN, [0, 3, 4], EVERYTHING)
+    checked(writing_twice(program), servers, EVEN, [0, 3, 4], EVERYTHING)
 
 
 def test_jobs_of_several_communicators_and_kernels() -> None:

@@ -23,7 +23,7 @@ from hccl_py.trace.export import CHROME, PERFETTO, check_trace_file, write_trace
 from hccl_py.trace.export.events import LONGEST, brief
 from hccl_py.trace.scene import Scene, scene_of
 from hccl_py.verifier import verify_program
-from tests.recording import op_of, recorded, without
+from tests.recording import op_of, recorded, without, writing_twice
 from tests.trace.perfetto_file import Row, Slice, read_perfetto
 
 TWO_SERVERS = topology_of(servers=2, devices=2)
@@ -191,6 +191,16 @@ def test_rdma_writes_are_under_way_until_they_arrive(tmp_path: Path) -> None:
         )
         for row in writes.tolist()
     )
+
+
+def test_writes_that_overlap_stand_beside_each_other(tmp_path: Path) -> None:
+    program = writing_twice(CASES["servers"][0])
+    scene = scene_of(program, TWO_SERVERS)
+    rows = [row for row in perfetto(tmp_path, scene) if row.name.startswith("RDMA")]
+    pairs = Counter((row.process, row.name) for row in rows)
+    assert set(pairs.values()) == {2}
+    writes = int(np.isin(program.tasks.kind, RDMA_WRITES).sum())
+    assert sum(len(row.slices) for row in rows) == writes
 
 
 def test_the_critical_path_is_a_track_without_gaps(tmp_path: Path) -> None:

@@ -57,7 +57,13 @@ def rows_of(whole: Scene, part: Scene) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "name", ["AllReduceComm", "AllReduceMeshExecutor", "RunAlltoAllVTwoLevelPipeline", "GatherStar"]
+    "name",
+    [
+        "AllReduceComm",
+        "AllReduceMeshExecutor",
+        "RunAlltoAllVTwoLevelPipeline",
+        "GatherMeshExecutor",
+    ],
 )
 def test_a_part_is_what_the_whole_has_there(name: str, limits: pytest.MonkeyPatch) -> None:
     program = recorded(name, op_of(ops_of(BY_NAME[name]())[0]), SERVERS)
