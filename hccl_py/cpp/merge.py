@@ -18,6 +18,7 @@ from hccl_py.cpp.lines import Lines
 from hccl_py.cpp.run import RankBuffers
 from hccl_py.cpp.traces import ChannelTrace, RankTrace, Traces
 from hccl_py.enums import LinkKind, TaskKind
+from hccl_py.errors import NotSupportedError
 from hccl_py.formats.checks import frozen
 from hccl_py.formats.json_read import TaskNotifies, layout_of
 from hccl_py.formats.json_tasks import Columns, Rows
@@ -115,7 +116,7 @@ def merged(
     ends, end_of = _ends(meeting, ranks, topology, memory)
     columns = _columns(rows, tasks, end_of, op.dtype.number)
     layout = layout_of(rows, columns, ends, _requests(ranks, meeting, ends), memory)
-    _push_over_rdma(columns, layout)
+    _push_over_rdma(rows, columns, layout)
     names = tuple(f"notify {index}" for index in range(3))
     label, labels = _texts([lines.label(s) for s in range(len(traces.stacks))], tasks["stack"])
     line, texts = _texts([lines.line(s) or "" for s in range(len(traces.stacks))], tasks["stack"])
@@ -257,11 +258,18 @@ def _requests(ranks: Sequence[RankTrace], meeting: Meeting, ends: _ChannelEnds) 
     )
 
 
-def _push_over_rdma(columns: Columns, layout: TaskNotifies) -> None:
-    """Make writes over RoCE what they are."""
+def _push_over_rdma(rows: Rows, columns: Columns, layout: TaskNotifies) -> None:
+    """Make writes over RoCE what they are; NotSupportedError for reads."""
     away = layout.end >= 0
     rdma = np.zeros(len(columns.kind), bool)
     rdma[away] = layout.transports.kind[layout.end[away]] == LinkKind.RDMA
+    reads = np.isin(columns.kind, (TaskKind.READ, TaskKind.READ_REDUCE))
+    for row in np.flatnonzero(rdma & reads)[:1].tolist():
+        raise NotSupportedError(
+            f"RoCE joins rank {rows.rank[row]} with rank {layout.peer[row]}, from which it reads: "
+            "only writes over RoCE are modelled.",
+            "Let the other side write, or record for --topology ascend950.",
+        )
     for plain, push in (
         (TaskKind.WRITE, TaskKind.RDMA_WRITE),
         (TaskKind.WRITE_REDUCE, TaskKind.RDMA_WRITE_REDUCE),

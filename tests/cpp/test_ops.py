@@ -8,6 +8,8 @@ import pytest
 
 from hccl_py import simulate
 from hccl_py.cpp import Workshop, find_project
+from hccl_py.enums import TaskKind
+from hccl_py.errors import NotSupportedError
 from hccl_py.topology import topology_of
 from hccl_py.verifier.numeric import run_numeric
 from tests.cpp.kit import OPS, builder, check, copy_of, record
@@ -69,6 +71,15 @@ def test_layers_are_planes_and_the_time_knows_them() -> None:
     assert ((transports.plane == level1) == crosses).all()
     timeline = simulate(program, topology, network="contended")
     assert timeline.total_us > 0
+
+
+def test_over_roce_writes_are_pushed_and_reads_are_refused() -> None:
+    a2 = "atlas-800t-a2"
+    program = record("all_reduce_ring", topology=a2, servers=2, devices=2).require()
+    kinds = {i.kind for batch in program.batches for i in batch.instructions}
+    assert {TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE, TaskKind.WRITE} <= kinds
+    with pytest.raises(NotSupportedError, match="RoCE joins rank 0 with rank 2"):
+        record("all_gather_mesh", topology=a2, servers=2, devices=2)
 
 
 def test_ranks_that_do_the_same_are_one_batch() -> None:
