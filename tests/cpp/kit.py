@@ -58,12 +58,13 @@ def record(
     calls: int = 1,
     topology: str = "ascend950",
     root: int | None = None,
+    dtype: str = "fp32",
     limits: Limits | None = None,
 ) -> Recording:
     """Record one of the ops, or one of a workshop, at hccl_test's data size."""
     shop = name if isinstance(name, Workshop) else workshop(name, limits)
     cluster = ClusterSpec(topology, ranks=ranks, servers=servers, devices=devices)
-    spec = CallSpec(op or shop.op_name(), bytes=size, root=root, cluster=cluster)
+    spec = CallSpec(op or shop.op_name(), bytes=size, root=root, dtype=dtype, cluster=cluster)
     where = spec.topology()
     return shop.record(CppCall(spec.param(where.size), where, calls=calls))
 

@@ -8,11 +8,12 @@ import pytest
 
 from hccl_py import simulate
 from hccl_py.cpp import Workshop, find_project
+from hccl_py.cpp.recording import ENTRIES
 from hccl_py.enums import TaskKind
-from hccl_py.errors import NotSupportedError
+from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.topology import topology_of
 from hccl_py.verifier.numeric import run_numeric
-from tests.cpp.kit import OPS, builder, check, copy_of, record
+from tests.cpp.kit import OPS, builder, check, copy_of, record, workshop
 
 CLEAN = ("all_gather_mesh", "all_reduce_ring", "reduce_scatter_mesh")
 KERNEL = "op_kernel_aicpu/kernel.cc"
@@ -98,3 +99,17 @@ def test_a_ring_of_1024_ranks() -> None:
     program = record("all_reduce_ring", ranks=1024, topology="mesh", size=1 << 24).require()
     assert program.task_count == 1024 * (8 + 3 * 2 * 1023)
     assert len(program.batches) == 1
+
+
+@pytest.mark.parametrize("op", ENTRIES)
+def test_every_op_is_called_with_its_parameters(op: str) -> None:
+    has_slots = op in ("reduce_scatter", "all_gather", "scatter", "all_to_all")
+    root = 1 if op in ("reduce", "broadcast", "scatter") else None
+    size = 12 * (2 if has_slots else 1)
+    recording = record("entries", op=op, ranks=2, size=size, root=root, dtype="fp16")
+    assert not recording.findings
+
+
+def test_a_folder_of_many_ops_asks_for_one() -> None:
+    with pytest.raises(ParameterError, match="has functions of 8 ops: all_reduce, reduce_scatter"):
+        workshop("entries").op_name()

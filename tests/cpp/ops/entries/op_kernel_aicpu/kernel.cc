@@ -1,0 +1,1 @@
+// There is no kernel to launch.
