@@ -57,6 +57,10 @@ class FolderRequest(CallRequest):
         self._schedule = schedule
         super().__init__(_of_call(options, op), schedule)
 
+    def op(self, size: int) -> OpParam:
+        """Return the parameters of the call, as C++ code is called."""
+        return _as_called(super().op(size), self.topology.size)
+
     def select(self, op: OpParam) -> Selection:
         """Return a selection of nothing but the folder."""
         return Selection(
@@ -135,19 +139,26 @@ class FolderCalls:
 
 def _param(spec: CallSpec) -> tuple[OpParam, Topology]:
     topology = spec.topology()
-    op = spec.param(topology.size)
+    op = _as_called(spec.param(topology.size), topology.size)
     spec.operator.check(op, topology)
     return op, topology
 
 
+def _as_called(op: OpParam, ranks: int) -> OpParam:
+    """Return what HCCL's signature leaves no choice about: one buffer in a broadcast, IN at the
+    root and OUT at the others; one pair for every two ranks in send_recv.
+    """
+    if op.name == "broadcast":
+        return replace(op, in_place=True)
+    if op.name == "send_recv":
+        return replace(op, pairs=tuple((r, r + 1) for r in range(0, ranks - 1, 2)))
+    return op
+
+
 def _cpp_call(op: OpParam, topology: Topology, ccl_bytes: int | None, calls: int) -> CppCall:
-    """Return the call, in the form in which C++ code is called."""
+    """Return the call to record; the HCCL buffer is that of the product by default."""
     from hccl_py.cpp import CppCall
 
-    if op.name == "broadcast":  # one buffer: where it is the root's it is IN, else OUT
-        op = replace(op, in_place=True)
-    if op.name == "send_recv":
-        op = replace(op, pairs=tuple((r, r + 1) for r in range(0, topology.size - 1, 2)))
     call = CppCall(op, topology, calls=calls)
     return call if ccl_bytes is None else replace(call, ccl_bytes=ccl_bytes)
 

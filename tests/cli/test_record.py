@@ -55,6 +55,14 @@ def test_every_command_takes_a_folder(capfd: pytest.CaptureFixture[str]) -> None
     assert "success" in capfd.readouterr().out
 
 
+def test_a_broadcast_has_one_buffer(capfd: pytest.CaptureFixture[str]) -> None:
+    star = str(OPS / "broadcast_star")
+    assert run("check", star, "-r", "1") == 0
+    assert f"{star}: ok" in capfd.readouterr().out.replace("\n  ", "")
+    assert run("run", star, "-r", "1", "-b", "64K", "-n", "1", "-w", "0") == 0
+    assert "success" in capfd.readouterr().out
+
+
 def test_findings_end_with_status_1(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder = str(copy_of("reduce_scatter_mesh", tmp_path, defines=["DEFECT=3"]))
     assert run("check", folder, "--ranks", "8", "--json") == 1

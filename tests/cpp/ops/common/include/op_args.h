@@ -14,6 +14,7 @@ struct OpArgs {
     uint64_t count;
     uint32_t dtype;
     uint32_t reduce;
+    uint32_t root;
     uint64_t unit;
     char* in;
     char* out;
