@@ -8,7 +8,15 @@ import pytest
 from hccl_py.cpp import Workshop, find_project
 from hccl_py.cpp.build import INCLUDE, RECORDER, Builder, BuildError
 from hccl_py.errors import NotSupportedError, ParameterError
-from tests.cpp.kit import OPS, builder, compiler, copy_of, folder_of_builds, record
+from tests.cpp.kit import (
+    DEMANDED,
+    OPS,
+    builder,
+    compiler,
+    copy_of,
+    folder_of_builds,
+    record,
+)
 
 HOST, KERNEL = "op_host/op.cc", "op_kernel_aicpu/kernel.cc"
 
@@ -86,3 +94,15 @@ def test_headers_of_kernels_stand_alone(header: str, tmp_path: Path) -> None:
     (tmp_path / "x.cc").write_text(f"#include <{header}>\n")
     command = [compiler(), "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
     subprocess.run([*command, "-I", str(INCLUDE), str(tmp_path / "x.cc")], check=True)
+
+
+def test_without_a_compiler_tests_are_skipped_unless_they_are_demanded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/no/such/folder")
+    monkeypatch.delenv(DEMANDED, raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no g\\+\\+"):
+        compiler()
+    monkeypatch.setenv(DEMANDED, "1")
+    with pytest.raises(pytest.fail.Exception, match="no g\\+\\+"):
+        compiler()
