@@ -90,7 +90,7 @@ class Callers:
         """Keep the stacks of all tasks."""
         return cls([_by_thread(trace) for trace in traces.ranks], lines)
 
-    def told(self, finding: Finding) -> Finding:
+    def with_callers(self, finding: Finding) -> Finding:
         """Return a finding that says where the line of its culprit was called from."""
         if not finding.tasks or finding.source is None:
             return finding

@@ -18,7 +18,7 @@ from hccl_py.cpp.findings import Callers, findings_of, one_sided_channels
 from hccl_py.cpp.lines import functions_of, lines_of
 from hccl_py.cpp.merge import joined_channels, merged
 from hccl_py.cpp.project import SETTINGS, CppProject
-from hccl_py.cpp.run import Entry, Limits, RankBuffers, run_recorder
+from hccl_py.cpp.run import EntryPoint, Limits, RankBuffers, run_recorder
 from hccl_py.cpp.traces import RankTrace, Traces, read_traces
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.op_param import OpParam
@@ -82,7 +82,7 @@ class Recording:
         if options.product is None and product.name not in _FOR_STUDY:
             options = replace(options, product=product)
         report = verify_program(self.program, options, self.name)
-        called = [finding.changed(self.callers.told) for finding in report.findings]
+        called = [finding.changed(self.callers.with_callers) for finding in report.findings]
         if self.program.rounds > 1:  # the caller reads the output of every call
             called = [finding for finding in called if finding.name != "DEAD_TRANSFER"]
         findings = [*self.findings, *called]
@@ -164,7 +164,7 @@ class Workshop:
         return self._recording(call, entry, buffers, traces)
 
     def _recording(
-        self, call: CppCall, entry: Entry, buffers: RankBuffers, traces: Traces
+        self, call: CppCall, entry: EntryPoint, buffers: RankBuffers, traces: Traces
     ) -> Recording:
         lines = lines_of(traces.stacks, self.built, self.project)
         name = self.project.name
@@ -191,7 +191,7 @@ class Workshop:
             name, program, tuple(findings), tuple(notes), printed, call.topology, callers
         )
 
-    def _entry(self, op: str) -> Entry:
+    def _entry(self, op: str) -> EntryPoint:
         """Return the functions to call; ParameterError where the host code has none for the op."""
         if op not in ENTRIES:
             raise NotSupportedError(
@@ -200,9 +200,9 @@ class Workshop:
         kernel = self.project.kernel or ""
         function = self._function(op, ENTRIES[op], self.project.entry, "entry")
         if op != "send_recv":
-            return Entry(function, kernel=kernel)
+            return EntryPoint(function, kernel=kernel)
         receiver = self._function(op, _RECEIVER, self.project.receiver, "receiver")
-        return Entry(function, receiver, kernel)
+        return EntryPoint(function, receiver, kernel)
 
     def _function(self, op: str, usual: str, stated: str | None, key: str) -> str:
         found = self._candidates(usual if stated is None else stated, exact=stated is not None)

@@ -22,7 +22,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
 
-__all__ = ["Entry", "Limits", "RankBuffers", "run_recorder"]
+__all__ = ["EntryPoint", "Limits", "RankBuffers", "run_recorder"]
 
 _UB_CTP, _HCCS, _ROCE = 4, 0, 1
 """Numbers of CommProtocol."""
@@ -50,7 +50,7 @@ class RankBuffers:
 
 
 @dataclass(frozen=True)
-class Entry:
+class EntryPoint:
     """The functions that stand for the op, and the kernel where its name is another one."""
 
     function: str
@@ -61,7 +61,7 @@ class Entry:
 def run_recorder(
     built: Built,
     project: CppProject,
-    entry: Entry,
+    entry: EntryPoint,
     op: OpParam,
     topology: Topology,
     buffers: RankBuffers,

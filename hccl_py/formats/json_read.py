@@ -29,7 +29,7 @@ from hccl_py.formats.checks import (
     whole,
 )
 from hccl_py.formats.json_tasks import Columns, Rows, TaskNotes, columns_from, notes_from, rows_from
-from hccl_py.formats.links import LinkColumns, LinkTable, ends_from
+from hccl_py.formats.links import HasLinks, LinkColumns, ends_from
 from hccl_py.formats.memory import BufferTable, memory_from
 from hccl_py.formats.models import FORMAT, FileModel
 from hccl_py.formats.op import calls_from, op_from
@@ -180,7 +180,7 @@ class TaskNotifies:
 
 
 def layout_of(
-    rows: Rows, columns: Columns, ends: LinkTable, requests: Requests, memory: BufferTable
+    rows: Rows, columns: Columns, ends: HasLinks, requests: Requests, memory: BufferTable
 ) -> TaskNotifies:
     """Lay out all ends and notifies that are requested or used."""
     away = columns.key >= 0

@@ -28,7 +28,7 @@ from hccl_py.formats.models import FileModel, TransportModel
 from hccl_py.topology.planes import PLANES
 from hccl_py.values import IntArray
 
-__all__ = ["Ends", "LinkColumns", "LinkTable", "ends_from"]
+__all__ = ["Ends", "HasLinks", "LinkColumns", "ends_from"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +53,14 @@ class LinkColumns:
         return order[np.searchsorted(self.keys, keys, sorter=order)]
 
 
-class LinkTable(Protocol):
+class HasLinks(Protocol):
     """Whatever knows the ends of links by keys."""
 
     def link_columns(self, keys: IntArray) -> LinkColumns:
         """Return the ends of all links, and those whose keys are given, with their other sides."""
 
 
-class Ends(LinkTable, Protocol):
+class Ends(HasLinks, Protocol):
     """What the short and the general form have in common.
 
     `states_notifies` says whether the links themselves say how many notifies they have.

@@ -14,7 +14,7 @@ from hccl_py.trace.gantt.drawing import chosen_groups, draw_gantt, format_runs, 
 from hccl_py.trace.gantt.lanes import Lane, shown_bars
 from hccl_py.trace.gantt.phases import phase_lines, phase_spans
 from hccl_py.trace.gantt.window import Window
-from hccl_py.trace.scene import DONE, STUCK, UNREACHED, WIRE, Scene, scene_of
+from hccl_py.trace.scene import CONNECTION, DONE, STUCK, UNREACHED, Scene, scene_of
 from hccl_py.trace.steps import steps_of
 from hccl_py.trace.words import MARKS, Words
 from tests.recording import op_of, recorded
@@ -100,9 +100,9 @@ def test_a_part_of_the_time_shows_what_overlaps_it(name: str, begin: float, end:
     window = Window(begin * scene.total_us, end * scene.total_us, 80)
     bars = scene.bars
     for lane, stream in enumerate(scene.lanes.stream.tolist()):
-        on = bars.wire == lane if stream == WIRE else bars.lane == lane
+        on = bars.connection == lane if stream == CONNECTION else bars.lane == lane
         since, until = (
-            (bars.end_us, bars.effect_us) if stream == WIRE else (bars.start_us, bars.end_us)
+            (bars.end_us, bars.effect_us) if stream == CONNECTION else (bars.start_us, bars.end_us)
         )
         inside = on & (until > since) & (until > window.begin_us) & (since < window.end_us)
         found = shown_bars(scene, lane, window)

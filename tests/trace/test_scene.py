@@ -19,10 +19,10 @@ from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
 from hccl_py.trace.scene import (
+    CONNECTION,
     DONE,
     STUCK,
     UNREACHED,
-    WIRE,
     MemoryStates,
     Scene,
     Segment,
@@ -100,11 +100,11 @@ def checked_texts_and_memory(scene: Scene, bar: int) -> None:
         assert bars.dst_size[bar] == tasks.dst_size[row]
     else:
         assert source == target == (-1, -1, -1)
-    wire = int(bars.wire[bar])
-    assert (wire >= 0) == (kind in RDMA_WRITES)
-    if wire >= 0:
-        assert scene.lanes.stream[wire] == WIRE
-        assert scene.lanes.rank[wire] == tasks.rank[row]
+    connection = int(bars.connection[bar])
+    assert (connection >= 0) == (kind in RDMA_WRITES)
+    if connection >= 0:
+        assert scene.lanes.stream[connection] == CONNECTION
+        assert scene.lanes.rank[connection] == tasks.rank[row]
 
 
 @given(call=calls())
@@ -117,7 +117,7 @@ def test_lanes_are_the_streams_in_use_and_the_connections(call: tuple[Program, T
     behind = max((stream for _, stream in used), default=0) + 1
     wanted = used | {(rank, behind) for rank in tasks.rank[writes].tolist()}
     found = [
-        (rank, behind if stream == WIRE else stream)
+        (rank, behind if stream == CONNECTION else stream)
         for rank, stream in zip(lanes.rank.tolist(), lanes.stream.tolist(), strict=True)
     ]
     assert found == sorted(wanted)
@@ -126,8 +126,8 @@ def test_lanes_are_the_streams_in_use_and_the_connections(call: tuple[Program, T
     assert lanes.first[0] == 0
     assert lanes.first[-1] == len(tasks)
     lengths = np.diff(lanes.first)
-    assert (lengths[lanes.stream == WIRE] == 0).all()
-    assert (lengths[lanes.stream != WIRE] > 0).all()
+    assert (lengths[lanes.stream == CONNECTION] == 0).all()
+    assert (lengths[lanes.stream != CONNECTION] > 0).all()
     for rank in range(program.ranks):
         assert [k for k in range(len(lanes)) if lanes.rank[k] == rank] == list(scene.lanes_of(rank))
 
@@ -319,7 +319,7 @@ def test_over_rdma_links_are_busy_when_the_stream_has_let_go() -> None:
     program = recorded("AllReduceComm", op_of("all_reduce", 1 << 16), topology)
     cost = CostModel.of(topology.product.name).model_copy(update={"task_us": 500.0})
     scene = scene_of(program, topology, cost=cost)
-    writes = scene.bars.wire >= 0
+    writes = scene.bars.connection >= 0
     first = scene.bars.end_us[writes].min()
     assert first > scene.bars.start_us[writes].min() + 400
     assert scene.links is not None

@@ -19,7 +19,7 @@ from hccl_py.trace.scene import STUCK, Scene, scene_of
 from hccl_py.trace.screen.app import Viewer
 from hccl_py.trace.screen.browser import Browser
 from hccl_py.trace.screen.details import describe_bar
-from hccl_py.trace.screen.lanes import Lanes
+from hccl_py.trace.screen.lanes import LanesView
 from hccl_py.trace.screen.search import find_bars
 from hccl_py.trace.words import Words
 from tests.recording import op_of, recorded
@@ -265,14 +265,14 @@ def drive(scene: Scene, act: Callable[[Viewer, Pilot[None]], Awaitable[None]]) -
 
 
 def wheel(
-    kind: type[MouseScrollUp] | type[MouseScrollDown], lanes: Lanes, x: int
+    kind: type[MouseScrollUp] | type[MouseScrollDown], lanes: LanesView, x: int
 ) -> MouseScrollUp | MouseScrollDown:
     """Return a turn of the wheel with ctrl."""
     return kind(lanes, x, 3, 0, 0, 0, False, False, True)
 
 
 def lines(app: Viewer) -> list[str]:
-    lanes = app.query_one(Lanes)
+    lanes = app.query_one(LanesView)
     return [lanes.render_line(y).text.rstrip() for y in range(lanes.size.height)]
 
 
@@ -319,9 +319,9 @@ def test_keys_zoom_and_fold() -> None:
 
 def test_the_mouse_selects_folds_and_zooms() -> None:
     async def act(app: Viewer, pilot: Pilot[None]) -> None:
-        await pilot.click(Lanes, offset=(90, 3))
+        await pilot.click(LanesView, offset=(90, 3))
         assert "read rank 3 CCL_Out[0:256K]" in details(app)
-        lanes, before = app.query_one(Lanes), app.browser.window
+        lanes, before = app.query_one(LanesView), app.browser.window
         at = before.begin_us + (60 - 20) * before.us_per_column
         for scroll, share in ((MouseScrollUp, 0.5), (MouseScrollDown, 1.0)):
             lanes.post_message(wheel(scroll, lanes, 60))
@@ -329,7 +329,7 @@ def test_the_mouse_selects_folds_and_zooms() -> None:
             window = app.browser.window
             assert window.end_us - window.begin_us == pytest.approx(share * before.end_us)
             assert window.begin_us + 40 * window.us_per_column == pytest.approx(at)
-        await pilot.click(Lanes, offset=(3, 1))
+        await pilot.click(LanesView, offset=(3, 1))
         assert lines(app)[1].startswith("+")
 
     drive(SCENES[MESH](), act)
@@ -346,7 +346,7 @@ def test_searching_in_the_app() -> None:
         assert app.query_one("#search", Input).display  # to be put right
         await pilot.press("escape")
         assert not app.query_one("#search", Input).display
-        assert app.focused is app.query_one(Lanes)
+        assert app.focused is app.query_one(LanesView)
 
     drive(SCENES[MESH](), act)
 
@@ -362,7 +362,7 @@ def test_findings_lead_to_tasks_and_help_opens() -> None:
         await pilot.press("question_mark")
         assert "what the task waits for" in str(app.screen.query_one(Static).content)
         await pilot.press("escape")
-        assert app.focused is app.query_one(Lanes)
+        assert app.focused is app.query_one(LanesView)
 
     drive(SCENES[DEADLOCK](), act)
 
@@ -393,7 +393,10 @@ def test_lanes_that_do_not_fit_scroll() -> None:
         assert len(app.browser.rows) == 16
         await pilot.press("end")
         assert app.browser.row == 15
-        assert app.query_one(Lanes).scroll_offset.y > 0 or app.query_one(Lanes).size.height > 16
+        assert (
+            app.query_one(LanesView).scroll_offset.y > 0
+            or app.query_one(LanesView).size.height > 16
+        )
 
     drive(SCENES["ring_all_reduce"](), act)
 

@@ -16,7 +16,7 @@ from hccl_py.errors import ParameterError
 from hccl_py.trace.scene import MemoryStates, Scene
 from hccl_py.values import IntArray
 
-__all__ = ["NOTHING", "UNDEFINED", "Board", "Cells", "Step"]
+__all__ = ["NOTHING", "UNDEFINED", "Board", "BoardStep", "CellRange"]
 
 NOTHING, UNDEFINED = -2, -1
 """Contents of what nobody wrote, and of what means nothing."""
@@ -25,7 +25,7 @@ _ORDER = ("IN", "CCL_IN", "CCL_OUT", "SCRATCH", "OUT")
 _MOST_CELLS = 4096
 
 
-class Cells(NamedTuple):
+class CellRange(NamedTuple):
     """Cells first .. stop - 1 of a buffer of a rank; `rank` is the rank's number, `buffer` too."""
 
     rank: int
@@ -34,7 +34,7 @@ class Cells(NamedTuple):
     stop: int
 
 
-class Step(NamedTuple):
+class BoardStep(NamedTuple):
     """The changes first .. stop - 1, which a bar makes."""
 
     bar: int
@@ -45,7 +45,7 @@ class Step(NamedTuple):
 class _Change(NamedTuple):
     """What stood in cells before."""
 
-    at: Cells
+    at: CellRange
     content: IntArray
     block: IntArray
 
@@ -116,30 +116,30 @@ class Board:
         some = {cells.buffer for cells in (*self.changed(), *self.read())}
         return [buffer for buffer in self.buffers if buffer in some]
 
-    def changed(self) -> list[Cells]:
+    def changed(self) -> list[CellRange]:
         """Return the cells that the last step has written."""
         if not self.at:
             return []
         made = self.steps[self.at - 1]
         return [self._cells(k) for k in range(made.first, made.stop)]
 
-    def read(self) -> list[Cells]:
+    def read(self) -> list[CellRange]:
         """Return the cells that the last step has read."""
         bar, bars = self.bar, self.scene.bars
         if bar < 0 or bars.src_buffer[bar] < 0 or int(bars.src_buffer[bar]) not in self.cuts:
             return []
         buffer, start = int(bars.src_buffer[bar]), int(bars.src_offset[bar])
         first, stop = np.searchsorted(self.cuts[buffer], [start, start + int(bars.size[bar])])
-        return [Cells(int(bars.src_rank[bar]), buffer, int(first), int(stop))]
+        return [CellRange(int(bars.src_rank[bar]), buffer, int(first), int(stop))]
 
-    def _cells(self, change: int) -> Cells:
+    def _cells(self, change: int) -> CellRange:
         memory = self._memory
         buffer = int(memory.buffer[change])
         ends = [memory.start[change], memory.stop[change]]
         first, stop = np.searchsorted(self.cuts[buffer], ends).tolist()
-        return Cells(int(memory.rank[change]), buffer, first, stop)
+        return CellRange(int(memory.rank[change]), buffer, first, stop)
 
-    def _blocks(self, change: int, cells: Cells) -> IntArray:
+    def _blocks(self, change: int, cells: CellRange) -> IntArray:
         at = self.cuts[cells.buffer][cells.first : cells.stop] - self._memory.start[change]
         found: IntArray = np.searchsorted(self._inputs, self._memory.offset[change] + at, "right")
         return found - 1
@@ -156,7 +156,7 @@ class Board:
         self._put(cells, content, self._blocks(change, cells))
         return before
 
-    def _put(self, cells: Cells, content: IntArray, block: IntArray) -> None:
+    def _put(self, cells: CellRange, content: IntArray, block: IntArray) -> None:
         part = slice(cells.first, cells.stop)
         self.content[cells.buffer][cells.rank, part] = content
         self.block[cells.buffer][cells.rank, part] = block
@@ -170,13 +170,13 @@ class Board:
         return True
 
 
-def _steps_of(memory: MemoryStates) -> list[Step]:
+def _steps_of(memory: MemoryStates) -> list[BoardStep]:
     """Return the runs of changes that one bar makes."""
     bars = memory.bar[memory.begin :]
     first = np.flatnonzero(np.diff(bars, prepend=-1)) + memory.begin
     stop = np.append(first[1:], len(memory))
     columns = (memory.bar[first].tolist(), first.tolist(), stop.tolist())
-    return [Step(*step) for step in zip(*columns, strict=True)]
+    return [BoardStep(*step) for step in zip(*columns, strict=True)]
 
 
 def _cuts_of(memory: MemoryStates) -> tuple[dict[int, IntArray], IntArray]:

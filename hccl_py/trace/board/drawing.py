@@ -20,7 +20,7 @@ from rich.text import Text
 
 from hccl_py.printable import brief
 from hccl_py.program.describe import BUFFER_WORDS
-from hccl_py.trace.board.cells import NOTHING, Board, Cells
+from hccl_py.trace.board.cells import NOTHING, Board, CellRange
 from hccl_py.trace.steps import steps_of
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words
@@ -196,7 +196,7 @@ class _Box(NamedTuple):
         return text
 
 
-def _numbers(cells: Iterable[Cells], rank: int, buffer: int) -> set[int]:
+def _numbers(cells: Iterable[CellRange], rank: int, buffer: int) -> set[int]:
     mine = (c for c in cells if (c.rank, c.buffer) == (rank, buffer))
     return {k for some in mine for k in range(some.first, some.stop)}
 

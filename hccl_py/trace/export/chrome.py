@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from hccl_py.trace.export.events import FLOWS, Counter, Event, Track, sections
+from hccl_py.trace.export.events import FLOWS, Counter, Slice, Track, sections
 from hccl_py.trace.scene import Scene
 
 __all__ = ["write_chrome"]
@@ -50,7 +50,7 @@ def _described(track: Track, pid: int, tid: int) -> Iterator[Json]:
     yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": order}
 
 
-def _of_event(event: Event, at: Json) -> Iterator[Json]:
+def _of_event(event: Slice, at: Json) -> Iterator[Json]:
     args = dict(event.shared + event.own)
     head = {"name": event.name, "cat": event.category, "ts": event.begin_us, **at}
     if event.category in ("finding", "about"):

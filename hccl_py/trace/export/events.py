@@ -19,7 +19,7 @@ import numpy.typing as npt
 from hccl_py.enums import TaskKind
 from hccl_py.printable import one_line
 from hccl_py.program.describe import BUFFER_WORDS, NAMED
-from hccl_py.trace.scene import STUCK, UNREACHED, WIRE, LinkLoad, Scene
+from hccl_py.trace.scene import CONNECTION, STUCK, UNREACHED, LinkLoad, Scene
 from hccl_py.values import Floats, IntArray
 
 __all__ = [
@@ -27,9 +27,9 @@ __all__ = [
     "MOST_LINKS",
     "Arg",
     "Counter",
-    "Event",
     "Process",
     "Section",
+    "Slice",
     "Track",
     "brief",
     "left_out",
@@ -67,7 +67,7 @@ class Track(NamedTuple):
     is_stream: bool = False
 
 
-class Event(NamedTuple):
+class Slice(NamedTuple):
     """A slice, or a moment where it is no longer than 0 µs.
 
     `shared` are arguments that many events have, always the same tuple; `own` those that differ. A
@@ -104,7 +104,7 @@ class Section(NamedTuple):
     """A process with its tracks, whose events come one by one, and its counters."""
 
     process: Process
-    tracks: Iterator[tuple[Track, Iterator[Event]]]
+    tracks: Iterator[tuple[Track, Iterator[Slice]]]
     counters: Iterator[Counter]
 
 
@@ -211,7 +211,7 @@ class _View:
             sentences=list(_left_out(scene, flows)),
         )
 
-    def program(self) -> Iterator[tuple[Track, Iterator[Event]]]:
+    def program(self) -> Iterator[tuple[Track, Iterator[Slice]]]:
         """Yield what is of the program as a whole."""
         yield Track("about"), iter([self._about()])
         if self.scene.findings:
@@ -219,12 +219,12 @@ class _View:
         if len(self.scene.critical):
             yield Track("critical path"), self._critical()
 
-    def rank(self, rank: int) -> Iterator[tuple[Track, Iterator[Event]]]:
+    def rank(self, rank: int) -> Iterator[tuple[Track, Iterator[Slice]]]:
         """Yield the tracks of a rank."""
         lanes = self.scene.lanes
         for lane in self.scene.lanes_of(rank):
-            if lanes.stream[lane] == WIRE:
-                yield from self._wires(rank)
+            if lanes.stream[lane] == CONNECTION:
+                yield from self._connections(rank)
             else:
                 name = brief(lanes.names[lane])
                 yield Track(name, is_stream=True), self._tasks(lane)
@@ -246,12 +246,12 @@ class _View:
                 f"{source} to {target}, % of {rate}", changes * width, load[changes] * 100.0
             )
 
-    def _about(self) -> Event:
+    def _about(self) -> Slice:
         scene = self.scene
         facts = [("title", brief(scene.title)), ("clock", scene.clock)]
         facts += [(brief(name), brief(value)) for name, value in scene.facts]
         facts += [("left out", sentence) for sentence in self.sentences]
-        return Event("about", "about", 0.0, 0.0, own=tuple(facts))
+        return Slice("about", "about", 0.0, 0.0, own=tuple(facts))
 
     def _by_time(self) -> list[int]:
         return sorted(range(len(self.scene.findings)), key=self._moment)
@@ -260,7 +260,7 @@ class _View:
         bars = self.scene.findings[k].bars
         return float(self.scene.bars.start_us[bars[0]]) if bars else 0.0
 
-    def _finding(self, k: int, at_us: float | None = None) -> Event:
+    def _finding(self, k: int, at_us: float | None = None) -> Slice:
         finding, bars = self.scene.findings[k]
         at = self._moment(k) if at_us is None else at_us
         args = [
@@ -271,24 +271,24 @@ class _View:
             ("tasks", brief(", ".join(map(self._place, bars[:NAMED])))),
             ("more", finding.more),
         ]
-        return Event(finding.name, "finding", at, at, own=tuple(a for a in args if a[1]))
+        return Slice(finding.name, "finding", at, at, own=tuple(a for a in args if a[1]))
 
     def _place(self, bar: int) -> str:
         lane = int(self.scene.bars.lane[bar])
         rank, name = self.scene.lanes.rank[lane], brief(self.scene.lanes.names[lane])
         return f"rank {rank} {name} task {self.scene.bars.number[bar]}"
 
-    def _critical(self) -> Iterator[Event]:
+    def _critical(self) -> Iterator[Slice]:
         path = self.scene.critical
         columns = (path.bar.tolist(), path.begin_us.tolist(), path.end_us.tolist())
         for bar, begin, end in zip(*columns, strict=True):
             kind = self.kinds[int(self.scene.bars.kind[bar])]
-            yield Event(kind, "critical", begin, end, own=(("task", self._place(bar)),))
+            yield Slice(kind, "critical", begin, end, own=(("task", self._place(bar)),))
 
-    def _phases(self, numbers: range) -> Iterator[Event]:
+    def _phases(self, numbers: range) -> Iterator[Slice]:
         phases, words = self.scene.phases, self.texts["phase"]
         for k in numbers:
-            yield Event(
+            yield Slice(
                 words[phases.label[k]],
                 "phase",
                 float(phases.start_us[k]),
@@ -304,7 +304,7 @@ class _View:
                 found.setdefault(bar, []).append(k)
         return found
 
-    def _tasks(self, lane: int) -> Iterator[Event]:
+    def _tasks(self, lane: int) -> Iterator[Slice]:
         """Yield the tasks of a stream, each behind the findings about it."""
         first, stop = self.scene.lanes.first[lane : lane + 2].tolist()
         bars = self.scene.bars
@@ -322,7 +322,7 @@ class _View:
             leads = flow >= 0
             comes = leads and flow == partner
             number = flow * self.count + self.number
-            yield Event(
+            yield Slice(
                 name,
                 "task",
                 begin,
@@ -392,13 +392,13 @@ class _View:
         if state == STUCK:
             yield "state", "never ends"
 
-    def _wires(self, rank: int) -> Iterator[tuple[Track, Iterator[Event]]]:
+    def _connections(self, rank: int) -> Iterator[tuple[Track, Iterator[Slice]]]:
         """Yield what is under way from a rank, so many tracks to a peer as writes overlap."""
         bars, lanes = self.scene.bars, self.scene.lanes
         mine = self.scene.lanes_of(rank)
         first, stop = int(lanes.first[mine.start]), int(lanes.first[mine.stop])
         writes = np.flatnonzero(
-            (bars.wire[first:stop] >= 0) & (bars.state[first:stop] != UNREACHED)
+            (bars.connection[first:stop] >= 0) & (bars.state[first:stop] != UNREACHED)
         )
         writes += first
         writes = writes[np.lexsort((bars.end_us[writes], bars.peer[writes]))]
@@ -415,11 +415,11 @@ class _View:
             for row in of_peer:
                 yield Track(f"RDMA to rank {peer}"), self._under_way(rank, row)
 
-    def _under_way(self, rank: int, row: list[int]) -> Iterator[Event]:
+    def _under_way(self, rank: int, row: list[int]) -> Iterator[Slice]:
         bars = self.scene.bars
         for bar in row:
             name, shared, own = next(self._words(rank, bar, bar + 1))
             begin, end = float(bars.end_us[bar]), float(bars.effect_us[bar])
-            yield Event(
+            yield Slice(
                 name, "under way", begin, end, shared, (("from", self._place(bar)), *own[1:2])
             )

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import IO, Any, NamedTuple
 
 from hccl_py.errors import ParameterError
-from hccl_py.trace.export.events import FLOWS, Arg, Counter, Event, Process, Track, sections
+from hccl_py.trace.export.events import FLOWS, Arg, Counter, Process, Slice, Track, sections
 from hccl_py.trace.scene import Scene
 
 __all__ = ["check_perfetto", "write_perfetto"]
@@ -80,7 +80,7 @@ class _Writer:
         self._block: list[bytes] = []
         self._texts = self._pb.InternedData()
         self._known: dict[tuple[str, str], int] = {}
-        self._shared: dict[int, tuple[Event, bytes]] = {}
+        self._shared: dict[int, tuple[Slice, bytes]] = {}
         self._heads: dict[tuple[str, str], bytes] = {}
         self._own: dict[Arg, bytes] = {}
         self._uuids = 0
@@ -147,7 +147,7 @@ class _Writer:
             event.double_counter_value = percent
             self._add(round(at_us * 1e3), event.SerializeToString())
 
-    def event(self, event: Event, ends: _Ends, last: int) -> int:
+    def event(self, event: Slice, ends: _Ends, last: int) -> int:
         """Write an event that begins at `last` nanoseconds at the earliest; return where it ends.
 
         Slices of a track may not overlap: of times that were measured, a stream's can.
@@ -163,7 +163,7 @@ class _Writer:
             self._add(end, ends.end)
         return end
 
-    def _of_shared(self, event: Event) -> bytes:
+    def _of_shared(self, event: Slice) -> bytes:
         """Return what the event shares with others, known by the very tuple that they share."""
         known = self._shared.get(id(event.shared))
         if known is not None and known[0][:2] == event[:2]:
@@ -196,7 +196,7 @@ class _Writer:
         self._own[arg] = part
         return part
 
-    def _of_flows(self, event: Event) -> bytes:
+    def _of_flows(self, event: Slice) -> bytes:
         message = self._pb.TrackEvent()
         if event.flow_out >= 0:
             message.flow_ids.append(event.flow_out + 1)

@@ -25,7 +25,7 @@ from hccl_py.trace.gantt.findings import finding_groups
 from hccl_py.trace.gantt.lanes import Lane
 from hccl_py.trace.gantt.phases import phase_lines, phase_spans
 from hccl_py.trace.gantt.window import Window
-from hccl_py.trace.scene import STUCK, UNREACHED, WIRE, Scene
+from hccl_py.trace.scene import CONNECTION, STUCK, UNREACHED, Scene
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import MARKS, Words, mark_of
 from hccl_py.values import IntArray
@@ -126,10 +126,10 @@ def format_runs(ranks: Sequence[int], most: int = 6) -> str:
 
 
 def _shown_lanes(scene: Scene, rank: int, most: int) -> list[int]:
-    """Return the lanes of a rank that are drawn: the first streams, and the wire."""
+    """Return the lanes of a rank that are drawn: the first streams, and the connection."""
     lanes = scene.lanes_of(rank)
     shown = list(lanes[:most])
-    if len(lanes) > most and scene.lanes.stream[lanes[-1]] == WIRE:
+    if len(lanes) > most and scene.lanes.stream[lanes[-1]] == CONNECTION:
         shown[-1] = lanes[-1]
     return shown
 
@@ -289,11 +289,11 @@ class _Chart:
 
 
 def path_spans(scene: Scene) -> list[PathSpan]:
-    """Return the critical path by lanes: what is under way over RDMA is on the wire."""
+    """Return the critical path by lanes: what is under way over RDMA is on the connection."""
     critical, bars = scene.critical, scene.bars
-    wire = bars.wire[critical.bar]
-    travels = (wire >= 0) & (critical.begin_us >= bars.end_us[critical.bar])
-    lane: IntArray = np.where(travels, wire, bars.lane[critical.bar])
+    connection = bars.connection[critical.bar]
+    travels = (connection >= 0) & (critical.begin_us >= bars.end_us[critical.bar])
+    lane: IntArray = np.where(travels, connection, bars.lane[critical.bar])
     columns = (lane.tolist(), critical.begin_us.tolist(), critical.end_us.tolist())
     return [PathSpan(*span) for span in zip(*columns, strict=True) if span[2] > span[1]]
 

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from hccl_py.enums import TaskKind
 from hccl_py.trace.gantt.window import Window
-from hccl_py.trace.scene import STUCK, WIRE, Scene
+from hccl_py.trace.scene import CONNECTION, STUCK, Scene
 from hccl_py.trace.steps import steps_of
 from hccl_py.trace.words import MARKS, Words, mark_of
 from hccl_py.values import Floats, IntArray
@@ -35,8 +35,8 @@ _FINDING = "bold red"
 def shown_bars(scene: Scene, lane: int, window: Window) -> IntArray:
     """Return the bars that take time on a lane within the window."""
     lanes, bars = scene.lanes, scene.bars
-    if lanes.stream[lane] == WIRE:
-        found = scene.on_wires.get(lane, np.zeros(0, np.int64))
+    if lanes.stream[lane] == CONNECTION:
+        found = scene.on_connections.get(lane, np.zeros(0, np.int64))
         return found[window.shows(bars.end_us[found], bars.effect_us[found])]
     low, high = int(lanes.first[lane]), int(lanes.first[lane + 1])
     low += int(np.searchsorted(bars.end_us[low:high], window.begin_us, side="right"))
@@ -48,7 +48,7 @@ def shown_bars(scene: Scene, lane: int, window: Window) -> IntArray:
 def spans_of(scene: Scene, lane: int, bars: IntArray) -> tuple[Floats, Floats]:
     """Return when bars are on a lane: over RDMA, from when a write is posted until it arrives."""
     columns = scene.bars
-    if scene.lanes.stream[lane] == WIRE:
+    if scene.lanes.stream[lane] == CONNECTION:
         return columns.end_us[bars], columns.effect_us[bars]
     return columns.start_us[bars], columns.end_us[bars]
 

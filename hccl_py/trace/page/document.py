@@ -23,7 +23,7 @@ LONGEST = 2000
 _BARS = (
     *("lane", "kind", "start_us", "end_us", "effect_us", "size", "peer", "round", "label"),
     *("source", "number", "notify", "partner", "src_rank", "src_buffer", "src_offset"),
-    *("dst_rank", "dst_buffer", "dst_offset", "dst_size", "wire", "state"),
+    *("dst_rank", "dst_buffer", "dst_offset", "dst_size", "connection", "state"),
 )
 
 

@@ -2,10 +2,10 @@
 
 from hccl_py.trace.scene.build import scene_of
 from hccl_py.trace.scene.model import (
+    CONNECTION,
     DONE,
     STUCK,
     UNREACHED,
-    WIRE,
     Bars,
     Critical,
     Lanes,
@@ -19,10 +19,10 @@ from hccl_py.trace.scene.model import (
 )
 
 __all__ = [
+    "CONNECTION",
     "DONE",
     "STUCK",
     "UNREACHED",
-    "WIRE",
     "Bars",
     "Critical",
     "Lanes",

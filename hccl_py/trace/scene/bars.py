@@ -14,10 +14,10 @@ from hccl_py.program.program import Program
 from hccl_py.program.tasks import Tasks
 from hccl_py.simulator.analysis.order import Rows
 from hccl_py.trace.scene.model import (
+    CONNECTION,
     DONE,
     STUCK,
     UNREACHED,
-    WIRE,
     Bars,
     Lanes,
     Phases,
@@ -35,19 +35,21 @@ def lanes_of(program: Program, tasks: Tasks, names: Sequence[str]) -> tuple[Lane
     queue = tasks.rank.astype(np.int64) * stride + tasks.stream
     order = np.argsort(queue, kind="stable")
     writes = np.isin(tasks.kind, RDMA_WRITES)
-    wires = np.unique(tasks.rank[writes]).astype(np.int64) * stride + program.streams
+    connections = np.unique(tasks.rank[writes]).astype(np.int64) * stride + program.streams
     used, first = np.unique(queue[order], return_index=True)
-    keys = np.concatenate([used, wires])
+    keys = np.concatenate([used, connections])
     sorted_keys = np.argsort(keys, kind="stable")
     keys = keys[sorted_keys]
     stream = keys % stride
-    begins = np.concatenate([first, np.full(len(wires), -1)])[sorted_keys]
+    begins = np.concatenate([first, np.full(len(connections), -1)])[sorted_keys]
     stops = np.append(begins, len(order))
-    for k in range(len(begins) - 1, -1, -1):  # a wire is empty: it begins where the next one does
+    for k in range(
+        len(begins) - 1, -1, -1
+    ):  # a connection is empty: it begins where the next one does
         if stops[k] < 0:
             stops[k] = stops[k + 1]
-    is_wire = stream == program.streams
-    stream = np.where(is_wire, WIRE, stream)
+    is_connection = stream == program.streams
+    stream = np.where(is_connection, CONNECTION, stream)
     lanes = Lanes(
         rank=(keys // stride).astype(np.int32),
         stream=stream.astype(np.int32),
@@ -58,7 +60,7 @@ def lanes_of(program: Program, tasks: Tasks, names: Sequence[str]) -> tuple[Lane
 
 
 def _name(stream: int, names: Sequence[str]) -> str:
-    if stream == WIRE:
+    if stream == CONNECTION:
         return "RDMA"
     return names[stream] if stream < len(names) else format_stream(stream)
 
@@ -80,8 +82,8 @@ def bars_of(
     peer, moves = tasks.peer[order], moves_data(kind)
     lane = np.repeat(np.arange(len(lanes)), np.diff(lanes.first))
     start, end, effect = (column[order] for column in times)
-    wires = np.full(int(lanes.rank.max(initial=0)) + 1, -1, np.int64)
-    wires[lanes.rank[lanes.stream == WIRE]] = np.flatnonzero(lanes.stream == WIRE)
+    connections = np.full(int(lanes.rank.max(initial=0)) + 1, -1, np.int64)
+    connections[lanes.rank[lanes.stream == CONNECTION]] = np.flatnonzero(lanes.stream == CONNECTION)
 
     def moved(values: npt.NDArray[Any]) -> IntArray:
         return np.where(moves, values, -1)
@@ -108,7 +110,7 @@ def bars_of(
         dst_buffer=_int32(moved(table.dst_buffer[at])),
         dst_offset=moved(tasks.dst_offset[order]),
         dst_size=moved(tasks.dst_size[order]),
-        wire=_int32(np.where(np.isin(kind, RDMA_WRITES), wires[rank], -1)),
+        connection=_int32(np.where(np.isin(kind, RDMA_WRITES), connections[rank], -1)),
         state=state[order].astype(np.int8),
     )
 

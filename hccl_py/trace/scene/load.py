@@ -93,12 +93,12 @@ class _Transfers(NamedTuple):
         rows = reached[tasks.table.moves_data[tasks.instruction[reached]]]
         rows = rows[(tasks.end[rows] >= 0) & (tasks.size[rows] > 0)]
         kind, end = tasks.kind[rows], tasks.end[rows]
-        on_wire = np.isin(kind, RDMA_WRITES)
+        over_rdma = np.isin(kind, RDMA_WRITES)
         return _Transfers(
             np.where(np.isin(kind, READS), program.transports.far[end], end),
             tasks.size[rows],
-            np.where(on_wire, timeline.end_us[rows], timeline.start_us[rows]),
-            np.where(on_wire, timeline.effect_us[rows], timeline.end_us[rows]),
+            np.where(over_rdma, timeline.end_us[rows], timeline.start_us[rows]),
+            np.where(over_rdma, timeline.effect_us[rows], timeline.end_us[rows]),
         )
 
 

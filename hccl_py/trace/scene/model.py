@@ -19,10 +19,10 @@ from hccl_py.values import Floats, IntArray
 from hccl_py.verifier.finding import Finding
 
 __all__ = [
+    "CONNECTION",
     "DONE",
     "STUCK",
     "UNREACHED",
-    "WIRE",
     "Bars",
     "Critical",
     "Lanes",
@@ -40,13 +40,14 @@ Int32s = npt.NDArray[np.int32]
 DONE, STUCK, UNREACHED = 0, 1, 2
 """States of a bar: it ended, it began and never ends, it never begins."""
 
-WIRE = -1
+CONNECTION = -1
 """Stands for a stream in lanes of what is under way on the RDMA connections of a rank."""
 
 
 class Lanes(NamedTuple):
-    """Rows of a picture: the streams of every rank, and its connections (`stream` is WIRE) where it
-    writes over RDMA. Bars first[k] .. first[k + 1] - 1 are on lane k; a wire has none of its own.
+    """Rows of a picture: the streams of every rank, and its connections (`stream` is
+    CONNECTION) where it writes over RDMA. Bars first[k] .. first[k + 1] - 1 are on lane k;
+    connections have none of their own.
     """
 
     rank: Int32s
@@ -63,7 +64,7 @@ class Bars(NamedTuple):
     and offsets bytes; -1 stands for none.
 
     `effect_us` is when a post has set its notify, and when an RDMA write has arrived: that travels
-    on lane `wire` from `end_us` to `effect_us`. `partner` is the bar of the post that a wait
+    on lane `connection` from `end_us` to `effect_us`. `partner` is the bar of the post that a wait
     consumes, or of the wait that consumes a post. A wait that never ends is STUCK and lasts until
     the end of the scene; UNREACHED bars have no length and lie there.
     """
@@ -89,7 +90,7 @@ class Bars(NamedTuple):
     dst_buffer: Int32s
     dst_offset: IntArray
     dst_size: IntArray
-    wire: Int32s
+    connection: Int32s
     state: npt.NDArray[np.int8]
 
     def __len__(self) -> int:
@@ -286,13 +287,13 @@ class Scene:
         return [tuple(ranks) for ranks in found.values()]
 
     @cached_property
-    def on_wires(self) -> dict[int, IntArray]:
-        """The bars that travel on each wire, by its lane."""
-        found = np.flatnonzero(self.bars.wire >= 0)
-        found = found[np.argsort(self.bars.wire[found], kind="stable")]
-        wires, first = np.unique(self.bars.wire[found], return_index=True)
+    def on_connections(self) -> dict[int, IntArray]:
+        """The bars that travel on each connection, by its lane."""
+        found = np.flatnonzero(self.bars.connection >= 0)
+        found = found[np.argsort(self.bars.connection[found], kind="stable")]
+        connections, first = np.unique(self.bars.connection[found], return_index=True)
         parts = np.split(found, first[1:])
-        return dict(zip(wires.tolist(), parts, strict=False))
+        return dict(zip(connections.tolist(), parts, strict=False))
 
     @cached_property
     def never_ends(self) -> bool:

@@ -16,7 +16,7 @@ from hccl_py.trace.scene import Scene
 from hccl_py.trace.screen.browser import Browser
 from hccl_py.trace.screen.details import describe_bar
 from hccl_py.trace.screen.dialogs import HELP, FindingList, Note
-from hccl_py.trace.screen.lanes import Lanes
+from hccl_py.trace.screen.lanes import LanesView
 from hccl_py.trace.words import Words
 
 __all__ = ["Viewer"]
@@ -27,7 +27,7 @@ class Viewer(App[None]):
 
     CSS = """
     #title { height: 1; background: $panel; }
-    Lanes { height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
+    LanesView { height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
     #details { height: 9; border-top: ascii $accent; padding: 0 1; }
     #search { display: none; height: 3; }
     """
@@ -51,19 +51,19 @@ class Viewer(App[None]):
         errors = len(self.browser.findings)
         title += f"   {errors} finding{'s' if errors > 1 else ''}: e lists" if errors else ""
         yield Static(Text(title, "bold", no_wrap=True, overflow="ellipsis"), id="title")
-        yield Lanes(self.browser, self.words)
+        yield LanesView(self.browser, self.words)
         yield Static(id="details")
         yield Input(placeholder="read  kind:wait  rank:3  at:CCL_Out[256K]", id="search")
         yield Footer()
 
     def on_mount(self) -> None:
         """Begin at the lanes."""
-        lanes = self.query_one(Lanes)
+        lanes = self.query_one(LanesView)
         lanes.focus()
         if self.browser.scene.left_out:
             self.notify(brief(self.browser.scene.left_out), timeout=10)
 
-    def on_lanes_moved(self) -> None:
+    def on_lanes_view_moved(self) -> None:
         """Say what is selected."""
         details = self.query_one("#details", Static)
         details.update(describe_bar(self.browser, self.words))
@@ -84,7 +84,7 @@ class Viewer(App[None]):
             return
         if not self.browser.show_finding(number):
             self.notify("This finding is about no task.")
-        self.query_one(Lanes).renew()
+        self.query_one(LanesView).renew()
 
     def action_search(self) -> None:
         """Ask what to look for."""
@@ -109,6 +109,6 @@ class Viewer(App[None]):
 
     def _close_search(self) -> None:
         self.query_one("#search", Input).display = False
-        lanes = self.query_one(Lanes)
+        lanes = self.query_one(LanesView)
         lanes.focus()
         lanes.renew()

@@ -14,11 +14,11 @@ import numpy as np
 from hccl_py.trace.gantt.findings import FindingGroup, finding_groups
 from hccl_py.trace.gantt.lanes import shown_bars, spans_of
 from hccl_py.trace.gantt.window import Window
-from hccl_py.trace.scene import WIRE, Scene
+from hccl_py.trace.scene import CONNECTION, Scene
 from hccl_py.trace.screen.search import find_bars
 from hccl_py.values import IntArray
 
-__all__ = ["Browser", "Row"]
+__all__ = ["Browser", "LaneRow"]
 
 _MOST_FOLDED = 64
 """Ranks up to which all lanes are open in the beginning."""
@@ -27,7 +27,7 @@ _LEAST_SHARE = 1e-9
 """How much of the total a column stands for at least."""
 
 
-class Row(NamedTuple):
+class LaneRow(NamedTuple):
     """A line of the picture: a lane, or the heading of a group of ranks where `lane` is -1."""
 
     group: int
@@ -60,9 +60,9 @@ class Browser:
     def _lay_out(self) -> None:
         self.rows = []
         for group, rank in enumerate(self.drawn):
-            self.rows.append(Row(group, -1))
+            self.rows.append(LaneRow(group, -1))
             if group not in self.folded:
-                self.rows += [Row(group, lane) for lane in self.scene.lanes_of(rank)]
+                self.rows += [LaneRow(group, lane) for lane in self.scene.lanes_of(rank)]
         self.row = min(self.row, len(self.rows) - 1)
 
     def part(self) -> None:
@@ -77,7 +77,7 @@ class Browser:
         """Fold a group of ranks, or open it."""
         self.folded ^= {group}
         self._lay_out()
-        self.row = self.rows.index(Row(group, -1))
+        self.row = self.rows.index(LaneRow(group, -1))
 
     def fold_all(self) -> None:
         """Fold all groups, or open them where all are folded."""
@@ -85,13 +85,13 @@ class Browser:
         group = self.rows[self.row].group
         self.folded = set() if self.folded == every else every
         self._lay_out()
-        self.row = self.rows.index(Row(group, -1))
+        self.row = self.rows.index(LaneRow(group, -1))
 
     def bars_on(self, lane: int) -> IntArray:
         """Return the bars of a lane, as they are on it."""
         lanes = self.scene.lanes
-        if lanes.stream[lane] == WIRE:
-            return self.scene.on_wires.get(lane, np.zeros(0, np.int64))
+        if lanes.stream[lane] == CONNECTION:
+            return self.scene.on_connections.get(lane, np.zeros(0, np.int64))
         return np.arange(lanes.first[lane], lanes.first[lane + 1])
 
     # ---- time ----
@@ -164,7 +164,7 @@ class Browser:
             self.drawn[group] = rank
             self.folded.discard(group)
             self._lay_out()
-        self.bar, self.row = bar, self.rows.index(Row(group, lane))
+        self.bar, self.row = bar, self.rows.index(LaneRow(group, lane))
         begin, end = self.span()
         size = self.window.end_us - self.window.begin_us
         if end < self.window.begin_us or begin > self.window.end_us:

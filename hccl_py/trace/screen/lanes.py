@@ -26,7 +26,7 @@ from hccl_py.trace.screen.browser import Browser
 from hccl_py.trace.words import Words
 from hccl_py.values import Floats
 
-__all__ = ["Lanes"]
+__all__ = ["LanesView"]
 
 _NAMES = 20
 """Columns of the names at the left."""
@@ -43,7 +43,7 @@ def _strip(runs: list[Run], width: int) -> Strip:
     return Strip([Segment(text, _style(style)) for text, style in runs]).adjust_cell_length(width)
 
 
-class Lanes(ScrollView, can_focus=True):
+class LanesView(ScrollView, can_focus=True):
     """The lanes of a scene: the first line is the scale, the others scroll."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

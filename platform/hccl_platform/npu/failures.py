@@ -42,7 +42,7 @@ class History:
         self._rank, self._limit_s = rank, limit_s
         self._runs: deque[Run] = deque(maxlen=_RUNS)
         self._failed: deque[TaskError] = deque(maxlen=_RUNS)
-        self._told = threading.Condition()
+        self._noted = threading.Condition()
 
     def begin(self, run: Run) -> None:
         """Remember a run, before its first task is enqueued."""
@@ -50,9 +50,9 @@ class History:
 
     def note(self, failed: TaskError) -> None:
         """Keep a task that has failed; called from any thread."""
-        with self._told:
+        with self._noted:
             self._failed.append(failed)
-            self._told.notify_all()
+            self._noted.notify_all()
 
     @property
     def has_failed(self) -> bool:
@@ -61,10 +61,10 @@ class History:
 
     def error(self, why: str) -> HcclError:
         """Return what went wrong first, in words; `why` where the runtime did not say."""
-        with self._told:
+        with self._noted:
             known = self._known()
             if known and self._is_between_own_streams(known[0]):
-                self._told.wait_for(
+                self._noted.wait_for(
                     lambda: not self._is_between_own_streams(self._known()[0]), _CAUSE_S
                 )
                 known = self._known()

@@ -36,7 +36,7 @@ const BAR_COLUMNS = [
   'dst_buffer',
   'dst_offset',
   'dst_size',
-  'wire',
+  'connection',
   'state',
 ];
 
