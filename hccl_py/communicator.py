@@ -332,7 +332,7 @@ class Communicator(CollectiveOps):
         """
         if not isinstance(self._platform, ProcessPlatform):
             return None
-        return self._platform.launch(self.size, work, self.config)
+        return self._platform.launch(work, self.topology, self.config, self._schedule)
 
     def exchange(self, data: bytes) -> list[bytes]:
         """Return what every process gave, in the order of their first ranks; all of them call it,

@@ -303,10 +303,16 @@ class Abortable(Protocol):
 class ProcessPlatform(Protocol):
     """A platform with a process for every rank, which it can start and which may join by itself."""
 
-    def launch(self, ranks: int, work: Callable[[], int], config: Config) -> int | None:
-        """Run `work`, which returns an exit status, in `ranks` new processes on this machine, and
-        return the worst one. None, and nothing is run, where somebody has started the processes of
-        this job already. NotSupportedError where processes started here cannot do as `config` says.
+    def launch(
+        self,
+        work: Callable[[], int],
+        topology: Topology,
+        config: Config,
+        schedule: Schedule | None,
+    ) -> int | None:
+        """Run `work`, which returns an exit status, in new processes on this machine, one for every
+        rank, and return the worst one. None, and nothing is run, where somebody has started the
+        processes of this job already. NotSupportedError, once, for what no process could open.
         """
 
     def joined(

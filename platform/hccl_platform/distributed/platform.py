@@ -31,7 +31,13 @@ class DistributedPlatform:
     def __init__(self, world: World | None = None) -> None:
         self._world = world
 
-    def launch(self, ranks: int, work: Callable[[], int], config: Config) -> int | None:
+    def launch(
+        self,
+        work: Callable[[], int],
+        topology: Topology,
+        config: Config,
+        schedule: Schedule | None,
+    ) -> int | None:
         """Start the processes, unless somebody has started this one as one of several."""
         from hccl_platform.distributed.messages import needs_mpi
         from hccl_platform.processes.launch import launch
@@ -40,9 +46,10 @@ class DistributedPlatform:
         if self._world is not None or is_started():
             return None
         import_module("hccl_platform.distributed.between_hosts")  # once, before the fork
-        if config.wire == "mpi":  # once, and not by every process
+        _refuse(schedule)  # once, and not by every process
+        if config.wire == "mpi":
             raise needs_mpi()
-        return launch(ranks, work)
+        return launch(topology.size, work)
 
     def checks(self) -> Sequence[Check]:
         from hccl_platform.distributed.checks import CHECKS
@@ -59,16 +66,20 @@ class DistributedPlatform:
     def open(
         self, topology: Topology, config: Config, schedule: Schedule | None, group: Group
     ) -> SharedSession | None:
-        if schedule is not None:
-            raise NotSupportedError(
-                "The distributed platform runs streams as they come: it takes no schedule.",
-                "Leave the schedule out, or take the emulated platform.",
-            )
+        _refuse(schedule)
         from hccl_platform.processes.world import world_of_environment
 
         world = self._world or world_of_environment()
         rank = world.rank_in(group)
         return None if rank is None else _session(world, rank, topology, config, group)
+
+
+def _refuse(schedule: Schedule | None) -> None:
+    if schedule is not None:
+        raise NotSupportedError(
+            "The distributed platform runs streams as they come: it takes no schedule.",
+            "Leave the schedule out, or take the emulated platform.",
+        )
 
 
 def _session(

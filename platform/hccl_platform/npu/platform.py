@@ -36,7 +36,13 @@ class NpuPlatform:
     def __init__(self, world: World | None = None, device: int | None = None) -> None:
         self._world, self._device = world, device
 
-    def launch(self, ranks: int, work: Callable[[], int], config: Config) -> int | None:
+    def launch(
+        self,
+        work: Callable[[], int],
+        topology: Topology,
+        config: Config,
+        schedule: Schedule | None,
+    ) -> int | None:
         """Start the processes, unless somebody has started this one as one of several."""
         from hccl_platform.npu.streams import import_torch_npu
         from hccl_platform.processes.launch import launch
@@ -44,8 +50,9 @@ class NpuPlatform:
 
         if self._world is not None or is_started():
             return None
-        import_torch_npu()  # once, before the fork; its device is opened after it
-        return launch(ranks, work)
+        _refuse(topology, config, schedule)  # once, and not by every process
+        import_torch_npu()  # before the fork; its device is opened after it
+        return launch(topology.size, work)
 
     def checks(self) -> Sequence[Check]:
         from hccl_platform.npu.checks import CHECKS
