@@ -167,3 +167,12 @@ def test_sums_of_an_all_reduce() -> None:
     board.go(len(board.steps))
     out = shown.buffers.index("OUT")
     assert {board.origins[c] for c in board.content[out].ravel().tolist()} == {(0, 1, 2, 3)}
+
+
+def test_a_program_that_changes_nothing_has_no_steps() -> None:
+    program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather", 0), 4)
+    shown = scene_of(program, topology_of(4))
+    board = Board(shown)
+    assert board.steps == []
+    words = Words.of(shown, unicode=True)
+    assert next(BoardDrawing(board, words, range(4)).lines(80)).plain.startswith("step 0 of 0")

@@ -174,7 +174,7 @@ def _steps_of(memory: MemoryStates) -> list[BoardStep]:
     """Return the runs of changes that one bar makes."""
     bars = memory.bar[memory.begin :]
     first = np.flatnonzero(np.diff(bars, prepend=-1)) + memory.begin
-    stop = np.append(first[1:], len(memory))
+    stop = np.append(first, len(memory))[1:]
     columns = (memory.bar[first].tolist(), first.tolist(), stop.tolist())
     return [BoardStep(*step) for step in zip(*columns, strict=True)]
 
