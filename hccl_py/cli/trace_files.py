@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,15 @@ TIMELINE = FileKind(
     suffixes=(".json", ".html", ".pftrace", ".perfetto-trace"),
 )
 
-PICTURE = FileKind(noun="picture", parts="shapes", suffixes=(".svg",))
+PICTURE = FileKind(
+    noun="picture",
+    parts="shapes",
+    suffixes=(".svg",),
+    mark=re.compile(
+        rb'^<svg xmlns="http://www\.w3\.org/2000/svg" width="(\d+)" height="(\d+)" '
+        rb'viewBox="0 0 \1 \2" role="img">\n<title>'
+    ),
+)
 
 log = logging.getLogger(__name__)
 
@@ -164,24 +173,37 @@ def say_left_out(path: str, sentences: list[str]) -> None:
 
 def check_timeline(path: str) -> None:
     """Refuse, before anything runs, a file that no timeline could be written to."""
-    from hccl_py.trace.export import PERFETTO, check_trace_file
+    from hccl_py.trace.export import check_trace_file
+    from hccl_py.trace.page import check_page
 
     check_place(path, TIMELINE)
-    if Path(path).suffix.lower() in PERFETTO.suffixes:
-        check_trace_file(path, PERFETTO)
+    kind = _kind_of(path)
+    if kind is None:
+        check_page(path)
+    else:
+        check_trace_file(path, kind)
 
 
 def write_timeline(path: str, scenes: Mapping[str, Scene]) -> None:
     """Write scenes by their names, as the suffix says."""
-    from hccl_py.trace.export import CHROME, PERFETTO, write_trace_file
+    from hccl_py.trace.export import write_trace_file
     from hccl_py.trace.page import write_page
+
+    kind = _kind_of(path)
+    if kind is None:
+        write_page(path, list(scenes.values()))
+    else:
+        say_left_out(path, write_trace_file(path, scenes, kind))
+
+
+def _kind_of(path: str) -> FileKind | None:
+    """Return what is written to a file of this name; None: a page."""
+    from hccl_py.trace.export import CHROME, PERFETTO
 
     suffix = Path(path).suffix.lower()
     if suffix == ".html":
-        write_page(path, list(scenes.values()))
-        return
-    kind = PERFETTO if suffix in PERFETTO.suffixes else CHROME
-    say_left_out(path, write_trace_file(path, scenes, kind))
+        return None
+    return PERFETTO if suffix in PERFETTO.suffixes else CHROME
 
 
 def _other_scene(path: str, call: ProgramOptions, model: TimeModel) -> Scene:

@@ -442,3 +442,16 @@ def test_the_command_writes_all_of_them(tmp_path: Path, capsys: pytest.CaptureFi
 def test_wrong_options(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", "all_gather", *options]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_files_of_others_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option, name in (("--perfetto", "a.pftrace"), ("--chrome", "a.json"), ("--svg", "a.svg")):
+        path = tmp_path / name
+        path.write_text("somebody's\n")
+        assert main(["trace", "all_gather", option, str(path)]) == 2
+        assert "it would be lost" in capsys.readouterr().err
+        assert path.read_text() == "somebody's\n"
+        path.unlink()
+        for _ in range(2):  # what is ours is replaced
+            assert main(["trace", "all_gather", option, str(path)]) == 0
+        capsys.readouterr()

@@ -20,7 +20,7 @@ def write_chrome(file: IO[bytes], scenes: Mapping[str, Scene], flows: int = FLOW
     Timestamps are microseconds. One event stands on every line.
     """
     encode = json.JSONEncoder(separators=(",", ":")).encode
-    comma = '{"displayTimeUnit":"ns","traceEvents":[\n'
+    comma = '{"otherData":{"generator":"hccl-py"},"displayTimeUnit":"ns","traceEvents":[\n'
     for document in _documents(scenes, flows):
         file.write((comma + encode(document)).encode())
         comma = ",\n"

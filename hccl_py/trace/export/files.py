@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,9 +15,17 @@ from hccl_py.trace.scene import Scene
 
 __all__ = ["CHROME", "PERFETTO", "check_trace_file", "write_trace_file"]
 
-CHROME = FileKind(noun="Chrome trace", parts="events", suffixes=(".json",))
+CHROME = FileKind(
+    noun="Chrome trace",
+    parts="events",
+    suffixes=(".json",),
+    mark=re.compile(rb'^\{"otherData":\{"generator":"hccl-py"\}'),
+)
 PERFETTO = FileKind(
-    noun="Perfetto trace", parts="packets", suffixes=(".pftrace", ".perfetto-trace")
+    noun="Perfetto trace",
+    parts="packets",
+    suffixes=(".pftrace", ".perfetto-trace"),
+    mark=re.compile(rb"^.{,16}hccl-py", re.DOTALL),
 )
 
 

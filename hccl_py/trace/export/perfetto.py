@@ -93,16 +93,19 @@ class _Writer:
         self._begin()
 
     def _begin(self) -> None:
-        """Write the root, which says that processes and threads have an order."""
+        """Write the root, which says that processes and threads have an order, and who wrote the
+        file: uncompressed, as whoever would replace the file looks there.
+        """
         kinds = self._pb.TrackDescriptor
         packet = self._pb.TracePacket(
             trusted_packet_sequence_id=_SEQUENCE,
             sequence_flags=self._pb.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED,
         )
         packet.track_descriptor.uuid = 0
+        packet.track_descriptor.description = "hccl-py"
         packet.track_descriptor.process_ordering = kinds.PROCESS_ORDERING_EXPLICIT
         packet.track_descriptor.thread_ordering = kinds.THREAD_ORDERING_EXPLICIT
-        self._write(self._pb.Trace(packet=[packet]).SerializeToString())
+        self._file.write(self._pb.Trace(packet=[packet]).SerializeToString())
 
     def process(self, process: Process) -> int:
         """Describe a process; return its number."""
