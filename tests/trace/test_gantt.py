@@ -261,6 +261,19 @@ def test_no_time_and_no_room_draw_nothing() -> None:
     assert list(draw_gantt(scene, Words.of(scene, unicode=True), 12, [(0,)])) == []
 
 
+@pytest.mark.parametrize(
+    ("begin", "end", "labels"),
+    [
+        (0.0, 24.674, "0 5 10 15 20 24.67"),
+        (24.67, 24.6743, "24.67 24.671 24.672 24.673 24.6743"),
+        (1_000_000.0, 1_000_003.0, "1000000 1000000.5 1000001 1000001.5 1000002 1000003"),
+        (10.0, 10.0000000000001, "10 10.00000000000002 10.0000000000001"),
+    ],
+)
+def test_numbers_of_the_scale_differ(begin: float, end: float, labels: str) -> None:
+    assert Window(begin, end, 66).scale().split() == labels.split()
+
+
 def test_more_streams_than_are_drawn() -> None:
     scene = SCENES["all_gather_mesh"]()
     words = Words.of(scene, unicode=True)

@@ -51,14 +51,19 @@ class Window(NamedTuple):
 
     def scale(self) -> str:
         """Return a line of round numbers of microseconds, and the end."""
-        end, line = format_time(self.end_us), [" "] * self.columns
+        line = [" "] * self.columns
         step = _round_step(self.us_per_column * 10)
-        tick = int(np.ceil(self.begin_us / step - 1e-9))
+        whole, part = (int(np.floor(np.log10(us) + 1e-9)) for us in (self.end_us, step))
+        digits = max(whole + 1 - min(part, 0), 6)
+        end = f"{self.end_us:.{digits}g}" if step < 0.01 else format_time(self.end_us)
+        tick, free = int(np.ceil(self.begin_us / step - 1e-9)), 0
         while tick * step < self.end_us:
-            at, label = self.column(tick * step), f"{tick * step:g}"
+            at, label = self.column(tick * step), f"{tick * step:.{digits}g}"
             if at + len(label) + 2 > self.columns - len(end):
                 break
-            line[at : at + len(label)] = label
+            if at >= free:
+                line[at : at + len(label)] = label
+                free = at + len(label) + 1
             tick += 1
         line[max(self.columns - len(end), 0) :] = end[-self.columns :]
         return "".join(line)
