@@ -27,7 +27,8 @@ def step_through(drawing: BoardDrawing, screen: Screen, most: int) -> None:
     """Show the states of a board: by keys where there is a terminal at both ends, otherwise the
     first `most` below each other; 0: all.
     """
-    if sys.stdin is not None and sys.stdin.isatty() and results().isatty():
+    has_keys = sys.stdin is not None and sys.stdin.isatty()
+    if has_keys and results().isatty() and not screen.console.is_dumb_terminal:
         with _keyboard() as keys:
             _walk(drawing, screen, keys)
         return
@@ -40,7 +41,8 @@ def step_through(drawing: BoardDrawing, screen: Screen, most: int) -> None:
             screen.show(line)
     if board.at < len(board.steps):
         screen.show()
-        rest = f"... these were the first {most} steps of {len(board.steps)}; --limit 0 shows all."
+        first = "the first step" if most == 1 else f"the first {most} steps"
+        rest = f"... that is {first} of {len(board.steps)}; --limit 0 shows all."
         screen.show(rest, style="yellow")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Annotated
 
 import typer
@@ -25,6 +26,8 @@ from hccl_py.trace.words import Words
 from hccl_py.verifier import Severity
 
 __all__ = ["Views", "check_views", "draw", "draw_steps", "is_wrong"]
+
+_SHORTEST_US = 1e-6
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,12 @@ def check_views(views: Views, ranks: int) -> None:
             f"--rank {views.rank} is out of range.", f"The communicator has ranks 0 to {ranks - 1}."
         )
     begin = 0.0 if views.from_us is None else views.from_us
-    if not 0 <= begin < (float("inf") if views.to_us is None else views.to_us):
+    end = inf if views.to_us is None else views.to_us
+    if not (0 <= begin < inf and end - begin >= _SHORTEST_US):
         given = f"--from {begin:g}" + ("" if views.to_us is None else f" --to {views.to_us:g}")
         raise ParameterError(
-            f"{given} is no span of time.", "Give microseconds from 0 on, the end behind the start."
+            f"{given} is no span of time.",
+            "Give microseconds from 0 on, the end a picosecond or more behind the start.",
         )
 
 
@@ -149,7 +154,7 @@ def _show_heads(screen: Screen, request: Request, plan: Plan, scene: Scene, mode
     never = int((scene.bars.state == UNREACHED).sum())
     ends = f", and no end: {counted(never, 'task')} cannot begin" if scene.never_ends else ""
     screen.show(
-        f"{program.task_count} tasks in {counted(program.rounds, 'round')}; "
+        f"{counted(program.task_count, 'task')} in {counted(program.rounds, 'round')}; "
         f"{scene.total_us:.2f} us of model time{ends}, {model.conditions}"
     )
     if model.cost != CostModel.of(request.topology.product.name):

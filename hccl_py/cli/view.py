@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from hccl_py.cli.call import request_of
@@ -24,9 +25,8 @@ def command(*, call: ProgramOptions, model: TimeModel, output: Debug) -> None:
     is shown as it is.
     """
     check_screen()
-    if not (
-        sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()
-    ):
+    ends = sys.__stdin__, sys.__stderr__
+    if not all(end and end.isatty() for end in ends) or os.environ.get("TERM") == "dumb":
         raise ParameterError(
             "The view needs a terminal.", "`hccl-py trace` draws into files and pipes."
         )

@@ -70,6 +70,7 @@ def test_a_part_of_the_time(capsys: pytest.CaptureFixture[str]) -> None:
         (["--from", "5", "--to", "5"], "--from 5 --to 5 is no span of time."),
         (["--from", "-1"], "--from -1 is no span of time."),
         (["--from", "nan"], "--from nan is no span of time."),
+        (["--to", "5e-324"], "--from 0 --to 4.94066e-324 is no span of time."),
         (["--from", "1000"], "--from 1000 is behind the end."),
         (["--rank", "4"], "--rank 4 is out of range."),
         (["--svg", "x.txt"], "x.txt"),
@@ -130,6 +131,7 @@ def test_steps_below_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     few = out(capsys, *ARTICLE, "--step", "--limit", "3")
     assert few.count("\nstep ") == 3
     assert "the first 3 steps of 20; --limit 0 shows all" in few
+    assert "that is the first step of 20;" in out(capsys, *ARTICLE, "--step", "--limit", "1")
     one = out(capsys, *ARTICLE, "--step", "--rank", "2")
     assert "rank 2 |" in one
     assert "rank 1 |" not in one
@@ -189,6 +191,7 @@ def _press(keyboard: int, keys: str, screen: Terminal) -> None:
 def test_keys_go_forwards_and_back(
     keys: str, steps: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     shown = typed(keys, monkeypatch)
     assert [int(k) for k in re.findall(r"step (\d+) of 20", shown)] == steps
     assert shown.startswith("\x1b[?1049h")
