@@ -164,6 +164,22 @@ def test_two_schedules_side_by_side(opens: Opens) -> None:
     assert f"{(second['total'] / first['total'] - 1) * 100:.0f} %" in page.text(".controls")
 
 
+def test_the_head_says_of_both_schedules_what_differs(opens: Opens) -> None:
+    long = "a title that has no room " * 8
+    page = opens(ping(), replace(ring(), title=long, clock="measured"))
+    facts = page.text("#facts")
+    assert "model time / measured time" in facts
+    assert "2 / 8 ranks" in facts
+    query = page.find("#query").rect
+    for name in page.all("#title .name"):
+        assert name.rect["width"] > 0
+        assert name.rect["x"] + name.rect["width"] < query["x"]
+    page.click("#tab-ranks")
+    edge = page.find("#view-ranks .list-inner").rect
+    for time in page.all("#view-ranks .row .time")[:6]:
+        assert time.rect["x"] + time.rect["width"] <= edge["x"] + edge["width"]
+
+
 def test_two_schedules_are_aligned_at_a_phase(opens: Opens) -> None:
     larger, topology = recorded("AllReduceRing", "all_reduce", 8, 1 << 20)
     page = opens(ring(), scene_of(larger, topology))

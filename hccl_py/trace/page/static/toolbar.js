@@ -42,20 +42,25 @@ export class Toolbar {
         scenes.length > 1 ? h('span', { class: `mark mark-${number}` }, LETTERS[number]) : '',
         h(
           'span',
-          { title: scene.name },
+          { class: 'name', title: scene.name },
           scenes.length > 1 ? differing(scenes)[number] : scene.header.title,
         ),
       ]),
     );
-    const [scene] = scenes;
     const chip = (text, title) => h('span', { class: 'fact', title: title ?? text }, text);
+    const ofEach = (said) => [...new Set(scenes.map(said))].join(' / ');
+    const clocks = ofEach((scene) => t(`clock_${scene.header.clock}`));
+    const headed = HEADED.map((wanted) => [
+      wanted,
+      ofEach(({ header }) => header.facts.find(([name]) => name === wanted)?.[1] ?? '–'),
+    ]);
     byId('facts').replaceChildren(
-      chip(scenes.map((s) => formatTime(s.total)).join(' / '), t(`clock_${scene.header.clock}`)),
-      chip(t(`clock_${scene.header.clock}`)),
-      chip(t('ranks', { count: formatCount(scene.ranks.length) })),
-      chip(t('tasks', { count: scenes.map((s) => formatCount(s.size)).join(' / ') })),
-      ...scene.header.facts
-        .filter(([name]) => HEADED.includes(name))
+      chip(scenes.map((scene) => formatTime(scene.total)).join(' / '), clocks),
+      chip(clocks),
+      chip(t('ranks', { count: ofEach((scene) => formatCount(scene.ranks.length)) })),
+      chip(t('tasks', { count: scenes.map((scene) => formatCount(scene.size)).join(' / ') })),
+      ...headed
+        .filter(([, value]) => value !== '–')
         .map(([name, value]) => chip(value, `${name}: ${value}`)),
     );
   }

@@ -11,7 +11,7 @@ export const ENGLISH = {
   critical_title: 'Highlight the critical path (C)',
   fold_all: 'Fold all ranks (Shift+F)',
   unfold_all: 'Unfold all ranks (Shift+U)',
-  search: 'Search: read, r3, Ack, ring.py …',
+  search: 'Search: read, r3, ring.py …',
   search_label: 'Search tasks',
   search_none: 'no task',
   search_at: '{at} of {count}',

@@ -11,7 +11,7 @@ export const CHINESE = {
   critical_title: '突出显示关键路径 (C)',
   fold_all: '折叠所有 rank (Shift+F)',
   unfold_all: '展开所有 rank (Shift+U)',
-  search: '搜索：read、r3、Ack、ring.py …',
+  search: '搜索：read、r3、ring.py …',
   search_label: '搜索 Task',
   search_none: '没有找到',
   search_at: '第 {at} 个，共 {count} 个',
