@@ -176,3 +176,13 @@ def test_a_program_that_changes_nothing_has_no_steps() -> None:
     assert board.steps == []
     words = Words.of(shown, unicode=True)
     assert next(BoardDrawing(board, words, range(4)).lines(80)).plain.startswith("step 0 of 0")
+
+
+def test_ranks_without_a_buffer_have_no_cells_in_it() -> None:
+    with hccl.Communicator(ranks=2) as comm:
+        program = comm.plan(OpParam("scatter", 4, DataType.FP32, root=0)).program
+        shown = scene_of(program, comm.topology)
+    lines = BoardDrawing(Board(shown), Words.of(shown, unicode=True), range(2)).lines(80)
+    (root, other) = (line.plain for line in lines if line.plain.startswith("rank"))
+    assert root.startswith("rank 0 |0.0|")
+    assert other.startswith("rank 1   ")

@@ -172,7 +172,7 @@ class _Box(NamedTuple):
         changed, read = (
             _numbers(cells, rank, self.buffer) for cells in (board.changed(), board.read())
         )
-        edge = ""
+        edge = style = ""
         for k in range(self.first, self.stop):
             if not board.has(rank, self.buffer, k):
                 break
