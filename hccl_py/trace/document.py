@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import READS, WRITES, TaskKind, moves_data
-from hccl_py.program.describe import notify_name
 from hccl_py.program.program import Program
 from hccl_py.simulator import Timeline
+from hccl_py.trace.scene.bars import notifies_of
 
 __all__ = ["resources", "task_documents"]
 
@@ -38,10 +38,11 @@ def resources(program: Program) -> list[dict[str, int]]:
 def task_documents(timeline: Timeline) -> Iterator[dict[str, Any]]:
     """Yield every task: by rank, then in the order in which it was recorded."""
     program = timeline.program
-    names, partner = _NotifyNames(program), program.linked.post_of
+    names, notify = notifies_of(program, program.tasks)
+    partner = program.linked.post_of
     for start in range(0, len(program.tasks), CHUNK):
         rows = np.arange(start, min(start + CHUNK, len(program.tasks)))
-        columns = _columns(timeline, rows, names, partner[rows])
+        columns = _columns(timeline, rows, names, notify[rows], partner[rows])
         for values in zip(*columns.values(), strict=True):
             yield dict(zip(columns, values, strict=True))
 
@@ -49,15 +50,15 @@ def task_documents(timeline: Timeline) -> Iterator[dict[str, Any]]:
 def _columns(
     timeline: Timeline,
     rows: npt.NDArray[np.int64],
-    names: _NotifyNames,
+    names: tuple[str, ...],
+    notify: npt.NDArray[np.int64],
     waits_for: npt.NDArray[np.int32],
 ) -> dict[str, Column]:
     """Return the documents' fields, one column each."""
     program, tasks = timeline.program, timeline.program.tasks
     table, at = tasks.table, tasks.instruction[rows]
     kind = table.kind[at]
-    is_data, is_sync = moves_data(kind), kind >= TaskKind.NOTIFY_POST
-    is_sync &= kind <= TaskKind.NOTIFY_WAIT
+    is_data = moves_data(kind)
     return {
         "rank": tasks.rank[rows].tolist(),
         "stream": table.stream[at].tolist(),
@@ -73,7 +74,7 @@ def _columns(
         "source": _texts(program.lines, table.line[at]),
         "src": _ranges(program, rows, "src", is_data, np.isin(kind, READS)),
         "dst": _ranges(program, rows, "dst", is_data, np.isin(kind, WRITES)),
-        "notify": names.of(np.where(is_sync, tasks.cell[rows], -1)),
+        "notify": _texts(names, notify),
         "waits_for": _places(program, waits_for),
     }
 
@@ -110,24 +111,3 @@ def _places(program: Program, rows: npt.NDArray[Any]) -> Column:
     stream = tasks.table.stream[tasks.instruction[rows]]
     places = np.column_stack([tasks.rank[rows], stream, tasks.index[rows]]).tolist()
     return [place if row >= 0 else None for place, row in zip(places, rows.tolist(), strict=True)]
-
-
-class _NotifyNames:
-    """Names of cells: few distinct ones, however many cells there are."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self._slots = max(len(program.local_notifies.slots), 1)
-
-    def of(self, cells: npt.NDArray[Any]) -> Column:
-        """Return the name of every cell; None where there is none."""
-        transports = self._program.transports
-        local = cells >= transports.cells
-        # Cells with the same name share a key: below 0 none, then local slots, then the others.
-        key = np.where(local, (cells - transports.cells) % self._slots, -1)
-        key = np.where(~local & (cells >= 0), self._slots + cells % transports.stride, key)
-        known: dict[int, str | None] = {-1: None}
-        for value, first in zip(*np.unique(key, return_index=True), strict=True):
-            if value >= 0:
-                known[int(value)] = notify_name(self._program, int(cells[first]))
-        return [known[k] for k in key.tolist()]
