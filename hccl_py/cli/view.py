@@ -25,7 +25,7 @@ def command(*, call: ProgramOptions, model: TimeModel, output: Debug) -> None:
     is shown as it is.
     """
     check_screen()
-    ends = sys.__stdin__, sys.__stderr__
+    ends, out = (sys.__stdin__, sys.__stderr__), sys.__stderr__
     if not all(end and end.isatty() for end in ends) or os.environ.get("TERM") == "dumb":
         raise ParameterError(
             "The view needs a terminal.", "`hccl-py trace` draws into files and pipes."
@@ -37,4 +37,4 @@ def command(*, call: ProgramOptions, model: TimeModel, output: Debug) -> None:
             plan = request.plan(request.op(request.minbytes))
         with working(f"verifying and timing {plan.program.task_count} tasks"):
             scene = scene_of_plan(request, plan, used)
-        browse(scene, unicode=(sys.__stderr__.encoding or "").lower().startswith("utf"))
+        browse(scene, unicode=(out.encoding if out else "").lower().startswith("utf"))
