@@ -1,15 +1,16 @@
 """From a project to two shared objects, and the recorder, all kept in a cache by their contents.
 
-A file is compiled again when it, a header of the project, our own headers, the flags or the
-compiler have changed, and never otherwise. Objects carry paths relative to the folder, so a copy of
-a project shares them. Files are written under other names and moved when they are whole: builds
-that run at the same time do not see each other.
+A file is compiled again when it, a file that it includes, our own headers, the flags or the
+compiler have changed, or when the project has other headers, and never otherwise. Objects carry
+paths relative to the folder, so a copy of a project shares them. Files are written under other
+names and moved when they are whole: builds that run at the same time do not see each other.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -45,7 +46,7 @@ _COMMON = """\
 """
 """What nearly every file of an op includes, compiled once."""
 
-_KEPT = 400
+_KEPT = 600
 """Files that the cache keeps; the least recently used go first."""
 
 
@@ -74,7 +75,7 @@ def cores() -> int:
 def default_cache(environment: Mapping[str, str]) -> Path:
     """Return the user's cache folder."""
     home = environment.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(home) / "hccl-py" / "cpp"
+    return Path(home).absolute() / "hccl-py" / "cpp"
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,12 @@ class Builder:
         Raises NotSupportedError where there is no such compiler.
         """
         environment = os.environ if environment is None else environment
-        command = tuple(shlex.split(environment.get("CXX") or "g++"))
+        try:
+            command = tuple(shlex.split(environment.get("CXX") or "g++"))
+        except ValueError as error:
+            raise ParameterError(f"CXX is no command: {error}.", "Let it be g++.") from None
+        if command and os.sep in command[0]:  # it runs in other folders
+            command = (os.path.abspath(command[0]), *command[1:])
         if not command or shutil.which(command[0], path=environment.get("PATH")) is None:
             raise NotSupportedError(
                 f"There is no C++ compiler: {' '.join(command)} is not on the path.",
@@ -102,8 +108,8 @@ class Builder:
 
     def build(self, project: CppProject) -> Built:
         """Return what a project is recorded with; BuildError where the compiler refuses it."""
-        self.cache.mkdir(parents=True, exist_ok=True)
-        headers = _digest_of_headers(project)
+        self._open_cache()
+        headers = _names_of_headers(project)
         sources = {part: getattr(project, part) for part in ("host", "device")}
         jobs = [(part, source) for part, names in sources.items() for source in names]
         with ThreadPoolExecutor(max_workers=cores()) as pool:
@@ -111,22 +117,50 @@ class Builder:
             _ = self._common  # all files need it
             made = pool.map(lambda job: self._object(project, job[0], job[1], headers), jobs)
             objects = list(zip(jobs, list(made), strict=True))
+            ours = recorder.result()  # a compiler that is none fails here
             _raise_refused(project, [found for _, found in objects if isinstance(found, _Refused)])
             linked = [
                 self._linked([found for job, found in objects if job[0] == part], part)
                 for part in ("host", "device")
             ]
-            built = Built(recorder.result(), *linked)
+            built = Built(ours, *linked)
         self._prune()
         return built
+
+    def _open_cache(self) -> None:
+        """Make the cache's folder; ParameterError where nothing can be kept in it."""
+        try:
+            self.cache.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.cache):
+                pass
+        except OSError as error:
+            raise ParameterError(
+                f"Nothing can be kept in {self.cache}: {error.strerror}.",
+                "XDG_CACHE_HOME may name another folder for caches.",
+            ) from None
+
+    def _compile(
+        self, arguments: Sequence[str], cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the compiler; what it quotes of the code may be in any encoding."""
+        try:
+            return subprocess.run(
+                [*self.compiler, *arguments],
+                cwd=cwd,
+                capture_output=True,
+                encoding="utf-8",
+                errors="backslashreplace",
+                check=False,
+            )
+        except OSError as error:
+            raise NotSupportedError(
+                f"{self.compiler[0]} cannot be run: {error.strerror}.", "Set CXX to g++."
+            ) from None
 
     @cached_property
     def _identity(self) -> str:
         """What distinguishes compilers."""
-        done = subprocess.run(
-            [*self.compiler, "--version"], capture_output=True, text=True, check=False
-        )
-        return repr(self.compiler) + done.stdout
+        return repr(self.compiler) + self._compile(["--version"]).stdout
 
     @cached_property
     def _common(self) -> tuple[str, str]:
@@ -166,35 +200,61 @@ class Builder:
             )
         return path
 
-    def _object(self, project: CppProject, part: str, source: str, headers: str) -> Path | _Refused:
+    def _object(
+        self, project: CppProject, part: str, source: str, headers: Sequence[str]
+    ) -> Path | _Refused:
         folder, common = self._common
         flags = [*_AUTHORS, *_DEFINES[part], *(f"-D{define}" for define in project.defines)]
         flags += [f"-I{part}" for part in project.include]
-        text = (project.folder / source).read_bytes()
-        path = self.cache / f"{_key(common, flags, source, headers, text)}.o"
-        if path.exists():
-            os.utime(path)
+        try:
+            text = (project.folder / source).read_bytes()
+        except OSError as error:
+            return _Refused(source, f"{source}: {error.strerror}\n")
+        key = _key(common, flags, source, headers, text)
+        path = self._known(key, self._included(key), project)
+        if path is not None and _is_there(path):
             return path
         flags += [f"-ffile-prefix-map={project.folder}=.", "-include", f"{folder}/common.h"]
         flags += _our_includes()
         self.compiled.append(source)
-        done = self._run(
-            path, lambda place: [*flags, "-c", source, "-o", str(place)], project.folder
-        )
-        return path if done.returncode == 0 else _Refused(source, done.stderr)
+        with tempfile.TemporaryDirectory(dir=self.cache, prefix="new-") as new:
+            place, included = Path(new) / "object.o", Path(new) / "included.d"
+            flags += ["-MMD", "-MF", str(included), "-c", source, "-o", str(place)]
+            done = self._compile(flags, project.folder)
+            if done.returncode or not place.exists():
+                return _Refused(source, done.stderr)
+            path = self._known(key, included, project)
+            if path is None:
+                return _Refused(source, f"{source}: what it includes has gone meanwhile\n")
+            _move(included, self._included(key))
+            _move(place, path)
+        return path
+
+    def _included(self, key: str) -> Path:
+        """Return where the compiler's list of what a source includes is kept."""
+        return self.cache / f"{key}.d"
+
+    def _known(self, key: str, included: Path, project: CppProject) -> Path | None:
+        """Return the object of a source and of all that a list says it includes, as it is now."""
+        ours = (f"{INCLUDE}{os.sep}", f"{self.cache}{os.sep}")
+        try:
+            listed = _listed(included.read_text("utf-8", "surrogateescape"))
+            files = [project.folder / name for name in listed if not name.startswith(ours)]
+            return self.cache / f"{_key(key, *(file.read_bytes() for file in files))}.o"
+        except OSError:
+            return None
 
     def _linked(self, objects: Sequence[object], part: str) -> Path:
         names = [str(path) for path in objects]
         path = (
             self.cache / f"{part}-{_key(self._identity, *(os.path.basename(n) for n in names))}.so"
         )
-        if not path.exists():
+        if not _is_there(path):
             done = self._run(
                 path, lambda place: ["-shared", *names, "-Wl,-z,lazy", "-o", str(place)], self.cache
             )
             if done.returncode:
                 raise BuildError(f"The {part} part cannot be linked.", _HINT, done.stderr)
-        os.utime(path)
         return path
 
     def _ours(self, path: Path, command: Callable[[Path], list[str]], what: str) -> None:
@@ -215,16 +275,16 @@ class Builder:
         with tempfile.TemporaryDirectory(dir=self.cache, prefix="new-") as new:
             place = Path(new) / path.name
             arguments = command(place)
-            done = subprocess.run(
-                [*self.compiler, *arguments], cwd=cwd, capture_output=True, text=True, check=False
-            )
+            done = self._compile(arguments, cwd)
+            if done.returncode == 0 and not place.exists():
+                done.returncode = 1  # no compiler at all
             if done.returncode == 0:
                 _move(place, path)
         return done
 
     def _prune(self) -> None:
         """Forget what has not been used for longest."""
-        files = [path for path in self.cache.iterdir() if path.suffix in (".o", ".so")]
+        files = [path for path in self.cache.iterdir() if path.suffix in (".o", ".so", ".d")]
         if len(files) > _KEPT:
             files.sort(key=lambda path: path.stat().st_mtime)
             for path in files[: len(files) - _KEPT // 2]:
@@ -267,14 +327,29 @@ def _our_includes() -> list[str]:
     return [f"-I{INCLUDE}", f"-I{INCLUDE / 'hccl'}", f"-I{INCLUDE / 'hcomm'}"]
 
 
-def _digest_of_headers(project: CppProject) -> str:
-    """Return a hash of all that the project's sources may include of it."""
-    paths = set[Path]()
+def _is_there(path: Path) -> bool:
+    """Whether the cache has a file, which counts as used."""
+    try:
+        os.utime(path)
+    except OSError:
+        return False
+    return True
+
+
+def _listed(rule: str) -> list[str]:
+    """Return the files that a rule of make depends on, without the first, which is the source."""
+    names = re.split(r"(?<!\\)\s+", rule.replace("\\\n", " ").partition(": ")[2].strip())
+    return [re.sub(r"\\([ #])", r"\1", name).replace("$$", "$") for name in names[1:] if name]
+
+
+def _names_of_headers(project: CppProject) -> list[str]:
+    """Return the project's headers: a new one may stand before another of its name."""
+    names = set[str]()
     for part in project.include:
         folder = project.folder / part
         found = folder.glob("*") if part == "." else folder.rglob("*")
-        paths |= {path for path in found if path.suffix in _HEADERS and path.is_file()}
-    return _key(*_contents(paths))
+        names |= {f"{part}/{path.relative_to(folder)}" for path in found if path.suffix in _HEADERS}
+    return sorted(names)
 
 
 _HEADERS = (".h", ".hh", ".hpp", ".hxx", ".inc", ".inl")

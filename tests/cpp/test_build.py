@@ -16,9 +16,19 @@ from tests.cpp.kit import (
     copy_of,
     folder_of_builds,
     record,
+    workshop,
 )
 
 HOST, KERNEL = "op_host/op.cc", "op_kernel_aicpu/kernel.cc"
+
+
+def cache_with_ours(cache: Path) -> Path:
+    """A cache with the recorder and the header, which are built already, and nothing else."""
+    _ = workshop("all_reduce_ring").built
+    cache.mkdir()
+    for ours in folder_of_builds().glob("[cr]*-*"):
+        (cache / ours.name).symlink_to(ours)
+    return cache
 
 
 def compiled(folder: Path, cache: Path) -> list[str]:
@@ -29,10 +39,7 @@ def compiled(folder: Path, cache: Path) -> list[str]:
 
 
 def test_only_what_has_changed_is_compiled(tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    for ours in folder_of_builds().glob("[cr]*-*"):  # the recorder and the header, built already
-        (cache / ours.name).symlink_to(ours)
+    cache = cache_with_ours(tmp_path / "cache")
     folder = copy_of("all_reduce_ring", tmp_path / "one")
     assert compiled(folder, cache) == [HOST, KERNEL]
     assert compiled(folder, cache) == []
@@ -45,6 +52,21 @@ def test_only_what_has_changed_is_compiled(tmp_path: Path) -> None:
     assert compiled(folder, cache) == [HOST, KERNEL]
 
 
+def test_whatever_a_file_includes_counts(tmp_path: Path) -> None:
+    cache = cache_with_ours(tmp_path / "cache")
+    folder = copy_of("all_reduce_ring", tmp_path)
+    part = folder / "parts" / "more of it.ipp"  # in no folder of headers
+    part.parent.mkdir()
+    part.write_text("")
+    kernel = folder / KERNEL
+    kernel.write_text(f'#include "../parts/{part.name}"\n' + kernel.read_text())
+    assert compiled(folder, cache) == [HOST, KERNEL]
+    part.write_text("static int more;\n")
+    assert compiled(folder, cache) == [KERNEL]
+    part.write_text("")
+    assert compiled(folder, cache) == []
+
+
 def test_a_refusal_shows_what_the_compiler_says(tmp_path: Path) -> None:
     folder = copy_of("all_reduce_ring", tmp_path)
     (folder / KERNEL).write_text('extern "C" unsigned Kernel() { return HcommNoSuchCall(); }\n')
@@ -52,6 +74,22 @@ def test_a_refusal_shows_what_the_compiler_says(tmp_path: Path) -> None:
         _ = Workshop(find_project(str(folder)), builder()).built
     assert "HcommNoSuchCall" in caught.value.output
     assert f"{KERNEL}:1:" in caught.value.output
+
+
+def test_a_refusal_quotes_code_of_any_encoding(tmp_path: Path) -> None:
+    folder = copy_of("all_reduce_ring", tmp_path)
+    (folder / KERNEL).write_bytes('int x = "中";\n'.encode("gbk"))
+    with pytest.raises(BuildError) as caught:
+        _ = Workshop(find_project(str(folder)), builder()).built
+    assert r'int x = "\xd6\xd0";' in caught.value.output
+
+
+def test_sources_that_are_not_there(tmp_path: Path) -> None:
+    folder = copy_of("all_reduce_ring", tmp_path)
+    (folder / "op_host" / "gone.cc").symlink_to("nowhere")
+    with pytest.raises(BuildError, match=r"1 of 3 files .*gone\.cc") as caught:
+        _ = Workshop(find_project(str(folder)), builder()).built
+    assert caught.value.output == "op_host/gone.cc: No such file or directory\n"
 
 
 def test_what_cannot_be_loaded_is_named(tmp_path: Path) -> None:
@@ -78,6 +116,21 @@ def test_the_compiler_is_that_of_the_environment(tmp_path: Path) -> None:
     assert found.cache == tmp_path / "hccl-py" / "cpp"
     with pytest.raises(NotSupportedError, match="no-such-compiler is not on the path"):
         Builder.from_environment({"CXX": "no-such-compiler"})
+    with pytest.raises(ParameterError, match="CXX is no command: No closing quotation"):
+        Builder.from_environment({"CXX": "g++ '"})
+
+
+def test_compilers_and_caches_that_are_none(tmp_path: Path) -> None:
+    project = find_project(str(copy_of("all_reduce_ring", tmp_path)))
+    script = tmp_path / "script"
+    script.write_text("no program")
+    script.chmod(0o755)
+    with pytest.raises(NotSupportedError, match="script cannot be run: Exec format error"):
+        Builder((str(script),), tmp_path / "cache").build(project)
+    with pytest.raises(BuildError, match="true cannot compile the recorder"):
+        Builder(("true",), tmp_path / "cache").build(project)
+    with pytest.raises(ParameterError, match=r"Nothing can be kept in .*: Not a directory"):
+        Builder(("true",), script / "cache").build(project)
 
 
 @pytest.mark.long
