@@ -70,7 +70,7 @@ def _resolved(frames: Sequence[str], library: Path, project: CppProject) -> Mapp
     addresses = "\n".join(f"0x{frame[2:]}" for frame in frames)
     command = [tool, "-f", "-C", "-e", str(library)]
     done = subprocess.run(command, input=addresses, capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()
+    lines = done.stdout.split("\n")
     pairs = zip(lines[::2], lines[1::2], strict=False)
     found = {
         frame: Frame(_function(function), _line(place, project))
@@ -81,11 +81,13 @@ def _resolved(frames: Sequence[str], library: Path, project: CppProject) -> Mapp
 
 def _line(place: str, project: CppProject) -> str:
     """Return a line with its file as the user would name it."""
-    file, _, number = place.partition(" ")[0].rpartition(":")
+    file, _, number = place.partition(" (discriminator")[0].rpartition(":")
     return f"{os.path.normpath(os.path.join(project.name, file))}:{number}"
 
 
 _BRACKETS = re.compile(r"<[^<>]*>|\([^()]*\)")
+_AFTER = re.compile(r"(\[.*?\]|\s|\b(const|volatile)\b|&)+$")
+"""What may stand behind a function's parameters."""
 
 
 def _function(name: str) -> str:
@@ -93,7 +95,7 @@ def _function(name: str) -> str:
     plain = name.replace("(anonymous namespace)", "").replace("{lambda", "lambda{")
     while (shorter := _BRACKETS.sub("", plain)) != plain:
         plain = shorter
-    words = plain.split("::")
+    words = _AFTER.sub("", plain).split("::")
     own = words[-1].strip().rpartition(" ")[2]
     if "lambda" in plain:
         return (

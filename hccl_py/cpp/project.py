@@ -106,6 +106,7 @@ def find_project(name: str) -> CppProject:
             f"There is no folder {format_path(name)!r}.", "Name the folder of a custom op."
         )
     settings = _settings(folder, name)
+    _refuse_unprintable(settings, name)
     include = _INCLUDE if settings.include is None else tuple(settings.include)
     return CppProject(
         folder=folder,
@@ -154,6 +155,7 @@ def _sources(
     """Return the sources of a part, sorted; ParameterError where there are none."""
     if patterns is None:
         found = [path for suffix in _SUFFIXES for path in (folder / default).glob(f"*{suffix}")]
+        found = [path for path in found if not path.is_dir()]
         if not found:
             raise ParameterError(
                 f"{format_path(name)} has no sources in {default}/.",
@@ -161,25 +163,37 @@ def _sources(
                 "other places (docs/cpp.md).",
             )
         return tuple(sorted(path.relative_to(folder).as_posix() for path in found))
-    return tuple(
-        sorted(
-            path
-            for index, text in enumerate(patterns)
-            for path in _named(folder, name, key, index, text)
-        )
-    )
+    if not patterns:
+        raise _wrong(name, key, "a list of files", "an empty one", "Name the sources.")
+    named = (_named(folder, name, key, index, text) for index, text in enumerate(patterns))
+    return tuple(sorted({path for found in named for path in found}))
 
 
 def _named(folder: Path, name: str, key: str, index: int, pattern: str) -> list[str]:
     """Return the files that a pattern of `hccl-py.toml` names."""
-    place = f"{format_path(os.path.join(name, SETTINGS))}: "
     try:
         found = [path for path in folder.glob(pattern) if path.is_file()]
     except (ValueError, NotImplementedError):
         found = []
     if not found:
-        error = defect(
-            f"{key}[{index}]", "files of the folder", repr(pattern), "Paths are relative to it."
-        )
-        raise ParameterError(place + error.message, error.hint)
+        where, hint = f"{key}[{index}]", "Paths are relative to it."
+        raise _wrong(name, where, "files of the folder", repr(pattern), hint)
     return [path.relative_to(folder).as_posix() for path in found]
+
+
+def _refuse_unprintable(settings: _Settings, name: str) -> None:
+    """Raise ParameterError for texts that are no name: they are lines of files and arguments."""
+    for key, value in settings:
+        texts = {key: value} if isinstance(value, str) else {}
+        if isinstance(value, list):
+            texts = {f"{key}[{index}]": text for index, text in enumerate(value)}
+        for where, text in texts.items():
+            if not text.strip() or not text.isprintable():
+                raise _wrong(name, where, "a name", repr(text), "Write printable characters.")
+
+
+def _wrong(name: str, key: str, expected: str, found: str, hint: str) -> ParameterError:
+    """Return what is wrong with a key of `hccl-py.toml`."""
+    error = defect(key, expected, found, hint)
+    place = format_path(os.path.join(name, SETTINGS))
+    return ParameterError(f"{place}: {error.message}", error.hint)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hccl_py.cpp import find_project, is_project
-from hccl_py.cpp.lines import _function
+from hccl_py.cpp.lines import _function, _line
 from hccl_py.errors import HcclError
 
 HOST, KERNEL = "op_host/a.cc", "op_kernel_aicpu/b.cc"
@@ -41,6 +41,16 @@ def test_settings_name_other_places(tmp_path: Path) -> None:
     assert project.defines == ("A=1",)
 
 
+def test_a_file_that_is_named_twice_counts_once(tmp_path: Path) -> None:
+    text = f'host = ["{HOST}", "op_host/*.cc"]'
+    assert find_project(str(made(tmp_path, HOST, KERNEL, settings=text))).host == (HOST,)
+
+
+def test_folders_are_no_sources(tmp_path: Path) -> None:
+    (tmp_path / "op_host" / "old.cc").mkdir(parents=True)
+    assert find_project(str(made(tmp_path, HOST, KERNEL))).host == (HOST,)
+
+
 @pytest.mark.parametrize(
     ("settings", "said", "hint"),
     [
@@ -49,6 +59,9 @@ def test_settings_name_other_places(tmp_path: Path) -> None:
         ("op = 3", "hccl-py.toml: op: expected a string, found 3.", "Write a string here."),
         ("host = 'a'", "hccl-py.toml: host: expected a list", "Write a list here."),
         ("host = ['x/*.cc']", "hccl-py.toml: host[0]: expected files of the folder", "relative"),
+        ("host = []", "hccl-py.toml: host: expected a list of files", "Name the sources."),
+        ('kernel = "a\\nb"', "hccl-py.toml: kernel: expected a name, found 'a\\nb'", "printable"),
+        ('defines = ["A", ""]', "hccl-py.toml: defines[1]: expected a name", "printable"),
         ("host = ['/x.cc']", "hccl-py.toml: host[0]: expected files of the folder", "relative"),
     ],
 )
@@ -79,6 +92,8 @@ def test_no_project(make: Callable[[Path], Path], said: str, tmp_path: Path) -> 
         ("(anonymous namespace)::Fetch(OpArgs const&, unsigned int)", "Fetch"),
         ("int ops::Step<float, (Kind)3>::run<int>(int)", "run"),
         ("HcclAllReduce", "HcclAllReduce"),
+        ("ops::Step::run(int) const", "run"),
+        ("ops::name[abi:cxx11](int const&) const &", "name"),
         (
             "(anonymous namespace)::Run(int)::{lambda(int)#1}::operator()(int) const",
             "lambda in Run",
@@ -87,3 +102,9 @@ def test_no_project(make: Callable[[Path], Path], said: str, tmp_path: Path) -> 
 )
 def test_functions_are_named_as_their_authors_name_them(name: str, plain: str) -> None:
     assert _function(name) == plain
+
+
+def test_a_line_of_a_file_with_blanks_in_its_name(tmp_path: Path) -> None:
+    project = find_project(str(made(tmp_path, HOST, KERNEL)))
+    found = _line("./op_host/my op.cc:12 (discriminator 3)", project)
+    assert found == f"{tmp_path}/op_host/my op.cc:12"
