@@ -44,6 +44,9 @@ ENTRIES = {
 """The function that stands for each op that can be recorded."""
 
 _RECEIVER = "HcclRecv"
+_NOT_RECORDED = ("HcclAllGatherV", "HcclReduceScatterV", "HcclAlltoAllV", "HcclAlltoAllVC")
+"""Functions with parameters of their own, whose names begin like those of ENTRIES."""
+
 _FOR_STUDY = ("mesh", "ring", "routed")
 
 DEFAULT_BUFFER = 400 << 20
@@ -170,7 +173,7 @@ class Workshop:
         name = self.project.name
         findings = list(findings_of(traces, lines, entry.function))
         notes = _notes(traces.ranks)
-        printed = _printed(traces.ranks)
+        printed = traces.loading.printed + _printed(traces.ranks)
         if findings or notes:
             notes.append("The program was not verified: it is not whole.")
             return Recording(name, None, tuple(findings), tuple(notes), printed, call.topology)
@@ -220,11 +223,15 @@ class Workshop:
         """Return the function of this name, or else those whose names say a little more."""
         if wanted in self.functions:
             return [wanted]
-        others = {*ENTRIES.values(), _RECEIVER} - {wanted}
+        others = {*ENTRIES.values(), _RECEIVER, *_NOT_RECORDED} - {wanted}
         longer = [name for name in self.functions if name.startswith(wanted) and not exact]
-        return [
-            n for n in longer if not any(n.startswith(o) for o in others if o.startswith(wanted))
-        ]
+        nearer = [other for other in others if other.startswith(wanted)]
+        return [name for name in longer if not any(_says_more(name, other) for other in nearer)]
+
+
+def _says_more(name: str, function: str) -> bool:
+    """Whether a name is that of a function and further words, like HcclAllGatherVCustom."""
+    return name.startswith(function) and not name[len(function) :][:1].islower()
 
 
 def _buffers(call: CppCall) -> RankBuffers:

@@ -110,6 +110,16 @@ def test_every_op_is_called_with_its_parameters(op: str) -> None:
     assert not recording.findings
 
 
+def test_a_function_of_another_op_does_not_stand_for_one(tmp_path: Path) -> None:
+    folder = copy_of("all_gather_mesh", tmp_path)
+    host = folder / "op_host" / "op.cc"
+    host.write_text(host.read_text().replace("HcclAllGather(", "HcclAllGatherV("))
+    with pytest.raises(ParameterError, match="has no op"):
+        Workshop(find_project(str(folder)), builder()).op_name()
+    host.write_text(host.read_text().replace("HcclAllGatherV(", "HcclAllGatherVia("))
+    assert Workshop(find_project(str(folder)), builder()).op_name() == "all_gather"
+
+
 def test_a_folder_of_many_ops_asks_for_one() -> None:
     with pytest.raises(ParameterError, match="has functions of 8 ops: all_reduce, reduce_scatter"):
         workshop("entries").op_name()
