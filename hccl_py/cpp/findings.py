@@ -57,11 +57,14 @@ def findings_of(traces: Traces, lines: Lines, entry: str) -> Iterator[Finding]:
 
 def _silent_end(trace: RankTrace, entry: str) -> Iterator[Complaint]:
     """Yield what is to say of a rank that is gone, and left no word of it."""
-    if trace.rank < 0 or not trace.was_run or trace.result is not None:
+    if not trace.was_run or trace.result is not None or trace.complaints:
         return
-    if not trace.complaints:
-        message = f"The process ended inside {entry}: exit, _exit or a signal that nobody can catch"
-        yield Complaint("CODE_CRASHED", 0, 0, message)
+    where = f"inside {entry}" if trace.rank >= 0 else "in a constructor"
+    message = (
+        f"The process ended {where}: exit, _exit, a function that is defined nowhere, or a signal "
+        "that nobody can catch"
+    )
+    yield Complaint("CODE_CRASHED", 0, 0, message)
 
 
 def _finding(rank: int, complaint: Complaint, lines: Lines) -> Finding:

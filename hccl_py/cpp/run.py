@@ -1,8 +1,8 @@
 """Runs the recorder: an op's code once per rank, in processes of its own, within limits.
 
 The recorder forks a process per rank, as many at once as there are cores. Each has 10 seconds of
-CPU, a minute of wall time, 16 GiB of addresses and no core file. When it is over, or given up,
-nothing of it is left.
+CPU, a minute of wall time, its part of the memory, at most 16 GiB, and no core file. When it is
+over, or given up, nothing of it is left.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from hccl_py.cpp.build import Built, cores
 from hccl_py.cpp.project import CppProject
@@ -30,13 +31,23 @@ _UB_CTP, _HCCS, _ROCE = 4, 0, 1
 _SOC = {"950": "Ascend950PR_9589", "910B": "Ascend910B1", "910_93": "Ascend910_9391"}
 
 
+_MOST_SAID = 1 << 14
+"""Bytes of what the recorder says of itself."""
+
+
+def _memory() -> int:
+    """Return what one rank may take, so that all that run at once do not fill the machine."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(2 << 30, min(16 << 30, machine // (2 * cores())))
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one rank may take."""
 
     cpu_seconds: int = 10
     wall_seconds: int = 60
-    memory_bytes: int = 16 << 30
+    memory_bytes: int = field(default_factory=_memory)
     tasks: int = 4_000_000
 
 
@@ -116,8 +127,11 @@ def _run(recorder: Path, options: Mapping[str, object], project: CppProject, out
     path = out / "options"
     path.write_text("".join(f"{key} {value}\n" for key, value in options.items()), "utf-8")
     (out / "ascend").mkdir()
-    with _session([str(recorder), str(path)], project.folder) as process:
-        _, error = process.communicate()
+    with (out / "errors").open("w+b") as errors:
+        with _session([str(recorder), str(path)], project.folder, errors) as process:
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        errors.seek(0)
+        error = errors.read(_MOST_SAID).decode("utf-8", "backslashreplace")
     if process.returncode == 68:
         raise ParameterError(
             f"The op cannot be loaded: {error.strip()}.",
@@ -136,15 +150,19 @@ def _run(recorder: Path, options: Mapping[str, object], project: CppProject, out
 
 
 @contextmanager
-def _session(command: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start a process in a session of its own, all of which ends here."""
+def _session(
+    command: list[str], folder: Path, errors: IO[bytes]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process in a session of its own, all of which ends here.
+
+    It has no pipe: what the author's code forks could hold one open.
+    """
     process = subprocess.Popen(
         command,
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
+        stderr=errors,
         start_new_session=True,
     )
     try:

@@ -121,9 +121,9 @@ def _read(folder: Path, name: str, rank: int, stacks: _Stacks) -> RankTrace:
 
 
 def _lines(path: Path) -> Iterator[list[str]]:
-    for line in path.read_bytes().decode("utf-8", "backslashreplace").split("\n"):
-        if line:
-            yield line.split("\t")
+    """Yield the words of every line; the last one is not whole where a process was ended."""
+    for line in path.read_bytes().decode("utf-8", "backslashreplace").split("\n")[:-1]:
+        yield line.split("\t")
 
 
 def _take(

@@ -1,11 +1,13 @@
 """Every call of the API, one at a time: what it records, or how it is refused, and where."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from hccl_py.cpp import Recording
 from hccl_py.cpp.run import Limits
+from hccl_py.cpp.traces import read_traces
 from hccl_py.formats import to_json
 from tests.cpp.kit import check, line_of, record
 
@@ -46,6 +48,7 @@ TASKS = {
     "time-outs, new and old": [],
     "HcommAicpuTsTaskCache": [],
     "nothing moved": [],
+    "fork": [["copy", IN, OUT]],  # by one of the two processes
 }
 
 FINE = (
@@ -56,7 +59,7 @@ FINE = (
     *("HcclRankGraphGetLayers", "HcclRankGraphGetRanksByLayer"),
     *("HcclRankGraphGetRankSizeByLayer", "HcclRankGraphGetTopoTypeByLayer"),
     *("HcclRankGraphGetInstSizeListByLayer", "HcclRankGraphGetLinks"),
-    *("reports", "acl", "securec", "the kernels' description"),
+    *("reports", "acl", "securec", "the kernels' description", "fork while loading"),
 )
 """Calls of host code that give the right answer and put nothing on a thread."""
 
@@ -75,6 +78,8 @@ REFUSED = {
     "aclrtMemcpy of a buffer": "UNSUPPORTED_CALL",
     "aclrtBinaryGetFunction of no kernel": "INVALID_ARGUMENT",
     "null pointer": "CODE_CRASHED",
+    "copy from nowhere": "CODE_CRASHED",
+    "terminate": "CODE_CRASHED",
     "input read by the host": "DEVICE_MEMORY_TOUCHED",
     "context read by the host": "DEVICE_MEMORY_TOUCHED",
 }
@@ -161,6 +166,8 @@ def test_a_call_of_a_kernel_is_refused_at_its_line(case: str) -> None:
             "CODE_CRASHED: Rank 0: host code throws an exception that nobody catches: no",
         ),
         ("exit", "CODE_CRASHED: Rank 0: The process ended inside HcclAllGather"),
+        ("exit while loading", "CODE_CRASHED: Loading the op: The process ended in a constructor"),
+        ("terminate", "CODE_CRASHED: Rank 0: host code ends in signal 6 (Aborted)"),
         ("op returns 5", "CALL_FAILED: Rank 0: HcclAllGather returned 5."),
     ],
     indirect=["case"],
@@ -189,6 +196,22 @@ def test_code_that_does_not_end(case: str) -> None:
     assert str(recording.findings[0].source).rpartition(":")[0].endswith((HOST, KERNEL))
     assert "The program was not verified" in recording.notes[-1]
     assert recording.notes[0].endswith("were not recorded.") or len(recording.notes) == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", ["sleep without alarm"], indirect=True)
+def test_a_rank_that_puts_its_limits_off_is_ended(case: str) -> None:
+    recording = probe(Limits(wall_seconds=1))
+    assert recording.findings[0].name == "CODE_CRASHED"
+    assert "a signal that nobody can catch" in recording.findings[0].message
+
+
+def test_a_line_that_was_cut_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "rank0.txt").write_text("S\t0\th:10\nN\t2\t0\nS\t1")
+    (tmp_path / "rank0.tasks").touch()
+    traces = read_traces(tmp_path, 1)
+    assert traces.ranks[0].threads == [(2, 1)]
+    assert traces.stacks == ((), ("h:10",))
 
 
 @pytest.mark.parametrize("case", ["prints"], indirect=True)

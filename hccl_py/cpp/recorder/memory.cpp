@@ -35,8 +35,8 @@ std::vector<Piece> pieces;
 void lay_out_memory()
 {
     const Options& options = state.options;
-    uint64_t largest = std::max({options.in_bytes, options.out_bytes, options.ccl_bytes, uint64_t(1) << 31});
-    span = 1ULL << 32;
+    uint64_t largest = std::max({options.in_bytes, options.out_bytes, options.ccl_bytes});
+    span = 1ULL << 32;  // what a rank allocates has room, too
     while (span < 2 * largest && span < kEnd) {
         span *= 2;
     }

@@ -1,5 +1,7 @@
 // What a rank leaves behind: its tasks as records in one file, everything else as lines in another.
 
+#include <stdio_ext.h>
+
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -59,6 +61,9 @@ void open_output(const std::string& name)
 
 void close_output()
 {
+    if (lines == nullptr) {
+        return;
+    }
     bool is_whole = fclose(records) == 0;
     is_whole = fclose(lines) == 0 && is_whole;
     if (!is_whole) {
@@ -66,8 +71,19 @@ void close_output()
     }
 }
 
+void forget_output()
+{
+    for (FILE** file : {&lines, &records}) {
+        __fpurge(*file);
+        *file = nullptr;
+    }
+}
+
 void write_task(const Task& task)
 {
+    if (records == nullptr) {
+        return;
+    }
     if (++written > state.options.most_tasks) {
         find_at("CODE_ENDLESS", task.stack, "The rank enqueues more than %lu tasks", state.options.most_tasks);
         write_line("END\t-1");

@@ -2,13 +2,17 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <string>
 
@@ -23,12 +27,16 @@ namespace {
 
 constexpr int kFailed = 1;    // the op returned an error
 constexpr int kCrashed = 3;   // a signal
-constexpr int kEndless = 67;  // a limit of time or tasks
+constexpr int kEndless = 67;  // a limit of time, tasks or files
+constexpr uint64_t kMostWritten = 1ULL << 29;  // bytes of a file
 
 char what_was_thrown[200] = "";
 
 void thrown()
 {
+    if (!std::current_exception()) {  // std::terminate, a std::thread that nobody joins
+        abort();
+    }
     try {
         std::rethrow_exception(std::current_exception());
     } catch (const std::exception& error) {
@@ -44,35 +52,52 @@ const char* speaker()
     return state.in_kernel ? "kernel code" : "host code";
 }
 
-void report_touch(const void* address)
+// The instruction that a signal has interrupted; 0 where that is unknown.
+uintptr_t interrupted(const void* context)
+{
+    const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+    return uintptr_t(machine.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+    return uintptr_t(machine.pc);
+#else
+    return (void)machine, 0;
+#endif
+}
+
+void report_touch(const void* address, int stack)
 {
     const char* why = state.in_kernel ? "a kernel only puts tasks on threads; data moves when they run"
                                       : "device memory is no memory of the host: use HcclEngineCtxCopy or aclrtMemcpy";
-    find_at("DEVICE_MEMORY_TOUCHED", crashed_stack(), "%s reads or writes %s itself: %s", speaker(),
+    find_at("DEVICE_MEMORY_TOUCHED", stack, "%s reads or writes %s itself: %s", speaker(),
             words_of(address).c_str(), why);
 }
 
-void on_signal(int number, siginfo_t* info, void*)
+void on_signal(int number, siginfo_t* info, void* context)
 {
-    int status = kCrashed;
+    int status = kCrashed, stack = crashed_stack(interrupted(context));
     bool is_fault = number == SIGSEGV || number == SIGBUS;
     if (number == SIGXCPU) {
-        find_at("CODE_ENDLESS", crashed_stack(), "The rank does not end: %u s of CPU were not enough",
+        find_at("CODE_ENDLESS", stack, "The rank does not end: %u s of CPU were not enough",
                 state.options.cpu_seconds);
         status = kEndless;
     } else if (number == SIGALRM) {
-        find_at("CODE_ENDLESS", crashed_stack(), "The rank does not end: it waited for %u s", state.options.wall_seconds);
+        find_at("CODE_ENDLESS", stack, "The rank does not end: it waited for %u s", state.options.wall_seconds);
+        status = kEndless;
+    } else if (number == SIGXFSZ) {
+        find_at("CODE_ENDLESS", stack, "The rank does not end: it has printed %lu MB, or written them to a file",
+                kMostWritten >> 20);
         status = kEndless;
     } else if (is_fault && place_of(info->si_addr).part != kNoPart) {
-        report_touch(info->si_addr);
+        report_touch(info->si_addr, stack);
     } else if (number == SIGABRT && what_was_thrown[0]) {
-        find_at("CODE_CRASHED", crashed_stack(), "%s throws an exception that nobody catches: %s", speaker(),
+        find_at("CODE_CRASHED", stack, "%s throws an exception that nobody catches: %s", speaker(),
                 what_was_thrown);
     } else if (is_fault) {
-        find_at("CODE_CRASHED", crashed_stack(), "%s ends in signal %d (%s) at address %p", speaker(), number,
+        find_at("CODE_CRASHED", stack, "%s ends in signal %d (%s) at address %p", speaker(), number,
                 strsignal(number), info->si_addr);
     } else {
-        find_at("CODE_CRASHED", crashed_stack(), "%s ends in signal %d (%s)", speaker(), number, strsignal(number));
+        find_at("CODE_CRASHED", stack, "%s ends in signal %d (%s)", speaker(), number, strsignal(number));
     }
     write_line("END\t-1");
     close_output();
@@ -97,7 +122,10 @@ void catch_signals()
 
 void limit(int what, uint64_t soft, uint64_t hard)
 {
-    rlimit both{soft, hard};
+    rlimit both{};
+    getrlimit(__rlimit_resource(what), &both);
+    both.rlim_max = std::min<uint64_t>(both.rlim_max, hard);  // what the user set stays
+    both.rlim_cur = std::min<uint64_t>(both.rlim_max, soft);
     setrlimit(__rlimit_resource(what), &both);
 }
 
@@ -107,7 +135,7 @@ void set_limits()
     limit(RLIMIT_CPU, options.cpu_seconds, options.cpu_seconds + 2);
     limit(RLIMIT_AS, options.memory_bytes, options.memory_bytes);
     limit(RLIMIT_CORE, 0, 0);
-    limit(RLIMIT_FSIZE, 1ULL << 29, 1ULL << 29);
+    limit(RLIMIT_FSIZE, kMostWritten, kMostWritten);
     alarm(options.wall_seconds);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
@@ -185,6 +213,7 @@ int record_rank()
     open_output(name);
     catch_signals();
     set_limits();
+    pthread_atfork(nullptr, nullptr, forget_output);
     state.threads.push_back({0, -1});  // the caller's stream
     int result = 0;
     for (uint32_t call = 0; call < state.options.calls && result == 0; ++call) {
@@ -205,29 +234,61 @@ int record_rank()
     return result ? kFailed : 0;
 }
 
-void* load(const std::string& path)
+void* load(const std::string& path, int errors)
 {
     void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (handle == nullptr) {
-        fprintf(stderr, "%s\n", dlerror());
+        dprintf(errors, "%s\n", dlerror());
         _exit(68);
     }
     return handle;
 }
 
-// Code that runs while a library is loaded has the same limits as a rank.
+// Code that runs while a library is loaded has limits, too, and prints to a file of its own.
 void load_libraries()
 {
+    const Options& options = state.options;
+    int errors = dup(STDERR_FILENO);
+    redirect("load");
     open_output("load");
     catch_signals();
-    limit(RLIMIT_CPU, state.options.cpu_seconds, RLIM_INFINITY);
-    alarm(state.options.wall_seconds);
-    state.host_library = load(state.options.host);
-    state.device_library = load(state.options.device);
-    limit(RLIMIT_CPU, RLIM_INFINITY, RLIM_INFINITY);
+    limit(RLIMIT_CPU, options.cpu_seconds, RLIM_INFINITY);
+    limit(RLIMIT_AS, options.memory_bytes, RLIM_INFINITY);
+    limit(RLIMIT_FSIZE, kMostWritten, RLIM_INFINITY);
+    alarm(options.wall_seconds);
+    state.host_library = load(options.host, errors);
+    state.device_library = load(options.device, errors);
+    for (int what : {RLIMIT_CPU, RLIMIT_AS, RLIMIT_FSIZE}) {
+        limit(what, RLIM_INFINITY, RLIM_INFINITY);
+    }
     alarm(0);
+    write_line("END\t0");
     close_output();
+    fflush(nullptr);  // or every rank prints it again
+    dup2(errors, STDERR_FILENO);
+    close(errors);
     find_libraries();
+}
+
+using Deadlines = std::map<pid_t, time_t>;
+
+// Waits until a rank has ended, and kills those that have put their limits off; false where none is left.
+bool wait_for_rank(Deadlines& running, const sigset_t& ends, int& status)
+{
+    for (;;) {
+        pid_t ended = waitpid(-1, &status, WNOHANG);
+        if (ended != 0) {
+            running.erase(ended);
+            return ended > 0;
+        }
+        for (const auto& rank : running) {
+            if (time(nullptr) > rank.second) {
+                kill(rank.first, SIGKILL);
+            }
+        }
+        timespec second{1, 0};
+        sigtimedwait(&ends, nullptr, &second);
+    }
 }
 
 }  // namespace
@@ -239,27 +300,32 @@ int run_all()
     setenv("ASCEND_HOME_PATH", state.options.home.c_str(), 1);
     lay_out_memory();
     load_libraries();
-    uint32_t next = 0, running = 0;
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &ends, nullptr);
+    Deadlines running;
+    uint32_t next = 0;
     bool goes_on = true;
-    while (running > 0 || (goes_on && next < state.options.ranks)) {
-        if (goes_on && next < state.options.ranks && running < state.options.jobs) {
+    while (!running.empty() || (goes_on && next < state.options.ranks)) {
+        if (goes_on && next < state.options.ranks && running.size() < state.options.jobs) {
             state.rank = next++;
             pid_t child = fork();
             if (child == 0) {
+                sigprocmask(SIG_UNBLOCK, &ends, nullptr);
                 _exit(record_rank());
             }
             if (child < 0) {
                 perror("fork");
                 return 69;
             }
-            ++running;
+            running[child] = time(nullptr) + state.options.wall_seconds + 2;
             continue;
         }
         int status = 0;
-        if (wait(&status) < 0) {
+        if (!wait_for_rank(running, ends, status)) {
             break;
         }
-        --running;
         goes_on = goes_on && !(WIFEXITED(status) && WEXITSTATUS(status) == kEndless) && !WIFSIGNALED(status);
     }
     return 0;

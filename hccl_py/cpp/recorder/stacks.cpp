@@ -151,22 +151,18 @@ int stack_at(const void* function)
     return number_of(calls, walk(calls, 1));
 }
 
-int crashed_stack()
+int crashed_stack(uintptr_t interrupted)
 {
     void* frames[64];
     uintptr_t calls[kMost];
     int found = backtrace(frames, 64), count = 0;
-    bool after_signal = true;
     for (int i = 0; i < found && count < kMost; ++i) {
         uintptr_t address = reinterpret_cast<uintptr_t>(frames[i]);
         if (owner_of(address) < 0) {
             continue;
         }
         // The frame that crashed stands at its instruction, the others behind their calls.
-        Dl_info info;
-        bool is_innermost = after_signal && i > 0 && (!dladdr(frames[i - 1], &info) || !info.dli_sname);
-        calls[count++] = is_innermost ? address + 1 : address;
-        after_signal = false;
+        calls[count++] = address == interrupted ? address + 1 : address;
     }
     return number_of(calls, count);
 }

@@ -115,7 +115,7 @@ std::string words_of(const void* address);
 // stacks.cpp
 void find_libraries();
 int current_stack();
-int crashed_stack();
+int crashed_stack(uintptr_t interrupted);  // by a signal, at this instruction
 int stack_at(const void* function);  // the function itself, and the frames that call it
 
 // output.cpp
@@ -144,6 +144,7 @@ static_assert(sizeof(Task) == 56, "merge.py reads 56 bytes a task");
 bool has_findings();
 void open_output(const std::string& name);
 void close_output();
+void forget_output();  // in a process that the author's code forks: what it does is not recorded
 void write_task(const Task& task);
 void write_line(const char* format, ...) __attribute__((format(printf, 1, 2)));
 // Writes a finding with the stack of the call, and returns HCCL_E_PARA for the call to return.

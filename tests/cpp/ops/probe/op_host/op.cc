@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <unistd.h>
+
 #include "hccl/hccl.h"
 #include "hccl/hccl_diag.h"
 #include "host_kit.h"
@@ -285,6 +287,25 @@ const std::map<std::string, std::function<int(OpArgs&)>> kCases = {
      [](OpArgs&) -> int {
          return *static_cast<volatile int*>(nullptr);  // null pointer
      }},
+    {"copy from nowhere",
+     [](OpArgs&) -> int {
+         int four = 4;
+         memcpy(reinterpret_cast<void*>(uintptr_t(four)), &four, sizeof four);  // copy from nowhere
+         four = 5;
+         return four;
+     }},
+    {"terminate",
+     [](OpArgs&) -> int {
+         std::terminate();  // terminate
+     }},
+    {"sleep without alarm",
+     [](OpArgs&) -> int {
+         alarm(0);
+         for (;;) {
+             pause();
+         }
+         return 0;
+     }},
     {"endless loop",
      [](OpArgs&) -> int {
          for (volatile unsigned k = 0;; ++k) {
@@ -315,6 +336,7 @@ const std::map<std::string, std::function<int(OpArgs&)>> kCases = {
          _Exit(0);
          return 0;
      }},
+    {"fork while loading", [](OpArgs&) -> int { return 0; }},
     {"op returns 5", [](OpArgs&) -> int { return 5; }},
     {"prints",
      [](OpArgs& a) -> int {
@@ -322,6 +344,21 @@ const std::map<std::string, std::function<int(OpArgs&)>> kCases = {
          return 0;
      }},
 };
+
+// What the op does while it is loaded.
+struct AtOnce {
+    AtOnce()
+    {
+        const char* name = getenv("CASE");
+        if (name && strcmp(name, "exit while loading") == 0) {
+            _exit(0);
+        }
+        if (name && strcmp(name, "fork while loading") == 0 && fork() == 0) {
+            sleep(20);
+            _exit(0);
+        }
+    }
+} at_once;
 
 }  // namespace
 

@@ -1,4 +1,6 @@
 // The primitives, one at a time, on thread t and over channel c to the other rank of the server.
+#include <unistd.h>
+
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -178,6 +180,11 @@ const std::map<std::string, std::function<int(const Place&)>> kCases = {
      [](const Place& p) -> int {
          *p.out = 1;  // output written by the kernel
          return 0;
+     }},
+    {"fork",
+     [](const Place& p) -> int {
+         fork();
+         return HcommLocalCopyOnThread(p.t, p.out, p.in, 64);
      }},
     {"illegal instruction",
      [](const Place&) -> int {
