@@ -41,8 +41,8 @@ def step_through(drawing: BoardDrawing, screen: Screen, most: int) -> None:
             screen.show(line)
     if board.at < len(board.steps):
         screen.show()
-        first = "the first step" if most == 1 else f"the first {most} steps"
-        rest = f"... that is {first} of {len(board.steps)}; --limit 0 shows all."
+        shown = "this was the first step" if most == 1 else f"these were the first {most} steps"
+        rest = f"... {shown} of {len(board.steps)}; --limit 0 shows all."
         screen.show(rest, style="yellow")
 
 

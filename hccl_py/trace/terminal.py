@@ -69,8 +69,8 @@ def _shown(scene: Scene, bars: IntArray, limit: int) -> tuple[IntArray, int]:
 
 def _cut_note(tasks: int, drawn: int, streams: int) -> str:
     of = f" of {drawn} of {streams} streams" if drawn < streams else ""
-    first = "the first task" if tasks == 1 else f"the first {tasks} tasks"
-    return f"... that is {first}{of}; --limit 0 draws all."
+    shown = "this was the first task" if tasks == 1 else f"these were the first {tasks} tasks"
+    return f"... {shown}{of}; --limit 0 draws all."
 
 
 def format_each(ranks: list[int]) -> str:

@@ -131,7 +131,7 @@ def test_steps_below_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     few = out(capsys, *ARTICLE, "--step", "--limit", "3")
     assert few.count("\nstep ") == 3
     assert "the first 3 steps of 20; --limit 0 shows all" in few
-    assert "that is the first step of 20;" in out(capsys, *ARTICLE, "--step", "--limit", "1")
+    assert "this was the first step of 20;" in out(capsys, *ARTICLE, "--step", "--limit", "1")
     one = out(capsys, *ARTICLE, "--step", "--rank", "2")
     assert "rank 2 |" in one
     assert "rank 1 |" not in one

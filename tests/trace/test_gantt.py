@@ -279,6 +279,8 @@ def test_more_streams_than_are_drawn() -> None:
     words = Words.of(scene, unicode=True)
     lines = [line.plain for line in draw_gantt(scene, words, 80, [(0,)], most_lanes=2)]
     assert "  and 2 more streams; --limit 0 draws all" in lines
+    fewer = [line.plain for line in draw_gantt(scene, words, 80, [(0,)], most_lanes=3)]
+    assert "  and 1 more stream; --limit 0 draws all" in fewer
     assert not any(line.startswith("  sub 1") for line in lines)
 
 

@@ -182,8 +182,9 @@ class _Chart:
         for lane in shown:
             yield self._lane(lane, group)
         if len(shown) < len(lanes):
-            more = f"  and {len(lanes) - len(shown)} more streams; --limit 0 draws all"
-            yield Text(more, style="dim")
+            rest = len(lanes) - len(shown)
+            more = f"{rest} more stream{'s' if rest > 1 else ''}"
+            yield Text(f"  and {more}; --limit 0 draws all", style="dim")
 
     def _heading(self, group: Group) -> Text:
         scene, width = self.scene, self._name_width + _GAP + 2 + self.window.columns

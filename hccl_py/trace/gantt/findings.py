@@ -59,7 +59,7 @@ def list_findings(scene: Scene, width: int) -> Iterator[Text]:
         yield Text(f"hint: {brief(hint)}")
     rest = len(groups) - MOST_LISTED
     hints = Counter(f.finding.name for f in scene.findings if f.finding.severity is Severity.HINT)
-    also = [f"{rest} more findings"] if rest > 0 else []
+    also = [f"{rest} more finding{'s' if rest > 1 else ''}"] if rest > 0 else []
     also += [f"{count} x {name}" for name, count in hints.items()]
     if also:
         yield Text(f"also found: {', '.join(also)}", style="dim")
