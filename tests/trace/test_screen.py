@@ -228,6 +228,7 @@ def test_a_byte_is_found_where_it_is_read_and_written() -> None:
         ("rank:x", "names no number"),
         ("kindd:wait", "Nothing is searched by 'kindd'"),
         ("at:nowhere[3]", "no place in memory"),
+        (f"at:CCL_Out[{'9' * 5000}]", "no place in memory"),
         ("at:[3]", "no place in memory"),
     ],
 )

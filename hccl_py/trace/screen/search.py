@@ -27,7 +27,7 @@ __all__ = ["find_bars"]
 
 Mask = npt.NDArray[np.bool_]
 
-_PLACE = re.compile(r"(?:(\d+)\.)?([^\[\]]+?)(?:\[(\d+)([KMGkmg]?)\])?")
+_PLACE = re.compile(r"(?:([0-9]{1,9})\.)?([^\[\]]+?)(?:\[([0-9]{1,18})([KMGkmg]?)\])?")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
