@@ -28,6 +28,7 @@ namespace {
 constexpr int kFailed = 1;    // the op returned an error
 constexpr int kCrashed = 3;   // a signal
 constexpr int kEndless = 67;  // a limit of time, tasks or files
+constexpr unsigned kHandlerSeconds = 5;
 constexpr uint64_t kMostWritten = 1ULL << 29;  // bytes of a file
 
 char what_was_thrown[200] = "";
@@ -75,6 +76,8 @@ void report_touch(const void* address, int stack)
 
 void on_signal(int number, siginfo_t* info, void* context)
 {
+    signal(SIGALRM, SIG_DFL);  // where the heap is broken, what follows may never end
+    alarm(kHandlerSeconds);
     int status = kCrashed, stack = crashed_stack(interrupted(context));
     bool is_fault = number == SIGSEGV || number == SIGBUS;
     if (number == SIGXCPU) {
