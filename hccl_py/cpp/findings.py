@@ -39,6 +39,9 @@ _HINTS = {
 }
 
 
+_NO_LINE = "Nothing tells the line: look for calls of exit, and at what the code has printed."
+
+
 def findings_of(traces: Traces, lines: Lines, entry: str) -> Iterator[Finding]:
     """Yield what the recorder found, and ranks that ended without a word."""
     for trace in (traces.loading, *traces.ranks):
@@ -71,13 +74,15 @@ def _finding(rank: int, complaint: Complaint, lines: Lines) -> Finding:
     who = f"Rank {rank}" if rank >= 0 else "Loading the op"
     again = f", in call {complaint.call + 1}" if complaint.call else ""
     message = f"{who}{again}: {complaint.message}. {lines.above(complaint.stack)}"
+    source = lines.line(complaint.stack)
+    is_lost = source is None and complaint.name == "CODE_CRASHED"
     return Finding(
         name=complaint.name,
         message=message.rstrip(),
-        hint=_HINTS[complaint.name],
+        hint=_NO_LINE if is_lost else _HINTS[complaint.name],
         severity=CLASSES[complaint.name].severity,
         ranks=(rank,) if rank >= 0 else (),
-        source=lines.line(complaint.stack),
+        source=source,
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 
 from hccl_py.cpp.build import Builder, Built
 from hccl_py.cpp.findings import Callers, findings_of, one_sided_channels
@@ -94,7 +95,8 @@ class Recording:
     def recorded(self) -> Report:
         """Return the findings of the recording alone."""
         programs = {} if self.program is None else {"": self.program}
-        return Report.of(self.name, self.findings, programs, notes=self.notes)
+        cases = len(programs)  # what is not whole is not verified
+        return Report.of(self.name, self.findings, programs, cases=cases, notes=self.notes)
 
     def require(self) -> Program:
         """Return the program; ParameterError with the first finding where there is none."""
@@ -104,7 +106,7 @@ class Recording:
         place = f" at {first.source}" if first.source else ""
         raise ParameterError(
             f"{self.name} cannot be recorded: {first.name}{place}. {first.message}",
-            f"`hccl-py check {self.name}` with the same options shows all findings.",
+            f"`hccl-py check {quote(self.name)}` with the same options shows all findings.",
         )
 
 

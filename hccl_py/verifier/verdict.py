@@ -15,7 +15,7 @@ __all__ = ["counted", "format_verdict", "total"]
 
 def format_verdict(report: Report) -> str:
     """Return `ok`, or how many errors, warnings and hints there are."""
-    if not report.cases:
+    if not report.cases and not report.findings:
         return "nothing was verified"
     parts = ["ok"] if report.ok else []
     unclassed = len(report.failures) + (report.numeric is not None and not report.numeric.ok)

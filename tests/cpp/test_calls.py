@@ -1,6 +1,7 @@
 """Every call of the API, one at a time: what it records, or how it is refused, and where."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from hccl_py.cpp import Recording
 from hccl_py.cpp.run import Limits
 from hccl_py.cpp.traces import read_traces
+from hccl_py.errors import ParameterError
 from hccl_py.formats import to_json
+from hccl_py.verifier.verdict import format_verdict
 from tests.cpp.kit import check, line_of, record
 
 IN, OUT, CCL = ["IN", 0, 64], ["OUT", 0, 64], ["CCL", 0, 64]
@@ -173,8 +176,13 @@ def test_a_call_of_a_kernel_is_refused_at_its_line(case: str) -> None:
     indirect=["case"],
 )
 def test_other_ends(case: str, said: str) -> None:
-    (finding,) = probe().findings
+    recording = probe()
+    (finding,) = recording.findings
     assert f"{finding.name}: {finding.message}".startswith(said)
+    assert ("Nothing tells the line" in finding.hint) == (finding.source is None)
+    report = check(recording)
+    assert (report.ok, report.cases) == (False, 0)
+    assert "nothing" not in format_verdict(report)
 
 
 @pytest.mark.parametrize("case", ["HcclChannelAcquire by one side"], indirect=True)
@@ -212,6 +220,14 @@ def test_a_line_that_was_cut_is_left_out(tmp_path: Path) -> None:
     traces = read_traces(tmp_path, 1)
     assert traces.ranks[0].threads == [(2, 1)]
     assert traces.stacks == ((), ("h:10",))
+
+
+@pytest.mark.parametrize("case", ["op returns 5"], indirect=True)
+def test_what_requires_a_program_names_the_first_finding(case: str) -> None:
+    recording = replace(probe(), name="my op")
+    with pytest.raises(ParameterError, match="my op cannot be recorded: CALL_FAILED at") as caught:
+        recording.require()
+    assert caught.value.hint.startswith("`hccl-py check 'my op'` with")
 
 
 @pytest.mark.parametrize("case", ["prints"], indirect=True)
