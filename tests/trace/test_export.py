@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hccl_py.cli import main
+from hccl_py.cli.trace_files import check_timeline
 from hccl_py.enums import RDMA_WRITES, TaskKind
 from hccl_py.errors import FileError, ParameterError
 from hccl_py.program.describe import format_stream, notify_name, ranges_of
@@ -455,3 +456,11 @@ def test_files_of_others_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         for _ in range(2):  # what is ours is replaced
             assert main(["trace", "all_gather", option, str(path)]) == 0
         capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.html", "a.pftrace"])
+def test_timelines_replace_no_files_of_others(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text("somebody's\n")
+    with pytest.raises(FileError, match="it would be lost"):
+        check_timeline(str(path))
