@@ -109,6 +109,7 @@ REFUSED_IN_KERNELS = {
     "notify of a channel beyond": "NOTIFY_INDEX_OUT_OF_RANGE",
     "notify of a thread beyond": "NOTIFY_INDEX_OUT_OF_RANGE",
     "output written by the kernel": "DEVICE_MEMORY_TOUCHED",
+    "call of no function": "CODE_CRASHED",
     "illegal instruction": "CODE_CRASHED",
     "kernel returns 3": "CALL_FAILED",
 }

@@ -53,17 +53,22 @@ const char* speaker()
     return state.in_kernel ? "kernel code" : "host code";
 }
 
-// The instruction that a signal has interrupted; 0 where that is unknown.
-uintptr_t interrupted(const void* context)
+Interrupted interrupted(const void* context)
 {
     const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+    Interrupted found;
 #if defined(__x86_64__)
-    return uintptr_t(machine.gregs[REG_RIP]);
+    found.instruction = uintptr_t(machine.gregs[REG_RIP]);
+    found.frame = reinterpret_cast<void*>(machine.gregs[REG_RBP]);
+    if (found.instruction == 0) {
+        found.caller = *reinterpret_cast<const uintptr_t*>(machine.gregs[REG_RSP]);
+    }
 #elif defined(__aarch64__)
-    return uintptr_t(machine.pc);
-#else
-    return (void)machine, 0;
+    found.instruction = uintptr_t(machine.pc);
+    found.frame = reinterpret_cast<void*>(machine.regs[29]);
+    found.caller = found.instruction == 0 ? uintptr_t(machine.regs[30]) : 0;
 #endif
+    return found;
 }
 
 void report_touch(const void* address, int stack)

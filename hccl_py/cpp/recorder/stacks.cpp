@@ -116,10 +116,10 @@ void find_libraries()
 namespace {
 
 // Fills in the frames of the author's functions that are active, innermost first.
-int walk(uintptr_t* calls, int count)
+int walk(uintptr_t* calls, int count, void* innermost)
 {
     static thread_local Bounds bounds = stack_bounds();
-    auto frame = static_cast<uintptr_t*>(__builtin_frame_address(0));
+    auto frame = static_cast<uintptr_t*>(innermost);
     while (count < kMost) {
         uintptr_t here = reinterpret_cast<uintptr_t>(frame);
         if (here < bounds.low || here + 2 * sizeof(uintptr_t) > bounds.high || here % sizeof(uintptr_t)) {
@@ -142,16 +142,16 @@ int walk(uintptr_t* calls, int count)
 int current_stack()
 {
     uintptr_t calls[kMost];
-    return number_of(calls, walk(calls, 0));
+    return number_of(calls, walk(calls, 0, __builtin_frame_address(0)));
 }
 
 int stack_at(const void* function)
 {
     uintptr_t calls[kMost] = {reinterpret_cast<uintptr_t>(function) + 1};
-    return number_of(calls, walk(calls, 1));
+    return number_of(calls, walk(calls, 1, __builtin_frame_address(0)));
 }
 
-int crashed_stack(uintptr_t interrupted)
+int crashed_stack(const Interrupted& at)
 {
     void* frames[64];
     uintptr_t calls[kMost];
@@ -162,7 +162,12 @@ int crashed_stack(uintptr_t interrupted)
             continue;
         }
         // The frame that crashed stands at its instruction, the others behind their calls.
-        calls[count++] = address == interrupted ? address + 1 : address;
+        calls[count++] = address == at.instruction ? address + 1 : address;
+    }
+    if (count == 0 && at.caller != 0) {  // a call of no function cannot be unwound
+        count = owner_of(at.caller) >= 0;
+        calls[0] = at.caller;
+        count = walk(calls, count, at.frame);
     }
     return number_of(calls, count);
 }

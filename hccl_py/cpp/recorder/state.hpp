@@ -113,9 +113,15 @@ void show_device_memory(bool visible);
 std::string words_of(const void* address);
 
 // stacks.cpp
+// What a signal has interrupted, as the registers tell: zeros where they are unknown.
+struct Interrupted {
+    uintptr_t instruction = 0;
+    uintptr_t caller = 0;  // where a call of no function comes from
+    void* frame = nullptr;
+};
 void find_libraries();
 int current_stack();
-int crashed_stack(uintptr_t interrupted);  // by a signal, at this instruction
+int crashed_stack(const Interrupted& at);
 int stack_at(const void* function);  // the function itself, and the frames that call it
 
 // output.cpp

@@ -186,6 +186,11 @@ const std::map<std::string, std::function<int(const Place&)>> kCases = {
          fork();
          return HcommLocalCopyOnThread(p.t, p.out, p.in, 64);
      }},
+    {"call of no function",
+     [](const Place&) -> int {
+         int (*volatile nothing)() = nullptr;
+         return nothing() + 1;  // call of no function
+     }},
     {"illegal instruction",
      [](const Place&) -> int {
          __builtin_trap();  // illegal instruction
