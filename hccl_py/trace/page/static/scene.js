@@ -217,12 +217,12 @@ function memoryOf(header, column) {
 /** What travels on connections, by lane: bars in the order in which they set out, and in which of
  *  the lane's rows each is drawn, so that none hides another. */
 function wiresOf(scene) {
-  const { wire, end_us, effect_us } = scene.bars;
+  const { connection, end_us, effect_us } = scene.bars;
   const found = new Map();
   for (let i = 0; i < scene.size; i++) {
-    if (wire[i] < 0) continue;
-    if (!found.has(wire[i])) found.set(wire[i], []);
-    found.get(wire[i]).push(i);
+    if (connection[i] < 0) continue;
+    if (!found.has(connection[i])) found.set(connection[i], []);
+    found.get(connection[i]).push(i);
   }
   for (const [lane, bars] of found) {
     const order = Int32Array.from(bars).sort((a, b) => end_us[a] - end_us[b] || a - b);
