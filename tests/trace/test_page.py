@@ -173,6 +173,19 @@ def test_every_word_is_used_and_there() -> None:
         assert f"'{key}'" in modules or f"`{prefix}_${{" in modules, f"{key} is not used"
 
 
+def test_the_script_reads_the_columns_that_there_are(scene: Scene) -> None:
+    """The script is run in browsers only, whose tests are a run of their own."""
+    listed = re.search(r"BAR_COLUMNS = \[(.*?)\]", bundle.script(), re.DOTALL)
+    assert listed is not None
+    columns = set(re.findall(r"'(\w+)'", listed[1]))
+    assert columns == set(scene.bars._fields) - {"row"}
+    taken = re.findall(r"\{([\w, ]+)\} = (?:this|\w+)?\.?(?:scene\.)?bars;", bundle.script())
+    named = {name.strip() for names in taken for name in names.split(",")}
+    named |= set(re.findall(r"[\w.]+\.bars\.([a-z_]+)\[", bundle.script()))
+    assert len(named) > 10
+    assert named <= columns
+
+
 def test_modules_stay_small_and_import_downwards() -> None:
     for path in STATIC.glob("*.js"):
         assert len(path.read_text("utf-8").splitlines()) < 400, path.name
