@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from html import escape
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import numpy as np
 
 from hccl_py.enums import TaskKind
 from hccl_py.program.describe import format_ranks, format_stream
+from hccl_py.simulator.analysis.alike import first_alike
 from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
@@ -64,16 +64,10 @@ def _groups(timeline: Timeline) -> tuple[list[list[int]], IntArray]:
     """Return ranks that do the same at the same times, and for every rank the first of its."""
     tasks = timeline.program.tasks
     columns = (tasks.kind, tasks.stream, tasks.size, timeline.start_us, timeline.end_us)
-    groups: dict[bytes, list[int]] = {}
-    twin = np.empty(timeline.program.ranks, np.int64)
-    for rank in range(timeline.program.ranks):
-        rows = slice(int(tasks.first[rank]), int(tasks.first[rank + 1]))
-        digest = hashlib.sha256()
-        for column in columns:
-            digest.update(np.ascontiguousarray(column[rows]).tobytes())
-        members = groups.setdefault(digest.digest(), [])
-        members.append(rank)
-        twin[rank] = members[0]
+    twin = first_alike(tasks.first, columns)
+    groups: dict[int, list[int]] = {}
+    for rank, other in enumerate(twin.tolist()):
+        groups.setdefault(other, []).append(rank)
     return list(groups.values()), twin
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -12,6 +11,7 @@ import numpy as np
 from hccl_py.cost import CostModel
 from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
+from hccl_py.simulator.analysis.alike import first_alike
 from hccl_py.simulator.analysis.order import before_on_stream
 from hccl_py.simulator.entry import simulate
 from hccl_py.simulator.tasks import simulate_reached
@@ -225,17 +225,8 @@ def _twins(ranks: IntArray, lanes: Lanes, bars: Bars) -> IntArray:
     for.
     """
     columns = (bars.kind, bars.start_us, bars.end_us, bars.effect_us, bars.size, bars.label)
-    lows = np.searchsorted(lanes.rank, ranks).tolist()
-    highs = np.searchsorted(lanes.rank, ranks, side="right").tolist()
-    known: dict[bytes, int] = {}
-    found = np.empty(len(ranks), np.int64)
-    for k, (rank, low, high) in enumerate(zip(ranks.tolist(), lows, highs, strict=True)):
-        digest = hashlib.sha256(lanes.stream[low:high].tobytes())
-        digest.update(np.diff(lanes.first[low : high + 1]).tobytes())
-        for column in columns:
-            digest.update(column[lanes.first[low] : lanes.first[high]].tobytes())
-        found[k] = known.setdefault(digest.digest(), rank)
-    return found
+    lane = np.searchsorted(lanes.rank, np.append(ranks, ranks[-1:] + 1))
+    return ranks[first_alike(lanes.first[lane], [lanes.stream[bars.lane], *columns])]
 
 
 def _findings(program: Program, lanes: Lanes, report: Report | None) -> tuple[SceneFinding, ...]:
