@@ -66,8 +66,8 @@ export function shares(scene, lanes, view, width, cell) {
   const span = ((view.to - view.from) / width) * cell;
   const { sums, classOf } = scene;
   for (const lane of lanes) {
-    if (scene.wires.has(lane)) {
-      addWire(found, scene, scene.wires.get(lane), from, span, cells);
+    if (scene.connections.has(lane)) {
+      addConnections(found, scene, scene.connections.get(lane), from, span, cells);
       continue;
     }
     const stop = scene.laneStop[lane];
@@ -94,12 +94,12 @@ export function shares(scene, lanes, view, width, cell) {
 }
 
 /** What travels on connections, from setting out to arriving. */
-function addWire(found, scene, wires, from, span, cells) {
+function addConnections(found, scene, connections, from, span, cells) {
   const { effect_us } = scene.bars;
-  let k = firstAbove(wires.latest, from, 0, wires.bars.length);
-  for (; k < wires.bars.length && wires.starts[k] - from < span * cells; k++) {
-    const bar = wires.bars[k];
-    const begin = (wires.starts[k] - from) / span;
+  let k = firstAbove(connections.latest, from, 0, connections.bars.length);
+  for (; k < connections.bars.length && connections.starts[k] - from < span * cells; k++) {
+    const bar = connections.bars[k];
+    const begin = (connections.starts[k] - from) / span;
     addBar(found, timedClass(scene.classOf[bar]), begin, (effect_us[bar] - from) / span, cells);
   }
 }

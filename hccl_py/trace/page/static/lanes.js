@@ -133,8 +133,8 @@ export class LaneCanvas {
       context.fillRect(0, top, this.width, 1);
     } else if (row.kind === 'link') {
       drawLink(this, context, row, top);
-    } else if (row.scene.wires.has(row.lane)) {
-      this.#drawWire(context, row, top);
+    } else if (row.scene.connections.has(row.lane)) {
+      this.#drawConnections(context, row, top);
     } else {
       this.#drawLane(context, row, top);
     }
@@ -297,20 +297,20 @@ export class LaneCanvas {
   }
 
   /** What is under way on a rank's connections: one row each for what overlaps. */
-  #drawWire(context, row, top) {
+  #drawConnections(context, row, top) {
     const { scene } = row;
     const { colours } = this.state.theme;
-    const wires = scene.wires.get(row.lane);
+    const connections = scene.connections.get(row.lane);
     const { view } = this.state;
-    const each = (row.height - 4) / wires.count;
-    const last = new Float64Array(wires.count).fill(-1);
-    let k = firstAbove(wires.latest, view.from - scene.shift, 0, wires.bars.length);
-    while (k < wires.bars.length) {
-      const bar = wires.bars[k];
-      const x0 = this.x(wires.starts[k] + scene.shift);
+    const each = (row.height - 4) / connections.count;
+    const last = new Float64Array(connections.count).fill(-1);
+    let k = firstAbove(connections.latest, view.from - scene.shift, 0, connections.bars.length);
+    while (k < connections.bars.length) {
+      const bar = connections.bars[k];
+      const x0 = this.x(connections.starts[k] + scene.shift);
       if (x0 > this.width) break;
       const x1 = this.x(scene.bars.effect_us[bar] + scene.shift);
-      const place = wires.rows[k];
+      const place = connections.rows[k];
       if (x1 >= 0 && x1 > last[place] + 0.5) {
         const y = top + 2 + place * each;
         const left = Math.max(x0, -1);
@@ -329,7 +329,12 @@ export class LaneCanvas {
       if (x1 - x0 < 0.5)
         k = Math.max(
           k,
-          firstAbove(wires.starts, this.time(x0 + 0.5) - scene.shift, k, wires.bars.length),
+          firstAbove(
+            connections.starts,
+            this.time(x0 + 0.5) - scene.shift,
+            k,
+            connections.bars.length,
+          ),
         );
     }
   }

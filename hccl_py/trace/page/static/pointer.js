@@ -138,8 +138,8 @@ export function hitAt(lanes, { x, y }) {
   const { scene, lane } = row;
   const at = lanes.time(x) - scene.shift;
   const near = NEAR / lanes.scale;
-  const bar = scene.wires.has(lane)
-    ? wireAt(lanes, row, at, near, y)
+  const bar = scene.connections.has(lane)
+    ? connectionAt(lanes, row, at, near, y)
     : laneAt(scene, lane, at, near);
   return bar < 0 ? null : { scene, bar };
 }
@@ -172,18 +172,18 @@ function laneAt(scene, lane, at, near) {
   return best;
 }
 
-function wireAt(lanes, row, at, near, y) {
+function connectionAt(lanes, row, at, near, y) {
   const { scene } = row;
-  const wires = scene.wires.get(row.lane);
-  const place = Math.floor(((y - lanes.top(row) - 2) / (row.height - 4)) * wires.count);
+  const connections = scene.connections.get(row.lane);
+  const place = Math.floor(((y - lanes.top(row) - 2) / (row.height - 4)) * connections.count);
   for (
-    let k = firstAbove(wires.latest, at - near, 0, wires.bars.length);
-    k < wires.bars.length;
+    let k = firstAbove(connections.latest, at - near, 0, connections.bars.length);
+    k < connections.bars.length;
     k++
   ) {
-    if (wires.starts[k] > at + near) break;
-    const isHit = scene.bars.effect_us[wires.bars[k]] >= at - near;
-    if (isHit && wires.rows[k] === place) return wires.bars[k];
+    if (connections.starts[k] > at + near) break;
+    const isHit = scene.bars.effect_us[connections.bars[k]] >= at - near;
+    if (isHit && connections.rows[k] === place) return connections.bars[k];
   }
   return -1;
 }

@@ -2,7 +2,7 @@
 
 export const HEAD = 24;
 export const LANE = 22;
-const WIRE_ROW = 12;
+const CONNECTION_ROW = 12;
 const LINK = 18;
 const MOST_LINKS = 64;
 const OPEN_AT_FIRST = 40;
@@ -73,8 +73,8 @@ export class Rows {
       add(isPinned, { kind: 'head', scene, k, lane: -1, height: HEAD });
       if (this.folded.has(key(scene, k))) continue;
       for (const lane of scene.lanesOf[k]) {
-        const wires = scene.wires.get(lane);
-        const height = wires ? Math.max(LANE, wires.count * WIRE_ROW + 4) : LANE;
+        const connections = scene.connections.get(lane);
+        const height = connections ? Math.max(LANE, connections.count * CONNECTION_ROW + 4) : LANE;
         add(isPinned, { kind: 'lane', scene, k, lane, height });
       }
     }

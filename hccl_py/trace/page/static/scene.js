@@ -122,7 +122,7 @@ export class Scene {
     }
     this.#trimLanes();
     this.#indexRanks();
-    this.wires = wiresOf(this);
+    this.connections = connectionsOf(this);
   }
 
   /** Tasks that never begin stand at the end of their lanes and are not drawn. */
@@ -216,7 +216,7 @@ function memoryOf(header, column) {
 
 /** What travels on connections, by lane: bars in the order in which they set out, and in which of
  *  the lane's rows each is drawn, so that none hides another. */
-function wiresOf(scene) {
+function connectionsOf(scene) {
   const { connection, end_us, effect_us } = scene.bars;
   const found = new Map();
   for (let i = 0; i < scene.size; i++) {
