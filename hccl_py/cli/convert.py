@@ -1,0 +1,162 @@
+"""`hccl-py convert`: a program in another format, by the suffixes of the two files."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hccl_py.cli.options import Output, grouped
+
+if TYPE_CHECKING:
+    from hccl_py.msccl import Imported
+    from hccl_py.program.program import Program
+
+__all__ = ["command"]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The call for which an algorithm is imported."""
+
+    cpp_op: Annotated[
+        str | None,
+        typer.Option("--op", metavar="OP", help="XML in: the op, or a JSON file of one."),
+    ] = None
+    minbytes: Annotated[
+        str | None,
+        typer.Option("-b", "--minbytes", metavar="SIZE", help="XML in: data size, 1M by default."),
+    ] = None
+    dtype: Annotated[
+        str | None,
+        typer.Option("-d", "--dtype", metavar="TYPE", help="XML in: data type, fp32 by default."),
+    ] = None
+    reduce_op: Annotated[
+        str | None,
+        typer.Option(
+            "-o", "--reduce-op", metavar="OP", help="XML in: sum (the default), prod, max or min."
+        ),
+    ] = None
+    root: Annotated[
+        int | None, typer.Option("-r", "--root", metavar="RANK", help="XML in: root of rooted ops.")
+    ] = None
+
+
+@grouped
+def command(
+    *,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="IN", show_default=False, help="A program file (.json, .npz) or MSCCL's .xml."
+        ),
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="OUT", show_default=False, help="Another one, to be written.")
+    ],
+    call: _Call,
+    proto: Annotated[
+        str | None,
+        typer.Option("--proto", metavar="NAME", help="XML out: Simple (the default), LL or LL128."),
+    ] = None,
+    max_size: Annotated[
+        str | None,
+        typer.Option("--max-size", metavar="SIZE", help="Of the file; else 32M, npz 1G."),
+    ] = None,
+    output: Output,
+) -> None:
+    """Write a program in another format.
+
+    An MSCCL algorithm becomes the program of one call, that of -b, -d, -o and -r. A program becomes
+    an algorithm where MSCCL's threadblocks can run it; else the task that they cannot is named.
+    """
+    from hccl_py.cli.output import Screen, counted, print_json
+    from hccl_py.cli.sources import is_algorithm
+
+    to_algorithm = _check_target(target, proto)
+    if is_algorithm(source):
+        imported = _imported(source, call, max_size)
+        program, defects = imported.require(), len(imported.defects)
+    else:
+        program, defects = _loaded(source, call, max_size), 0
+    if to_algorithm:
+        _write_algorithm(program, target, proto)
+    else:
+        program.save(target)
+    if output.json:
+        print_json(
+            {
+                "schema": "hccl-py.convert/1",
+                "file": target,
+                "ranks": program.ranks,
+                "op": program.op.name,
+                "tasks": program.task_count,
+                "defects": defects,
+            }
+        )
+        return
+    screen = Screen()
+    tasks = counted(program.task_count, "task")
+    screen.show(f"{target}: {program.op.name}, {counted(program.ranks, 'rank')}, {tasks}")
+    if defects:
+        found = counted(defects, "finding")
+        screen.show(f"{found} about the algorithm itself: `hccl-py check` shows them")
+
+
+def _check_target(target: str, proto: str | None) -> bool:
+    """Return whether the target is an algorithm; ParameterError for what cannot be written."""
+    from hccl_py.cli.sources import check_save
+    from hccl_py.documents.disk import check_place
+    from hccl_py.errors import ParameterError
+    from hccl_py.msccl import MSCCL
+
+    if Path(target).suffix.lower() == ".xml":
+        check_place(target, MSCCL)
+        return True
+    if proto is not None:
+        raise ParameterError("--proto is about MSCCL XML.", "Leave it out, or let OUT end in .xml.")
+    check_save(target, "OUT")
+    return False
+
+
+def _imported(source: str, call: _Call, max_size: str | None) -> Imported:
+    from hccl_py.cli.algorithms import AlgorithmCalls
+    from hccl_py.cli.sizes import first_size
+    from hccl_py.enums import DataType, ReduceOp
+
+    calls = AlgorithmCalls(
+        op=call.cpp_op,
+        size=first_size(call.minbytes),
+        dtype=DataType.parse(call.dtype or "fp32"),
+        reduce=None if call.reduce_op is None else ReduceOp.parse(call.reduce_op),
+        root=call.root,
+    )
+    return calls.only(source, _limit(max_size))
+
+
+def _loaded(source: str, call: _Call, max_size: str | None) -> Program:
+    from hccl_py.errors import ParameterError
+    from hccl_py.formats import load
+
+    if any(value is not None for value in astuple(call)):
+        raise ParameterError(
+            "--op, -b, -d, -o and -r are about MSCCL algorithms that are read.",
+            "Leave them out: a program file says that itself.",
+        )
+    return load(source, max_bytes=_limit(max_size))
+
+
+def _limit(max_size: str | None) -> int | None:
+    from hccl_py.cli.sizes import parse_size
+
+    return None if max_size is None else parse_size(max_size, "--max-size")
+
+
+def _write_algorithm(program: Program, target: str, proto: str | None) -> None:
+    from hccl_py.documents.disk import write_file
+    from hccl_py.msccl import MSCCL, to_xml
+
+    text = to_xml(program, protocol=proto)
+    write_file(target, text.encode("utf-8", "backslashreplace"), MSCCL)
