@@ -1,93 +1,179 @@
-"""How long the contended walk takes, against expanding, linking and timing the same tasks alone.
+"""How long contended simulation takes as a command, on one core, and SimGrid for the same case.
 
-    python benchmarks/contended.py
+    python benchmarks/contended.py                            # our figures
+    python benchmarks/contended.py --simgrid /usr/bin/python3 # SimGrid's besides, up to 64 ranks
+    python benchmarks/contended.py --write                    # the same into docs/benchmarks.md
 
-Every case runs in a process of its own, so that its peak memory is its own, and once before with
-few ranks: kernels are loaded then. Budget: at most 5 x expand + link + simulate_tasks for the ring,
-under 2.5 GB. How times compare with SimGrid's is in benchmarks/simgrid/.
+Each case is one `hccl-py simulate --network contended`, a whole process held to one core, after one
+of a few ranks that loads the compiled kernels. SimGrid (Debian: python3-simgrid) replays the tasks
+that benchmarks/simgrid/cases.py exports; its time is that of the simulation alone. What the two
+compute is held together in benchmarks/simgrid/compare.py.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from hccl_py.program.program import Program
-    from hccl_py.topology import Topology
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+FIRST_MARK, LAST_MARK = "<!-- benchmarks/contended.py -->", "<!-- end -->"
 
-RING, FULL = "AllReduceComm", "RunAlltoAllVFullMesh"
-DIRECT = "RunAlltoAllDirectFullmesh"
-CASES = {
-    "ring all-reduce, 1 024 ranks": (RING, "ring", 1024),
-    "all-to-all in pairs, torus of 16 x 16": (FULL, "torus:16x16", None),
-    "all-to-all in pairs, fat-tree of 1 024 ranks": (FULL, "fat-tree:16", None),
-    "all-to-all in pairs, torus of 32 x 32": (FULL, "torus:32x32", None),
-    "all-to-all all at once, torus of 16 x 16": (DIRECT, "torus:16x16", None),
-}
-SMALL = {"ring": ("ring", 8), "torus": ("torus:4x4", None), "fat-tree": ("fat-tree:4", None)}
+FULL, DIRECT = "RunAlltoAllVFullMesh", "RunAlltoAllDirectFullmesh"
+ALL_PAIRS = "AllGatherMeshOpbaseExecutor"
+MOST_RANKS = 64
+"""So many ranks SimGrid is given: its actors are threads in Python."""
 
 
-def recorded(executor: str, topology: Topology) -> Program:
-    """Return a new program: 64 MiB of all-reduce, or 4 KiB to everybody."""
-    import hccl_executors
-    from hccl_py.enums import DataType, ReduceOp
-    from hccl_py.op_param import OpParam
-    from hccl_py.operators import make_operator
-    from hccl_py.orchestration.record import record
+@dataclass(frozen=True)
+class Case:
+    """One call: bytes per rank as -b takes them; `budget_s` is for the whole process."""
 
-    cls = next(cls for cls in hccl_executors.EXECUTORS if cls.__name__ == executor)
-    op = OpParam("all_to_all", 1024 * topology.size, DataType.FP32)
-    if executor == RING:
-        op = OpParam("all_reduce", 16 << 20, DataType.FP32, ReduceOp.SUM)
-    return record(cls(), op, topology, make_operator(op.name), 200 << 20)
+    name: str
+    executor: str
+    network: str
+    ranks: int
+    mib: int
+    budget_s: float = 0.0
+    slow: tuple[str, ...] = ()
+    op: str = "all_to_all"
+    level1: str = ""
 
 
-def measure(executor: str, preset: str, ranks: int | None) -> dict[str, float]:
-    """Simulate a small case to warm up, and the case itself with a clock."""
-    from hccl_py.program import kernels
-    from hccl_py.simulator import CostModel, simulate_contended, simulate_tasks
-    from hccl_py.topology import topology_of
+CASES = [
+    Case(
+        "all-gather, all pairs at once, torus 4 x 4", ALL_PAIRS, "torus:4x4", 16, 4, op="all_gather"
+    ),
+    Case("all-to-all, eight at once, torus 8 x 8", DIRECT, "torus:8x8", 64, 16),
+    Case("all-to-all, pair by pair, torus 8 x 8", FULL, "torus:8x8", 64, 4),
+    Case("all-to-all, eight at once, torus 16 x 16", DIRECT, "torus:16x16", 256, 256, 10),
+    Case("the same, a slow link", DIRECT, "torus:16x16", 256, 256, 10, slow=("link=0-1:4x",)),
+    Case(
+        "all-gather, 65 280 pairs at once, torus 16 x 16",
+        ALL_PAIRS,
+        "torus:16x16",
+        256,
+        256,
+        10,
+        op="all_gather",
+    ),
+    Case(
+        "all-gather, 1 047 552 pairs at once, torus 32 x 32",
+        ALL_PAIRS,
+        "torus:32x32",
+        1024,
+        4,
+        op="all_gather",
+    ),
+    Case(
+        "ring all-reduce, fat-tree of 1 024",
+        *("AllReduceComm", "fat-tree:16", 1024, 64, 5),
+        op="all_reduce",
+        level1="ring",
+    ),
+    Case(
+        "the same, a quarter of the links up",
+        *("AllReduceComm", "fat-tree:16,oversubscription=4", 1024, 64, 5),
+        op="all_reduce",
+        level1="ring",
+    ),
+]
 
-    def run(preset: str, ranks: int | None) -> dict[str, float]:
-        topology = topology_of(ranks, preset=preset)
-        program, cost = recorded(executor, topology), CostModel.of(topology.product.name)
-        times = [time.perf_counter()]
-        program.linked.check(program)
-        times.append(time.perf_counter())
-        alone = simulate_tasks(program, topology, cost).total_us
-        times.append(time.perf_counter())
-        shared = simulate_contended(program, topology, cost).total_us
-        times.append(time.perf_counter())
-        return {
-            "tasks": program.task_count,
-            "expand_link_s": times[1] - times[0],
-            "alone_s": times[2] - times[1],
-            "contended_s": times[3] - times[2],
-            "ratio": (times[3] - times[2]) / (times[2] - times[0]),
-            "alone_us": alone,
-            "contended_us": shared,
-        }
 
-    kernels.WORTH_COMPILING = 0
-    run(*SMALL[preset.partition(":")[0]])
-    found = run(preset, ranks)
-    return found | {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+def command(case: Case) -> list[str]:
+    """Return what a user types."""
+    line = ["hccl-py", "simulate", case.op, "--topology", case.network]
+    line += ["--executor", case.executor, "-b", f"{case.mib}M", "--network", "contended"]
+    if case.level1:
+        line += ["--algo", f"level0:NA;level1:{case.level1}"]
+    for slow in case.slow:
+        line += ["--slow", slow]
+    return line
+
+
+def timed(case: Case) -> dict[str, Any]:
+    """Run a command on one core: seconds by the clock and of the core, and what it reports."""
+    line = [*command(case), "--json"]
+    line[0] = str(Path(sys.executable).with_name(line[0]))
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(line, check=True, stdout=subprocess.PIPE)
+    wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return json.loads(done.stdout) | {"wall_s": wall, "core_s": spent}
+
+
+def simgrid_s(case: Case, python: str, ours_us: float) -> float:
+    """Return the seconds that SimGrid takes to replay a case; an error where its time differs."""
+    sys.path.insert(0, str(HERE / "simgrid"))
+    import cases
+    import compare
+
+    place, kib = {"preset": case.network}, (case.mib << 10) // case.ranks
+    same = cases.Case(case.name, case.executor, place, kib)
+    found = compare.simgrid(same, python)
+    if abs(found["simgrid_us"] - ours_us) > 1e-6 * ours_us:
+        raise SystemExit(f"{case.name}: {ours_us} us here, {found['simgrid_us']} us by SimGrid")
+    return float(found["simgrid_s"])
+
+
+def table(python: str | None) -> Iterator[str]:
+    """Yield the lines of the table of all cases."""
+    for case in (CASES[2], CASES[-1]):
+        timed(case)  # compiles what is not cached
+    yield (
+        "| | Tasks | Simulate | Whole process | of it, core | Peak memory | Budget "
+        "| SimGrid, simulate |"
+    )
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    for case in CASES:
+        found = timed(case)
+        peer = ""
+        if python is not None and case.ranks <= MOST_RANKS:
+            peer = f"{simgrid_s(case, python, found['simulated_us']):.1f} s"
+        yield (
+            f"| {case.name} | {found['tasks']:,} | {found['simulate_s']:.2f} s "
+            f"| {found['wall_s']:.1f} s | {found['core_s']:.1f} s | {found['peak_rss_mb']:.0f} MB "
+            f"| {f'{case.budget_s:g} s' if case.budget_s else ''} "
+            f"| {peer} |"
+        )
+
+
+def write(lines: list[str], load: float) -> None:
+    """Put the figures between the marks in docs/benchmarks.md, with the day and the commit."""
+    git = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    before, rest = PAGE.read_text(encoding="utf-8").split(FIRST_MARK)
+    _, after = rest.split(LAST_MARK, 1)
+    measured = [f"Measured on {day} at commit {commit}; the load average before was {load:.1f}."]
+    page = "\n".join([before + FIRST_MARK, "", *measured, "", *lines, "", LAST_MARK + after])
+    PAGE.write_text(page, encoding="utf-8")
 
 
 def main() -> None:
-    """Print one line per case."""
-    if len(sys.argv) > 1:
-        print(json.dumps(measure(*json.loads(sys.argv[1]))))
-        return
-    for name, arguments in CASES.items():
-        command = [sys.executable, __file__, json.dumps(arguments)]
-        found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-        print(f"{name}: " + ", ".join(f"{key} {value:,.3f}" for key, value in found.items()))
+    """Print one line per case, and write them where that is wanted."""
+    parser = argparse.ArgumentParser(description="Time contended simulation.")
+    parser.add_argument("--simgrid", metavar="PYTHON")
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    load = os.getloadavg()[0]
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    lines = []
+    for line in table(given.simgrid):
+        print(line, flush=True)
+        lines.append(line)
+    if given.write:
+        write(lines, load)
 
 
 if __name__ == "__main__":

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 import hccl_executors
-from hccl_py.enums import DataType, ReduceOp, TaskKind
-from hccl_py.executor import ops_of
+from hccl_py.enums import Buffer, DataType, ReduceOp, TaskKind
+from hccl_py.executor import PlaneRequest, Rank, RankView, ResourceRequest, ops_of
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
+from hccl_py.ops import ALL_TO_ALL
+from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.record import record
 from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
@@ -21,12 +23,61 @@ from hccl_py.simulator.links import Links
 from hccl_py.simulator.tasks import TaskCosts
 from hccl_py.topology import Topology, topology_of
 
-EXECUTORS = {cls.__name__: cls for cls in hccl_executors.EXECUTORS}
+
+class EverybodyAtOnce:
+    """An all-to-all with a stream for every peer: contention that no executor of HCCL's makes."""
+
+    op = ALL_TO_ALL
+    algorithm = "level0:mesh"
+
+    def suits(self, op: OpParam, topology: Topology) -> bool:
+        """Runs everywhere."""
+        return True
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """A link and a stream for each peer; everybody has a slot in the CCL buffers."""
+        return ResourceRequest(
+            planes=(PlaneRequest("flat", "mesh"),),
+            sub_streams=rank.size - 1,
+            max_count=self._slot(rank) // op.unit,
+        )
+
+    def orchestrate(self, op: OpParam, rank: Rank[Chunks, Chunks]) -> None:
+        """Copy every part to a slot and let SDMA read it, or push it."""
+        slot = self._slot(rank)
+        with rank.flat.fork() as sides:
+            rank.main.copy(rank.user_out[rank.id], rank.user_in[rank.id])
+            for sub, peer, link in sides:
+                sent, received = rank.user_in[peer], rank.user_out[peer]
+                here = Region(Buffer.CCL_IN, peer * slot, sent.size)
+                landed = Region(Buffer.CCL_OUT, peer * slot, received.size)
+                sub.copy(here, sent)
+                link.tx_ack(sub)
+                link.rx_ack(sub)
+                if link.rdma:
+                    sub.copy(link.remote(Region(Buffer.CCL_OUT, rank.id * slot, sent.size)), here)
+                else:
+                    there = Region(Buffer.CCL_IN, rank.id * slot, received.size)
+                    sub.copy(received, link.remote(there))
+                link.tx_data_signal(sub)
+                link.rx_data_signal(sub)
+                if link.rdma:
+                    sub.copy(received, landed)
+                    link.tx_data_ack(sub)
+                    link.rx_data_ack(sub)
+
+    def _slot(self, rank: RankView | Rank[Any, Any]) -> int:
+        return rank.ccl_bytes // rank.size // 128 * 128
+
+
+EXECUTORS = {cls.__name__: cls for cls in (*hccl_executors.EXECUTORS, EverybodyAtOnce)}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One call on one topology: `kib` per rank, `over` replaces fields of the product's costs."""
+    """One call on one topology: `kib` per rank, `over` replaces fields of the product's costs,
+    `even` makes the blocks of a v-op the same.
+    """
 
     name: str
     executor: str
@@ -37,6 +88,7 @@ class Case:
     over: dict[str, Any] = field(default_factory=dict)
     slow: tuple[str, ...] = ()
     variant: int = 0
+    even: bool = False
 
     def place(self) -> Topology:
         """Return the topology."""
@@ -54,7 +106,10 @@ class Case:
         operator = make_operator(name)
         reduce = ReduceOp.SUM if operator.reduces else None
         op = OpParam(name, self.kib << 8, DataType.FP32, reduce, level1=self.level1)
-        op = operator.variants()[self.variant](op, topology.size)
+        if self.even:
+            op = replace(op, counts=(op.count,) * topology.size)
+        else:
+            op = operator.variants()[self.variant](op, topology.size)
         return record(cls(), op, topology, operator, 200 << 20)
 
 
@@ -68,8 +123,9 @@ THIN_TREE = {"preset": "fat-tree:4,oversubscription=2"}
 THINNER_TREE = {"preset": "fat-tree:4,oversubscription=4"}
 DRAGONFLY = {"preset": "dragonfly:2,2,1"}
 CUBE = {"preset": "hypercube:4"}
+RSV = "ReduceScatterVDeterExecutor"
 FULL, DIRECT = "RunAlltoAllVFullMesh", "RunAlltoAllDirectFullmesh"
-ALL_PAIRS = "RunAlltoAllVFor310PExecutor"
+ALL_PAIRS = "EverybodyAtOnce"
 
 CASES = (
     Case("incast of 7 by RoCE", "GatherStar", {"servers": 8, "devices": 1}),
@@ -79,8 +135,8 @@ CASES = (
     Case("broadcast from one rank of a torus", "BroadCastMeshExecutor", TORUS),
     Case("RoCE ports shared by 8 peers", ALL_PAIRS, A2),
     Case("the same with little data", ALL_PAIRS, A2, kib=1),
-    Case("reduce-scatter over shared RoCE ports", "ReduceScatterDeterExecutor", A2_OF_4),
-    Case("the same between superpods", "ReduceScatterDeterExecutor", A3_PODS, kib=64),
+    Case("reduce-scatter over shared RoCE ports", RSV, A2_OF_4, even=True),
+    Case("the same between superpods", RSV, A3_PODS, kib=64, even=True),
     Case("PCIe shared, ring", "AllReduceComm", {"ranks": 4, "preset": "300i-duo"}, kib=4096),
     Case("PCIe shared, everybody at once", DIRECT, {"ranks": 4, "preset": "300i-duo"}),
     Case("PCIe and RoCE, all-reduce", "AllReduceMixExecutor", DUO),
@@ -114,14 +170,15 @@ CASES = (
     Case("uneven all-gather on a torus", "AllGatherVComm", TORUS),
     Case("uneven all-to-all on a fat-tree", FULL, THIN_TREE, op="all_to_all_v"),
     Case("uneven all-to-all on A2 servers", ALL_PAIRS, A2, op="all_to_all_vc"),
-    Case("uneven reduce-scatter on A2 servers", "ReduceScatterVDeterExecutor", A2_OF_4),
+    Case("uneven reduce-scatter on A2 servers", RSV, A2_OF_4),
     Case("a slow link of a torus", FULL, TORUS, slow=("link=5-6:4x",)),
     Case("a slow rank and a slow link", DIRECT, TORUS, slow=("rank=3:3x", "link=0-1:2x")),
     Case(
         "copies and reductions that share memory",
-        "ReduceScatterDeterExecutor",
+        RSV,
         {"ranks": 8},
         1024,
+        even=True,
         over={"memory_gbps": 500.0, "copy_gbps": 400.0, "reduce_gbps": 300.0},
     ),
     Case(
@@ -175,14 +232,14 @@ class _Writer:
     def tasks_of(self, row: int) -> list[list[Any]]:
         """Return what a row is for SimGrid: a delay before a flow, or one task."""
         tasks, costs = self.program.tasks, self.costs
-        kind, wire = TaskKind(int(tasks.kind[row])), int(costs.wire[row])
+        kind, over = TaskKind(int(tasks.kind[row])), int(costs.connection[row])
         on_stream, after = float(costs.on_stream[row]), float(costs.after[row])
         if kind == TaskKind.NOTIFY_WAIT:
             return [["wait", int(self.program.linked.post_of[row])]]
         if kind == TaskKind.NOTIFY_POST:
-            return [["post", row, after, wire]]
-        task_us = self.task_us[int(tasks.rank[row])] if wire >= 0 or on_stream else 0.0
-        alone = after if wire >= 0 else on_stream - task_us
+            return [["post", row, after, over]]
+        task_us = self.task_us[int(tasks.rank[row])] if over >= 0 or on_stream else 0.0
+        alone = after if over >= 0 else on_stream - task_us
         route = self.route_of(row, kind) if alone > 0 else ()
         if not route:
             return [["delay", on_stream]] if on_stream else []
@@ -190,7 +247,7 @@ class _Writer:
         rated = float(f"{size / alone:.12g}"), route
         flow = [size, self.routes.setdefault(rated, len(self.routes))]
         before = [["delay", task_us]] if task_us else []
-        return [*before, ["write", *flow, wire] if wire >= 0 else ["flow", *flow]]
+        return [*before, ["write", *flow, over] if over >= 0 else ["flow", *flow]]
 
     def route_of(self, row: int, kind: TaskKind) -> tuple[int, ...]:
         """Return the links that a task's data takes, less those that never fill."""

@@ -62,9 +62,9 @@ class Replay:
     def start(self) -> None:
         """Make all actors; they begin when the engine runs."""
         host = self.ends[0][0]
-        for number, wire in enumerate(sorted({task[-1] for task in self._sent_tasks()})):
-            self.sent[wire], self.filled[wire] = deque(), Semaphore(0)
-            Actor.create(f"connection{number}", host, self.connection, wire).daemonize()
+        for place, number in enumerate(sorted({task[-1] for task in self._sent_tasks()})):
+            self.sent[number], self.filled[number] = deque(), Semaphore(0)
+            Actor.create(f"connection{place}", host, self.connection, number).daemonize()
         for number, tasks in enumerate(self.case["streams"]):
             Actor.create(f"stream{number}", host, self.stream, tasks)
 
@@ -89,12 +89,12 @@ class Replay:
                 self.move(*numbers)
         self.last = max(self.last, Engine.clock)
 
-    def connection(self, wire: int) -> None:
+    def connection(self, number: int) -> None:
         """Deliver what is sent on one RDMA connection, in the order of its issue."""
         busy = 0.0
         while True:
-            self.filled[wire].acquire()
-            issued, kind, numbers = self.sent[wire].popleft()
+            self.filled[number].acquire()
+            issued, kind, numbers = self.sent[number].popleft()
             if kind == "post":
                 self.set(numbers[0], max(busy, issued) + numbers[1])
             else:

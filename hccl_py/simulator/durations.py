@@ -93,10 +93,10 @@ class Durations:
 
 def pays_alpha(notify: Ints, is_rdma: Ints) -> npt.NDArray[np.bool_]:
     """Return whether notifies of transports pay the α of a step: over SDMA the Ack that lets data
-    go, over RDMA the DataSignal that follows the data, or a notify that stands for one.
+    go, over RDMA the DataSignal that follows the data, or an extra notify that stands for one.
     """
-    is_answer = np.isin(notify, (ACK, DATA_ACK))
-    return np.where(is_rdma, ~is_answer, np.equal(notify, ACK))
+    is_answer, is_extra = np.isin(notify, (ACK, DATA_ACK)), np.greater_equal(notify, OWN_NOTIFIES)
+    return np.where(is_rdma, ~is_answer, np.equal(notify, ACK) | is_extra)
 
 
 def _rates(cost: CostModel, beta: Floats) -> tuple[Floats, Floats]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from hccl_py.cost import CostModel
@@ -13,9 +14,10 @@ from hccl_py.simulator.timeline import Timeline
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 
-__all__ = ["NETWORKS", "simulate"]
+__all__ = ["NETWORKS", "NOTIFIES", "simulate"]
 
 NETWORKS = {"uncontended": simulate_tasks, "contended": simulate_contended}
+NOTIFIES = ("one-bit", "counting")
 
 
 def simulate(
@@ -25,14 +27,16 @@ def simulate(
     *,
     network: Literal["uncontended", "contended"] = "uncontended",
     slow: Stragglers = EVEN,
+    notifies: Literal["one-bit", "counting"] = "one-bit",
 ) -> Timeline:
     """Return when every task of a program starts and ends.
 
     `cost` is the model of the topology's product where none is given. `uncontended` times every
     task alone on its link; with `contended` those that overlap share the links of their routes,
-    max-min fair. Raises DeadlockError and OrchestrationError for programs that cannot end,
-    ParameterError for ranks and links in `slow` that do not exist, and for a topology that has
-    another number of ranks.
+    max-min fair. A notify holds one bit; where it is `counting` posts, programs that post too early
+    have times, too, and `Timeline.overruns` says which posts those are. Raises DeadlockError and
+    OrchestrationError for programs that cannot end, ParameterError for ranks and links in `slow`
+    that do not exist, and for a topology that has another number of ranks.
     """
     if network not in NETWORKS:
         hint = did_you_mean(str(network), NETWORKS) or "Take uncontended or contended."
@@ -47,5 +51,10 @@ def simulate(
             f"The program has {program.ranks} ranks, the topology {topology.size}.",
             "Give the topology that it was recorded for.",
         )
+    if notifies not in NOTIFIES:
+        hint = did_you_mean(str(notifies), NOTIFIES) or "Take one-bit or counting."
+        raise ParameterError(f"notifies is {notifies!r}.", hint)
+    if notifies == "counting":
+        program = replace(program, counts_posts=True)
     model = CostModel.of(topology.product.name) if cost is None else cost
     return NETWORKS[network](program, topology, model, slow)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +22,14 @@ from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["LinkClasses", "Links"]
+__all__ = ["LinkClasses", "Links", "numbered"]
 
 
 _AT_ONCE = 1 << 18
 """Transports whose routes are computed together."""
+
+_TABLE = 4
+"""Pairs of nodes for each use of a link up to which a table of all pairs beats sorting."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,14 +113,13 @@ class Links:
             self._costs(transports, np.arange(first, min(first + _AT_ONCE, len(transports))))
             for first in range(0, len(transports), _AT_ONCE)
         ]
-        costs = np.concatenate(parts) if parts else np.zeros((0, 2))
-        costs = np.column_stack([costs, transports.is_rdma])
-        classes, of_end = np.unique(costs, axis=0, return_inverse=True)
-        alpha, beta, is_rdma = classes.T
-        return LinkClasses(of_end.reshape(-1).astype(np.int32), alpha, beta, is_rdma > 0)
+        alpha, beta = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0))
+        first, of_end = _alike(alpha, beta, transports.is_rdma)
+        is_rdma = transports.is_rdma[first]
+        return LinkClasses(of_end.astype(np.int32), alpha[first], beta[first], is_rdma)
 
     def _costs(self, transports: Transports, ends: IntArray) -> Floats:
-        """Return [α, β] of some transport ends."""
+        """Return α and β of some transport ends."""
         routes = self.routes(transports, ends)
         rank, peer = transports.rank[ends], transports.peer[ends]
         media = np.full(len(ends), HCCS, np.int8)
@@ -127,16 +130,40 @@ class Links:
         table = [getattr(self.cost, name) for name in MEDIA]
         alpha = np.array([m.alpha_us for m in table])[media]
         alone = np.array([m.beta_us for m in table])[media]
-        used, place = np.unique(routes.link, return_inverse=True)
+        used, place = numbered(routes.link, network.nodes)
         rates, slow = network.rates(used, self.cost), self._slow_links.factors(used)
-        place, first = place.reshape(-1), routes.first[:-1]
+        first = routes.first[:-1]
         alpha = alpha + np.add.reduceat(rates.latency_us[place], first)
         factor = np.maximum.reduceat(slow[place], first) * self._slow_links.of_pairs(rank, peer)
         if isinstance(network, ProductNetwork):  # a flow is one port wide, whatever the link is
-            return np.stack([alpha * factor, alone * factor], axis=1)
+            return np.stack([alpha * factor, alone * factor])
         beta = np.maximum.reduceat((1e-3 / rates.gbps * slow)[place], first)
         beta = beta * self._slow_links.of_pairs(rank, peer)
-        return np.stack([alpha * factor, beta], axis=1)
+        return np.stack([alpha * factor, beta])
+
+
+def numbered(link: IntArray, nodes: int) -> tuple[IntArray, IntArray]:
+    """Return the links that are used, in order, and for each entry its place among them."""
+    if nodes * nodes > _TABLE * len(link):
+        numbers, place = np.unique(link, return_inverse=True)
+        return numbers, place.reshape(-1)
+    table = np.zeros(nodes * nodes, np.int64)
+    table[link] = 1
+    numbers = np.flatnonzero(table)
+    table[numbers] = np.arange(len(numbers))
+    return numbers, table[link]
+
+
+def _alike(*columns: npt.NDArray[Any]) -> tuple[IntArray, IntArray]:
+    """Group rows that are equal in all columns, in the order of the columns: return a row of each
+    group, and the group of every row. Columns one by one are sorted faster than whole rows.
+    """
+    group = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values, place = np.unique(column, return_inverse=True)
+        group = group * len(values) + place.reshape(-1)
+    _, first, of_row = np.unique(group, return_index=True, return_inverse=True)
+    return first, of_row.reshape(-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hccl_py.program.program import Program
 from hccl_py.simulator.links import Links
-from hccl_py.values import Floats
+from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
     from hccl_py.simulator.analysis import CriticalPath, LinkUse, StreamUsage, Waits
@@ -57,6 +57,14 @@ class Timeline:
         from hccl_py.simulator.analysis import waits
 
         return waits(self)
+
+    def overruns(self) -> IntArray:
+        """Return the rows of posts that take effect while their notify is still set: there are none
+        unless it counts posts.
+        """
+        from hccl_py.simulator.analysis import overruns
+
+        return overruns(self)
 
     def link_use(self) -> LinkUse:
         """Return what every link carries; ParameterError without a topology."""

@@ -6,6 +6,7 @@ makes it take as long as it does.
 
 from hccl_py.simulator.analysis.critical import CriticalPath, PathParts, critical_path, slack
 from hccl_py.simulator.analysis.link_use import LinkUse, link_use
+from hccl_py.simulator.analysis.overruns import overruns
 from hccl_py.simulator.analysis.usage import StreamUsage, usage
 from hccl_py.simulator.analysis.waits import Waits, waits
 
@@ -17,6 +18,7 @@ __all__ = [
     "Waits",
     "critical_path",
     "link_use",
+    "overruns",
     "slack",
     "usage",
     "waits",

@@ -1,91 +1,176 @@
-"""Which links the data of every task takes, numbered densely, and what they let through.
+"""Which links data takes that may have to share them, numbered densely, and what they let through.
 
     read    over the route from the peer to the rank
     write   over the route from the rank to the peer
     copy    and reduce: over the link of a rank with itself, its memory, where that has a rate
 
-Links that never fill are left out; a task without any other is alone on its way.
+It is found from the batches, without expanding them. A stream of a rank and an RDMA connection have
+one flow at most at a time. So links that have room for all that may ever be on them at once are
+left out, and a program none of whose links is left takes as long as uncontended.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import READS, TaskKind
+from hccl_py.enums import RDMA_WRITES, READS, TaskKind
+from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
-from hccl_py.simulator.links import Links
+from hccl_py.simulator.contended.engine import ENOUGH
+from hccl_py.simulator.durations import Durations
+from hccl_py.simulator.links import Links, numbered
 from hccl_py.topology.networks import Routes
-from hccl_py.values import IntArray
+from hccl_py.values import Floats, IntArray, PerRank, values_of
 
-__all__ = ["TaskRoutes"]
+__all__ = ["SharedLinks"]
 
 Int32s = npt.NDArray[np.int32]
 
 _BYTES_PER_US = 1e3
 """What 1 GB/s moves in a microsecond."""
 
-_TABLE = 4
-"""Pairs of nodes for each use of a link up to which a table of all pairs beats sorting."""
-
 _LOCAL = (TaskKind.COPY, TaskKind.REDUCE)
 _NONE, _OWN, _PEERS, _MEMORY = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, eq=False)
-class TaskRoutes:
-    """`of_row` is the route of every task, -1 for none; route k goes over links
-    `link[first[k]] .. link[first[k + 1] - 1]`, which let `capacity` bytes through in a µs.
+class SharedLinks:
+    """Route k goes over links `link[first[k]] .. link[first[k + 1] - 1]`, which let `capacity`
+    bytes through in a µs and have at most `flows` at once.
+
+    Ways of data are numbered: what transport end e sends goes way e, what is in the memory of rank
+    r goes way ends + r. `of_way` has their routes, -1 where nothing is shared, which is also the
+    route of the last way, the one of no data. An entity, a queue or behind those a connection, uses
+    routes of at most `hops` links.
     """
 
-    of_row: Int32s
+    of_way: Int32s
     first: IntArray
     link: Int32s
-    capacity: npt.NDArray[np.float64]
+    capacity: Floats
+    flows: IntArray
+    hops: IntArray
 
     @staticmethod
-    def of(program: Program, links: Links) -> TaskRoutes:
-        """Look up the routes of all data tasks."""
-        of_row, used = _used_routes(program, links.cost.memory_gbps is not None)
+    def of(program: Program, durations: Durations) -> SharedLinks:
+        """Find them for what a program's batches move."""
+        links = durations.links
+        users = _users(program, durations)
+        ways = len(program.transports) + program.ranks + 1
+        used = np.flatnonzero(np.bincount(users.way, minlength=ways))
+        number = np.full(ways, -1, np.int32)
+        number[used] = np.arange(len(used), dtype=np.int32)
+        route = number[users.way]
         routes = _routes(program, links, used)
-        numbers, link = _numbered(routes.link, links.network.nodes)
+        numbers, link = numbered(routes.link, links.network.nodes)
         capacity = links.capacities(numbers) * _BYTES_PER_US
-        first, link = _without(routes.first, link, np.isinf(capacity))
-        is_free = np.append(np.diff(first) == 0, True)  # the last is for rows that have none
-        of_row[is_free[of_row]] = -1
-        return TaskRoutes(of_row, first, link.astype(np.int32), capacity)
+        hops = np.diff(routes.first)
+        rates = np.bincount(route, users.rate, len(used))
+        flows = np.bincount(route, minlength=len(used))
+        most = np.bincount(link, np.repeat(rates, hops), len(numbers))
+        kept = most > capacity * (1 + ENOUGH)
+        at_once = np.bincount(link, np.repeat(flows, hops), len(numbers)).astype(np.int64)
+        first, kept_links = _of_kept(routes.first, link, kept)
+        hops = np.diff(first)
+        number[used[hops == 0]] = -1
+        longest = np.zeros(program.ranks * program.streams + len(program.transports), np.int64)
+        np.maximum.at(longest, users.entity, hops[route])
+        return SharedLinks(number, first, kept_links, capacity[kept], at_once[kept], longest)
+
+    def of_rows(self, program: Program) -> Int32s:
+        """Return the route of every task's data, -1 for what shares no link."""
+        tasks, ends = program.tasks, len(program.transports)
+        way = np.full(len(tasks), ends + program.ranks, np.int32)
+        sorts = _sorts(has_memory=True)[tasks.kind]
+        at = np.flatnonzero(sorts == _OWN)
+        way[at] = tasks.end[at]
+        at = np.flatnonzero(sorts == _PEERS)
+        way[at] = program.transports.far[tasks.end[at]]
+        at = np.flatnonzero(sorts == _MEMORY)
+        way[at] = ends + tasks.rank[at]
+        return self.of_way[way]
 
 
-def _used_routes(program: Program, has_memory: bool) -> tuple[Int32s, IntArray]:
-    """Number the routes that tasks use: return every task's, and what each stands for.
+class _Users(NamedTuple):
+    """Entities and the ways that they use, with the largest rate in bytes a µs."""
 
-    The route of what transport end e sends stands as e, the memory of rank r as ends + r.
-    """
-    tasks, ends = program.tasks, len(program.transports)
+    entity: IntArray
+    way: IntArray
+    rate: Floats
+
+
+def _sorts(has_memory: bool) -> npt.NDArray[np.int8]:
+    """Return over what the data of each kind of task goes."""
     sort = np.full(len(TaskKind), _NONE, np.int8)
     sort[: TaskKind.NOTIFY_POST] = _OWN
     sort[list(READS)] = _PEERS
     sort[list(_LOCAL)] = _MEMORY if has_memory else _NONE
-    of_row = np.full(len(tasks), ends + program.ranks, np.int32)
-    sorts = sort[tasks.kind]
-    at = np.flatnonzero(sorts == _OWN)
-    of_row[at] = tasks.end[at]
-    at = np.flatnonzero(sorts == _PEERS)
-    of_row[at] = program.transports.far[tasks.end[at]]
-    at = np.flatnonzero(sorts == _MEMORY)
-    of_row[at] = ends + tasks.rank[at]
-    is_used = np.zeros(ends + program.ranks + 1, np.bool_)
-    is_used[of_row] = True
-    used = np.flatnonzero(is_used[:-1])
-    number = np.full(len(is_used), -1, np.int32)
-    number[used] = np.arange(len(used), dtype=np.int32)
-    return number[of_row], used
+    return sort
+
+
+def _users(program: Program, durations: Durations) -> _Users:
+    """Look through the batches; what takes no time uses nothing."""
+    sort = _sorts(durations.links.cost.memory_gbps is not None)
+    parts = [
+        _users_of(program, durations, batch.ranks, sort, *used)
+        for batch in program.batches
+        for used in _distinct(batch, sort)
+    ]
+    if not parts:
+        return _Users(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    return _Users(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _distinct(
+    batch: Batch, sort: npt.NDArray[np.int8]
+) -> Iterable[tuple[Instruction, set[TaskKind]]]:
+    """Return an instruction for each stream and column of transport ends of a batch, and all kinds
+    of tasks that move data there, those apart that keep a connection busy in the stream's place.
+    """
+    found: dict[tuple[object, ...], tuple[Instruction, set[TaskKind]]] = {}
+    for i in batch.instructions:
+        if sort[i.kind] != _NONE:
+            end = i.end.key() if isinstance(i.end, PerRank) else i.end
+            key = i.stream, end, sort[i.kind], i.kind in RDMA_WRITES
+            found.setdefault(key, (i, set()))[1].add(i.kind)
+    return found.values()
+
+
+def _users_of(
+    program: Program,
+    durations: Durations,
+    ranks: IntArray,
+    sorts: npt.NDArray[np.int8],
+    i: Instruction,
+    kinds: set[TaskKind],
+) -> _Users:
+    transports, sort = program.transports, sorts[i.kind]
+    end = np.broadcast_to(values_of(i.end), ranks.shape)
+    of = durations.classes(ranks, end)
+    entity, way = ranks * program.streams + i.stream, len(transports) + ranks
+    rates = durations.stream_rate
+    if i.kind in RDMA_WRITES:
+        entity, rates = program.ranks * program.streams + end, durations.connection_rate
+    if sort != _MEMORY:
+        way = (transports.far[end] if sort == _PEERS else end).astype(np.int64)
+    us = np.broadcast_to(_least([rates[kind, of] for kind in kinds]), ranks.shape)
+    moves = us < np.inf
+    return _Users(entity[moves], way[moves], 1 / us[moves])
+
+
+def _least(us: list[Floats]) -> Floats:
+    """Return the smallest number that is not 0, inf where there is none."""
+    least: Floats = np.min([np.where(one > 0, one, np.inf) for one in us], axis=0)
+    return least
 
 
 def _routes(program: Program, links: Links, used: IntArray) -> Routes:
-    """Return the routes that tasks use, those of transports before those of memory."""
+    """Return the routes of ways, those of transports before those of memory."""
     ends = len(program.transports)
     node = links.network.rank_nodes[used[used >= ends] - ends]
     routes = links.routes(program.transports, used[used < ends])
@@ -96,24 +181,11 @@ def _routes(program: Program, links: Links, used: IntArray) -> Routes:
     )
 
 
-def _numbered(link: IntArray, nodes: int) -> tuple[IntArray, IntArray]:
-    """Return the links that are used, in order, and for each entry its place among them."""
-    if nodes * nodes > _TABLE * len(link):
-        numbers, place = np.unique(link, return_inverse=True)
-        return numbers, place.reshape(-1)
-    table = np.zeros(nodes * nodes, np.int64)
-    table[link] = 1
-    numbers = np.flatnonzero(table)
-    table[numbers] = np.arange(len(numbers))
-    return numbers, table[link]
-
-
-def _without(
-    first: IntArray, link: IntArray, is_endless: npt.NDArray[np.bool_]
-) -> tuple[IntArray, IntArray]:
-    """Leave out links that never fill."""
-    if not is_endless.any():
-        return first, link
-    kept = ~is_endless[link]
-    before = np.concatenate([[0], np.cumsum(kept)])
-    return before[first], link[kept]
+def _of_kept(
+    first: IntArray, link: IntArray, kept: npt.NDArray[np.bool_]
+) -> tuple[IntArray, Int32s]:
+    """Leave out the other links of routes, and number those that are kept anew."""
+    number = np.cumsum(kept, dtype=np.int32) - 1
+    is_there = kept[link]
+    before = np.concatenate([[0], np.cumsum(is_there)])
+    return before[first], number[link[is_there]]
