@@ -15,6 +15,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ INCLUDE, RECORDER = _HERE / "include", _HERE / "recorder"
 
 _LANGUAGE = ("-std=c++17", "-fno-omit-frame-pointer", "-pthread")
 _AUTHORS = ("-O0", "-g1", "-gdwarf-4", "-fPIC", "-w", *_LANGUAGE)
-_OURS = ("-O1", "-g1", *_LANGUAGE)
+_OURS = ("-O0", *_LANGUAGE)
 
 _DEFINES = {"host": ("-DHOST_COMPILE",), "device": ()}
 """What the builds of HCCL's examples define."""
@@ -47,7 +48,13 @@ _COMMON = """\
 """What nearly every file of an op includes, compiled once."""
 
 _KEPT = 600
-"""Files that the cache keeps; the least recently used go first."""
+"""Files of projects that the cache keeps; the least recently used go first."""
+
+_KEPT_OF_OURS = 4
+"""Recorders, and precompiled headers, that it keeps: each compiler and release has its own."""
+
+_GIVEN_UP = 3600
+"""Seconds after which nobody goes on with what a build has begun."""
 
 
 class BuildError(ParameterError):
@@ -174,7 +181,7 @@ class Builder:
             header = str(place / "common.h")
             return [*_AUTHORS, *_our_includes(), "-x", "c++-header", header, "-o", f"{header}.gch"]
 
-        if not folder.is_dir():
+        if not _is_there(folder):
             self._ours(folder, make, "the precompiled header")
         return str(folder), key
 
@@ -183,7 +190,7 @@ class Builder:
             self._identity, _OURS, *_contents([*INCLUDE.rglob("*.h"), *RECORDER.glob("*.?pp")])
         )
         path = self.cache / f"recorder-{key}"
-        if not path.exists():
+        if not _is_there(path):
             source = str(RECORDER / "recorder.cpp")
             self._ours(
                 path,
@@ -283,12 +290,35 @@ class Builder:
         return done
 
     def _prune(self) -> None:
-        """Forget what has not been used for longest."""
-        files = [path for path in self.cache.iterdir() if path.suffix in (".o", ".so", ".d")]
-        if len(files) > _KEPT:
-            files.sort(key=lambda path: path.stat().st_mtime)
-            for path in files[: len(files) - _KEPT // 2]:
-                path.unlink(missing_ok=True)
+        """Forget what has not been used for longest, and what builds that were killed have left."""
+        entries = list(self.cache.iterdir())
+        _forget((path for path in entries if path.suffix in (".o", ".so", ".d")), _KEPT, _KEPT // 2)
+        for ours in ("recorder-", "common-"):
+            _forget((path for path in entries if path.name.startswith(ours)), _KEPT_OF_OURS)
+        begun = [path for path in entries if path.name.startswith("new-")]
+        _forget((path for path in begun if time.time() - _used(path) > _GIVEN_UP), 0)
+
+
+def _used(path: Path) -> float:
+    """Return when an entry of the cache was used last; 0 for one that is gone."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0
+
+
+def _forget(entries: Iterable[Path], most: int, kept: int | None = None) -> None:
+    """Remove what has not been used for longest where there are more than `most` entries, so that
+    `kept` stay, by default as many.
+    """
+    found = sorted(entries, key=_used, reverse=True)
+    if len(found) <= most:
+        return
+    for path in found[most if kept is None else kept :]:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _move(place: Path, path: Path) -> None:
@@ -328,7 +358,7 @@ def _our_includes() -> list[str]:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether the cache has a file, which counts as used."""
+    """Whether the cache has an entry, which counts as used."""
     try:
         os.utime(path)
     except OSError:

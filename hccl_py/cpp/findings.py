@@ -88,18 +88,36 @@ def _finding(rank: int, complaint: Complaint, lines: Lines) -> Finding:
 
 @dataclass(frozen=True)
 class Callers:
-    """Where the line of every task was called from: `stacks[rank][stream]` by the task's place."""
+    """Where the line of every task was called from, and in which call of the op: `stacks[rank]` and
+    `calls[rank]` by stream and the task's place there.
+    """
 
     stacks: Sequence[Sequence[IntArray]]
+    calls: Sequence[Sequence[IntArray]]
     lines: Lines
 
     @classmethod
     def of(cls, traces: Traces, lines: Lines) -> Callers:
-        """Keep the stacks of all tasks."""
-        return cls([_by_thread(trace) for trace in traces.ranks], lines)
+        """Keep the stacks and calls of all tasks."""
+        ranks = traces.ranks
+        stacks, calls = ([_by_thread(trace, what) for trace in ranks] for what in ("stack", "call"))
+        return cls(stacks, calls, lines)
 
-    def with_callers(self, finding: Finding) -> Finding:
-        """Return a finding that says where the line of its culprit was called from."""
+    def explained(self, finding: Finding) -> Finding:
+        """Return a finding that says where the line of its culprit was called from, and whether it
+        is one between two recorded calls.
+        """
+        return self._with_calls(self._with_callers(finding))
+
+    def _with_calls(self, finding: Finding) -> Finding:
+        calls = {
+            int(own[task.index % len(own)])
+            for task in finding.tasks
+            for own in (self.calls[task.rank][task.stream],)
+        }
+        return replace(finding, between_calls=True) if len(calls) > 1 else finding
+
+    def _with_callers(self, finding: Finding) -> Finding:
         if not finding.tasks or finding.source is None:
             return finding
         task = finding.tasks[0]
@@ -108,10 +126,10 @@ class Callers:
         return replace(finding, message=f"{finding.message} {above}") if above else finding
 
 
-def _by_thread(trace: RankTrace) -> list[IntArray]:
+def _by_thread(trace: RankTrace, what: str) -> list[IntArray]:
     order = np.argsort(trace.tasks["thread"], kind="stable")
     counts = np.bincount(trace.tasks["thread"], minlength=len(trace.threads))
-    return np.split(trace.tasks["stack"][order], np.cumsum(counts)[:-1])
+    return np.split(trace.tasks[what][order], np.cumsum(counts)[:-1])
 
 
 def one_sided_channels(meeting: Meeting, traces: Traces, lines: Lines) -> Iterator[Finding]:

@@ -54,7 +54,9 @@ class Lines:
 
 
 def lines_of(stacks: Sequence[tuple[str, ...]], built: Built, project: CppProject) -> Lines:
-    """Return the frames of stacks of addresses; without addr2line there are none."""
+    """Return the frames of stacks of addresses, those of the compiler's own headers left out;
+    without addr2line there are none.
+    """
     addresses = {frame for stack in stacks for frame in stack}
     known: dict[str, Frame] = {}
     for letter, library in (("h", built.host), ("d", built.device)):
@@ -76,7 +78,11 @@ def _resolved(frames: Sequence[str], library: Path, project: CppProject) -> Mapp
         frame: Frame(_function(function), _line(place, project))
         for frame, (function, place) in zip(frames, pairs, strict=False)
     }
-    return {frame: where for frame, where in found.items() if not where.line.startswith("??")}
+    return {frame: where for frame, where in found.items() if not where.line.startswith(_FOREIGN)}
+
+
+_FOREIGN = ("??", "/usr/")
+"""How lines begin that are unknown, or none of the author's."""
 
 
 def _line(place: str, project: CppProject) -> str:

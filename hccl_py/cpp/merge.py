@@ -111,7 +111,7 @@ def merged(
 ) -> Program:
     """Return the program of all ranks."""
     ranks = traces.ranks
-    rows, tasks = _rows(ranks)
+    rows, tasks, recorded = _rows(ranks)
     memory = _memory(ranks, buffers, tasks)
     ends, end_of = _ends(meeting, ranks, topology, memory)
     columns = _columns(rows, tasks, end_of, op.dtype.number)
@@ -121,6 +121,7 @@ def merged(
     label, labels = _texts([lines.label(s) for s in range(len(traces.stacks))], tasks["stack"])
     line, texts = _texts([lines.line(s) or "" for s in range(len(traces.stacks))], tasks["stack"])
     table = _table(rows, columns, layout, label, line, tasks["call"])
+    table = {name: column[recorded] for name, column in table.items()}
     return Program(
         op=op,
         executor=name,
@@ -137,11 +138,16 @@ def merged(
     )
 
 
-def _rows(ranks: Sequence[RankTrace]) -> tuple[Rows, npt.NDArray[np.void]]:
-    """Return the queues of all ranks, and their tasks laid end to end."""
-    parts, queue_rank, queue_stream, counts = [], [], [], []
+def _rows(ranks: Sequence[RankTrace]) -> tuple[Rows, npt.NDArray[np.void], IntArray]:
+    """Return the queues of all ranks, their tasks laid end to end, and the places of these in the
+    order in which every rank has recorded them.
+    """
+    parts, recorded, queue_rank, queue_stream, counts = [], [], [], [], []
+    begin = 0
     for trace in ranks:
         order = np.argsort(trace.tasks["thread"], kind="stable")
+        recorded.append(begin + np.argsort(order))
+        begin += len(order)
         parts.append(trace.tasks[order])
         lengths = np.bincount(trace.tasks["thread"], minlength=len(trace.threads))
         queue_rank += [trace.rank] * len(lengths)
@@ -149,7 +155,7 @@ def _rows(ranks: Sequence[RankTrace]) -> tuple[Rows, npt.NDArray[np.void]]:
         counts += lengths.tolist()
     first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     rank, stream = np.array(queue_rank, np.int64), np.array(queue_stream, np.int64)
-    return Rows([], rank, stream, first), np.concatenate(parts)
+    return Rows([], rank, stream, first), np.concatenate(parts), np.concatenate(recorded)
 
 
 def _memory(

@@ -159,7 +159,8 @@ def _sources(
         if not found:
             raise ParameterError(
                 f"{format_path(name)} has no sources in {default}/.",
-                f"A custom op has op_host/*.cc and op_kernel_aicpu/*.cc; {SETTINGS} may name "
+                _with_sources(folder, name, default)
+                or f"A custom op has op_host/*.cc and op_kernel_aicpu/*.cc; {SETTINGS} may name "
                 "other places (docs/cpp.md).",
             )
         return tuple(sorted(path.relative_to(folder).as_posix() for path in found))
@@ -167,6 +168,14 @@ def _sources(
         raise _wrong(name, key, "a list of files", "an empty one", "Name the sources.")
     named = (_named(folder, name, key, index, text) for index, text in enumerate(patterns))
     return tuple(sorted({path for found in named for path in found}))
+
+
+def _with_sources(folder: Path, name: str, part: str) -> str:
+    """Return a hint that names the first folder inside that has this part, or none."""
+    inside = sorted(path.parent.name for path in folder.glob(f"*/{part}") if path.is_dir())
+    return (
+        f"Name the folder inside: {format_path(os.path.join(name, inside[0]))}." if inside else ""
+    )
 
 
 def _named(folder: Path, name: str, key: str, index: int, pattern: str) -> list[str]:

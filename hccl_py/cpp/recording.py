@@ -7,11 +7,9 @@ recording.report(options)
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from shlex import quote
 
 from hccl_py.cpp.build import Builder, Built
@@ -19,7 +17,7 @@ from hccl_py.cpp.findings import Callers, findings_of, one_sided_channels
 from hccl_py.cpp.lines import functions_of, lines_of
 from hccl_py.cpp.merge import joined_channels, merged
 from hccl_py.cpp.project import SETTINGS, CppProject
-from hccl_py.cpp.run import EntryPoint, Limits, RankBuffers, run_recorder
+from hccl_py.cpp.run import EntryPoint, Limits, RankBuffers, own_folder, run_recorder
 from hccl_py.cpp.traces import RankTrace, Traces, read_traces
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.op_param import OpParam
@@ -86,7 +84,7 @@ class Recording:
         if options.product is None and product.name not in _FOR_STUDY:
             options = replace(options, product=product)
         report = verify_program(self.program, options, self.name)
-        called = [finding.changed(self.callers.with_callers) for finding in report.findings]
+        called = [finding.changed(self.callers.explained) for finding in report.findings]
         if self.program.rounds > 1:  # the caller reads the output of every call
             called = [finding for finding in called if finding.name != "DEAD_TRANSFER"]
         findings = [*self.findings, *called]
@@ -152,8 +150,7 @@ class Workshop:
         """
         entry = self._entry(call.op.name)
         buffers = _buffers(call)
-        with tempfile.TemporaryDirectory(prefix="hccl-py-") as folder:
-            out = Path(folder)
+        with own_folder() as out:
             run_recorder(
                 self.built,
                 self.project,

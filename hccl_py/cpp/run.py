@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,13 +25,18 @@ from hccl_py.op_param import OpParam
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
 
-__all__ = ["EntryPoint", "Limits", "RankBuffers", "run_recorder"]
+__all__ = ["EntryPoint", "Limits", "RankBuffers", "own_folder", "run_recorder"]
 
 _UB_CTP, _HCCS, _ROCE = 4, 0, 1
 """Numbers of CommProtocol."""
 
+_WORK_REQUEST = 256 << 20
+"""Bytes that one work request over UB carries; HCCL cuts what is longer."""
+
 _SOC = {"950": "Ascend950PR_9589", "910B": "Ascend910B1", "910_93": "Ascend910_9391"}
 
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 _MOST_SAID = 1 << 14
 """Bytes of what the recorder says of itself."""
@@ -67,6 +74,31 @@ class EntryPoint:
     function: str
     receiver: str = ""
     kernel: str = ""
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """Make a folder for what is recorded, which goes whatever happens: a process that is asked to
+    end, and has no other plans for that, ends by an exception meanwhile.
+    """
+    with _ending_by_exception(), tempfile.TemporaryDirectory(prefix="hccl-py-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def _ending_by_exception() -> Iterator[None]:
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    mine = [n for n in _ENDING if is_main and signal.getsignal(n) is signal.SIG_DFL]
+    for number in mine:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def run_recorder(
@@ -109,6 +141,7 @@ def run_recorder(
         "wall_seconds": limits.wall_seconds,
         "memory_bytes": limits.memory_bytes,
         "most_tasks": limits.tasks,
+        "most_moved": _WORK_REQUEST if topology.product.device == "950" else 0,
         "server": " ".join(map(str, topology.server.tolist())),
         "device_id": " ".join(map(str, topology.device_id.tolist())),
         "protocol": " ".join(map(str, _protocols(topology))),

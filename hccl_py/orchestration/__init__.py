@@ -1,6 +1,7 @@
 """What an executor records on: ranks in batches, planes, streams, notifies, regions, transports."""
 
 from hccl_py.orchestration.exchange import exchange
+from hccl_py.orchestration.layout import Layout
 from hccl_py.orchestration.plane import Plane
 from hccl_py.orchestration.rank import Rank
 from hccl_py.orchestration.region import Chunks, Region
@@ -10,6 +11,7 @@ from hccl_py.values import PerBool, PerRank
 
 __all__ = [
     "Chunks",
+    "Layout",
     "Link",
     "Notify",
     "PerBool",

@@ -17,7 +17,7 @@ from hccl_py.orchestration.stream import Memory, Stream
 from hccl_py.orchestration.transport import Link
 from hccl_py.values import values_of
 
-__all__ = ["exchange"]
+__all__ = ["exchange", "rx_data", "tx_data"]
 
 _PLACES = {
     "source": "Name where the sender has it with source=..., or send and receive at one place.",
@@ -44,7 +44,7 @@ def exchange(
         exchange(stream, ring.right, ring.left, send=slots[mine], recv=slots[theirs])
 
     `reduce` adds what arrives to `recv`. State it at both ends: a push reduces at the sender. Where
-    the hardware cannot reduce inline, data lands beside (`Rank.landing`) and is reduced from there.
+    a link cannot reduce inline, data lands beside (`Rank.landing`) and is reduced from there.
 
     Where data leaves from one place and arrives at another one, or `recv` is not exported, name the
     places of the way between, the same at every rank: `source`, where the sender has the data and a
@@ -83,6 +83,36 @@ def exchange(
             to.rx_data_ack(stream)
         else:
             to.rx_data_signal(stream)
+
+
+def tx_data(stream: Stream, to: Link, send: Memory, *, reduce: bool = False) -> None:
+    """Let the peer have `send`, which keeps its place: post DataSignal, over RDMA after a write.
+
+    HCCL's TxAsync, and with rx_data its other way to make a step: the receiver posts Ack first,
+    over SDMA too, and nobody says that data has been read. So the next Ack says it, or a barrier.
+    `reduce` as in `exchange`.
+    """
+    if to.rdma:
+        _push(stream, to, pieces(send), reduce, None)
+    to.tx_data_signal(stream)
+
+
+def rx_data(stream: Stream, frm: Link, recv: Memory, *, reduce: bool = False) -> None:
+    """Wait for the peer's DataSignal and, over SDMA, read what it sends with tx_data; HCCL's
+    RxAsync.
+    """
+    recv = pieces(recv)
+    frm.rx_data_signal(stream)
+    if frm.rdma:
+        _arrive(stream, frm, recv, reduce, None)
+        return
+    theirs = [frm.remote(region) for region in recv]
+    if reduce and not frm.inline_reduce:
+        beside = _landings(frm, recv, None)
+        stream.copy(beside, theirs)
+        stream.reduce(recv, beside)
+    else:
+        (stream.reduce if reduce else stream.copy)(recv, theirs)
 
 
 def _check_places(
@@ -127,7 +157,7 @@ def _pull(
     land: Region | None,
 ) -> None:
     theirs = [frm.remote(r) for r in (_cut(source, recv) if source else recv)]
-    if reduce and not frm.rank.inline_reduce:
+    if reduce and not frm.inline_reduce:
         beside = _landings(frm, recv, land)
         stream.copy(beside, theirs)
         frm.tx_data_signal(stream)
@@ -138,7 +168,7 @@ def _pull(
 
 
 def _push(stream: Stream, to: Link, send: list[Region], reduce: bool, land: Region | None) -> None:
-    if reduce and to.rank.inline_reduce and not land:
+    if reduce and to.inline_reduce and not land:
         stream.reduce([to.remote(r) for r in send], send)
     else:
         places = _landings(to, send, land) if reduce or land else send
@@ -149,7 +179,7 @@ def _arrive(
     stream: Stream, frm: Link, recv: list[Region], reduce: bool, land: Region | None
 ) -> None:
     """Move what a push has brought from where it landed, unless that is where it belongs."""
-    if reduce and (land or not frm.rank.inline_reduce):
+    if reduce and (land or not frm.inline_reduce):
         stream.reduce(recv, _landings(frm, recv, land))
     elif land:
         for to, beside in zip(recv, _landings(frm, recv, land), strict=True):

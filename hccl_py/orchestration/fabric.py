@@ -7,7 +7,8 @@ transport each: notifies are never shared, so planes may work at the same time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,9 @@ import numpy.typing as npt
 from hccl_py.enums import Buffer, Mode
 from hccl_py.errors import NotSupportedError, OrchestrationError, did_you_mean
 from hccl_py.orchestration.recorder import orchestration_error
+from hccl_py.program.program import Declared
 from hccl_py.program.transports import OWN_NOTIFIES, LocalNotifies, Transports
-from hccl_py.resources import PlaneRequest, ResourceRequest
+from hccl_py.resources import ChannelResources, PlaneRequest, ResourceRequest
 from hccl_py.topology.planes import PLANES
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, count_up
@@ -24,30 +26,40 @@ from hccl_py.values import IntArray, count_up
 __all__ = ["Fabric", "RankRequest", "build_fabric"]
 
 
+Request = TypeVar("Request", bound=ResourceRequest | ChannelResources)
+
 MAX_ENDS = 1 << 24
 """Transport ends that one op may have: a full mesh of 4 096 ranks."""
 
 
-class RankRequest(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class RankRequest(Generic[Request]):
     """A request and the ranks that made it."""
 
     ranks: IntArray
-    request: ResourceRequest
+    request: Request
 
 
 class Fabric:
-    """Everything that the ranks of one op share while they record."""
+    """Everything that the ranks of one op share while they record.
+
+    Of every transport end: `has_barrier` says whether it has a notify for barriers, and `extra` how
+    many notifies there are beside that and the transport's own.
+    """
 
     def __init__(
         self,
         topology: Topology,
         transports: Transports,
         keys: IntArray,
-        requests: Sequence[RankRequest],
+        requests: Sequence[RankRequest[ResourceRequest]],
+        has_barrier: npt.NDArray[np.bool_],
     ) -> None:
         self.topology = topology
         self.transports = transports
         self.requests = tuple(requests)
+        self.has_barrier = has_barrier
+        self.extra: npt.NDArray[np.int16] = transports.notifies - OWN_NOTIFIES - has_barrier
         self._keys = keys
         self.sub_streams = max(r.request.sub_streams for r in requests)
         extra = max(r.request.notify_count - 2 * r.request.sub_streams for r in requests)
@@ -81,31 +93,45 @@ class Fabric:
         """Return what a rank asked for."""
         return next(r.request for r in self.requests if rank in r.ranks)
 
+    def declared(self) -> Declared:
+        """Return the requests of all ranks; a recording states everything."""
+        ranks = self.topology.size
+        subs, notifies, scratch = (
+            self._of_each(n) for n in ("sub_streams", "notify_count", "scratch_bytes")
+        )
+        local = self.local_notifies.counts(subs, notifies)
+        return Declared(subs, notifies, scratch, local, np.ones((ranks, 3), bool))
 
-def build_fabric(topology: Topology, mode: Mode, requests: Sequence[RankRequest]) -> Fabric:
+    def memory(self, user_in: IntArray, user_out: IntArray, ccl_bytes: int) -> IntArray:
+        """Return the bytes of every rank's memories, [ranks, memories]."""
+        ccl = np.full(len(user_in), ccl_bytes, np.int64)
+        return np.stack([user_in, user_out, ccl, ccl, self._of_each("scratch_bytes")], axis=1)
+
+    @property
+    def buffers(self) -> tuple[str, ...]:
+        """The names of a rank's memories."""
+        return tuple(buffer.spelling for buffer in Buffer)
+
+    def _of_each(self, field: str) -> IntArray:
+        values = np.zeros(self.topology.size, np.int64)
+        for group in self.requests:
+            values[group.ranks] = getattr(group.request, field)
+        return values
+
+
+def build_fabric(
+    topology: Topology, mode: Mode, requests: Sequence[RankRequest[ResourceRequest]]
+) -> Fabric:
     """Create the transports that the ranks requested; both ends must have asked for them alike."""
-    keys, memories, notifies, ends = [], [], [], 0
-    for group in requests:
-        for plane in group.request.planes:
-            pair = _memories(plane, mode)
-            for ranks, peers in _peers(topology, plane, group.ranks):
-                ends += len(ranks)
-                if ends > MAX_ENDS:
-                    raise NotSupportedError(
-                        f"{plane.pattern} links on plane {plane.level} of {topology.size} ranks "
-                        f"are more than {MAX_ENDS} transport ends.",
-                        "Use fewer ranks, or an algorithm that talks to fewer peers.",
-                    )
-                keys.append(_key(topology.size, PLANES.index(plane.level), ranks, peers))
-                memories.append(np.broadcast_to(np.array(pair, np.int8), (len(ranks), 2)))
-                notifies.append(np.full(len(ranks), OWN_NOTIFIES + plane.extra_notifies, np.int16))
-    if not keys:
-        return Fabric(topology, Transports.none(PLANES), np.zeros(0, np.int64), requests)
-    unique, first, at = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
-    wanted = np.column_stack([np.concatenate(memories), np.concatenate(notifies)])
+    ends = list(_requested_ends(topology, mode, requests))
+    if not ends:
+        none = np.zeros(0, np.int64)
+        return Fabric(topology, Transports.none(PLANES), none, requests, none.astype(bool))
+    keys, wanted = np.concatenate([e.keys for e in ends]), np.concatenate([e.wanted for e in ends])
+    unique, first, at = np.unique(keys, return_index=True, return_inverse=True)
     differ = (wanted != wanted[first][at.reshape(-1)]).any(1)
     if differ.any():
-        rank, peer = divmod(int(np.concatenate(keys)[differ][0]) % topology.size**2, topology.size)
+        rank, peer = divmod(int(keys[differ][0]) % topology.size**2, topology.size)
         raise OrchestrationError(
             f"Rank {rank} requests the transport to rank {peer} twice, and not alike.",
             "Request it once, with the memories and extra notifies that everything on it needs.",
@@ -114,7 +140,39 @@ def build_fabric(topology: Topology, mode: Mode, requests: Sequence[RankRequest]
         )
     exports, count = wanted[first, :2].astype(np.int8), wanted[first, 2].astype(np.int16)
     transports = _transports(topology, unique, exports, count)
-    return Fabric(topology, transports, unique, requests)
+    return Fabric(topology, transports, unique, requests, wanted[first, 3].astype(bool))
+
+
+class _Ends(NamedTuple):
+    """Transport ends that ranks ask for: their keys, and of each [ends, 4]: the two memories that
+    it exposes, notifies, and whether one of these is for barriers.
+    """
+
+    keys: IntArray
+    wanted: npt.NDArray[np.int16]
+
+
+def _requested_ends(
+    topology: Topology, mode: Mode, requests: Sequence[RankRequest[ResourceRequest]]
+) -> Iterator[_Ends]:
+    """Yield what is asked for; an end that is asked for several times comes several times."""
+    total = 0
+    for group in requests:
+        for plane in group.request.planes:
+            pair = _memories(plane, mode)
+            for ranks, peers in _peers(topology, plane, group.ranks):
+                total += len(ranks)
+                if total > MAX_ENDS:
+                    raise NotSupportedError(
+                        f"{plane.pattern} links on plane {plane.level} of {topology.size} ranks "
+                        f"are more than {MAX_ENDS} transport ends.",
+                        "Use fewer ranks, or an algorithm that talks to fewer peers.",
+                    )
+                wanted = np.zeros((len(ranks), 4), np.int16)
+                wanted[:, :2] = pair
+                wanted[:, 3] = plane.barrier and _meets_first(topology, plane, ranks, peers)
+                wanted[:, 2] = OWN_NOTIFIES + plane.extra_notifies + wanted[:, 3]
+                yield _Ends(_key(topology.size, PLANES.index(plane.level), ranks, peers), wanted)
 
 
 def _transports(
@@ -177,6 +235,27 @@ def _peers(
         mine = ranks[size[ranks] == n]
         for who, there in _pattern(plane, index[mine], n):
             yield mine[who], members[number[mine[who]], there]
+        if plane.barrier:
+            for who, there in _with_first(index[mine], n):
+                yield mine[who], members[number[mine[who]], there]
+
+
+def _with_first(index: IntArray, n: int) -> Iterator[tuple[npt.NDArray[np.bool_], IntArray]]:
+    """Yield (members, index of the peer of each) for links of the first member and all others."""
+    others = index > 0
+    yield others, np.zeros(int(others.sum()), np.int64)
+    if not others.all():
+        for other in range(1, n):
+            yield ~others, np.full(int((~others).sum()), other)
+
+
+def _meets_first(
+    topology: Topology, plane: PlaneRequest, ranks: IntArray, peers: IntArray
+) -> npt.NDArray[np.bool_]:
+    """Return which of these transport ends are of, or to, the first member of their plane."""
+    _, index, _ = topology.plane(plane.level)
+    first: npt.NDArray[np.bool_] = (index[ranks] == 0) | (index[peers] == 0)
+    return first
 
 
 def _pattern(

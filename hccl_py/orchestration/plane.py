@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -104,14 +104,49 @@ class Plane(PlaneView):
             yield index, self[index]
 
     @contextmanager
-    def fork(self) -> Iterator[list[tuple[Stream, RankInt, Link]]]:
-        """Wake one sub stream per other member; yield (sub, index, link) of each; wait for all at
-        the end.
+    def fork(
+        self, subs: Iterable[int | Stream] | None = None
+    ) -> Iterator[list[tuple[Stream, RankInt, Link]]]:
+        """Wake one sub stream per other member, the first ones or those that `subs` names; yield
+        (sub, index, link) of each; wait for all at the end.
+
+        Raises what `Rank.fork` does, and OrchestrationError where `subs` are not as many as the
+        other members.
         """
-        with self._rank.fork(int(self.size) - 1) as subs:
+        needed, chosen = int(self.size) - 1, None if subs is None else list(subs)
+        if chosen is not None and len(chosen) != needed:
+            raise orchestration_error(
+                f"{len(chosen)} sub streams are named for the {needed} other members of plane "
+                f"{self.name}",
+                "Name one for each: subs=range(plane.size - 1).",
+            )
+        with self._rank.fork(needed if chosen is None else None, subs=chosen) as streams:
             yield [
-                (sub, index, link) for sub, (index, link) in zip(subs, self.others(), strict=True)
+                (sub, index, link)
+                for sub, (index, link) in zip(streams, self.others(), strict=True)
             ]
+
+    def barrier(self, stream: Stream) -> None:
+        """Wait on `stream` until every member has come here: what members recorded on the streams
+        that they give is over before anybody goes on.
+
+        All members post to the first one, which posts back: 2(n - 1) tasks there, two at the
+        others. The notifies are the barrier's own, so exchanges under way on the same links do not
+        matter; they are requested with `PlaneRequest(..., barrier=True)`. Nothing is recorded for a
+        member that is alone. Raises OrchestrationError where it was not requested.
+        """
+        with stream.phase("barrier"):
+            if self.size == 1:
+                return
+            if self.id == 0:
+                links = [link for _, link in self.others()]
+                for link in links:
+                    link.wait_barrier(stream)
+                for link in links:
+                    link.post_barrier(stream)
+            else:
+                self[0].post_barrier(stream)
+                self[0].wait_barrier(stream)
 
     def _inside(self, index: RankInt) -> RankInt:
         """Return the index of a member; refuse what is none."""

@@ -6,10 +6,9 @@ at once: `rank.id` and whatever follows from it are per-rank values (values.py).
 
 from __future__ import annotations
 
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Generic, TypeVar, overload
 
@@ -20,12 +19,13 @@ from hccl_py.orchestration.plane import Membership, Plane, PlaneView
 from hccl_py.orchestration.recorder import Recorder, orchestration_error
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.orchestration.stream import Notify, Stream
+from hccl_py.orchestration.workers import Workers
 from hccl_py.program.transports import LocalNotifies
 from hccl_py.resources import ResourceRequest
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, PerRank, RankInt
 
-__all__ = ["Rank", "RankView"]
+__all__ = ["CallRank", "OnPlanes", "Rank", "RankView", "Requested"]
 
 T = TypeVar("T")
 In = TypeVar("In", bound=Region | Chunks)
@@ -123,20 +123,36 @@ class RankView(OnPlanes[PlaneView]):
         return PlaneView(self.topology, name, Membership.of(self.topology, name, self.id))
 
 
-class Rank(OnPlanes[Plane], Generic[In, Out]):
-    """What an executor records on: streams, notifies, planes with links, and this round's memory.
+class CallRank(Generic[In, Out]):
+    """What the ranks of a batch know of a call, whatever they record on.
 
     `user_in` and `user_out` are regions or chunks of user memory, already cut to the round:
-    all_gather's `user_out` has one chunk per rank. `ccl_in`, `ccl_out` and `scratch` are whole.
-    `start` is how many elements of each part earlier rounds have taken. `id` is the rank's number,
-    a per-rank value, `size` how many ranks there are, `ccl_bytes` the bytes of each CCL buffer,
-    `inline_reduce` whether links reduce the call's data type with its op.
-
-    What a rank did not request raises OrchestrationError: streams, notifies, links.
+    all_gather's `user_out` has one chunk per rank. `start` is how many elements of each part
+    earlier rounds have taken, `count` how many this one takes, of the largest part. `id` is the
+    rank's number, a per-rank value, `size` how many ranks there are, `ccl_bytes` the bytes of a CCL
+    buffer, `inline_reduce` whether links reduce the call's data type with its op.
     """
 
     user_in: In
     user_out: Out
+
+    def __init__(self, ids: IntArray, op: OpParam, topology: Topology, ccl_bytes: int) -> None:
+        self.id: RankInt = PerRank.of(ids)
+        self.size = topology.size
+        self.start = 0
+        self.count = 0
+        self.mode = op.mode
+        self.inline_reduce = topology.reduces_inline(op.dtype, op.reduce)
+        self.ccl_bytes = ccl_bytes
+
+
+class Rank(OnPlanes[Plane], CallRank[In, Out]):
+    """What an executor records on: streams, notifies, planes with links, and this round's memory.
+
+    `ccl_in`, `ccl_out` and `scratch` are whole. What a rank did not request raises
+    OrchestrationError: streams, notifies, links. `inline_reduces` says whether SDMA, and whether
+    RDMA, reduces the call's data type with its op; each link knows it of itself.
+    """
 
     def __init__(
         self,
@@ -147,22 +163,21 @@ class Rank(OnPlanes[Plane], Generic[In, Out]):
         ccl_bytes: int,
         request: ResourceRequest,
     ) -> None:
-        super().__init__(fabric.topology)
+        OnPlanes.__init__(self, fabric.topology)
+        CallRank.__init__(self, ids, op, fabric.topology, ccl_bytes)
         self.fabric = fabric
         self.recorder = recorder
-        self.id: RankInt = PerRank.of(ids)
-        self.size = fabric.topology.size
-        self.start = 0
-        self.mode = op.mode
-        self.inline_reduce = fabric.topology.reduces_inline(op.dtype, op.reduce)
-        self.ccl_bytes = ccl_bytes
         self.ccl_in = Region(Buffer.CCL_IN, 0, ccl_bytes)
         self.ccl_out = Region(Buffer.CCL_OUT, 0, ccl_bytes)
         self.scratch = Region(Buffer.SCRATCH, 0, request.scratch_bytes)
         self.main = Stream(recorder, 0)
-        self._in_place = op.in_place
+        self.is_in_place = op.in_place
+        product = fabric.topology.product
+        self.inline_reduces = (
+            product.reduces_inline(op.dtype, op.reduce),
+            product.reduces_over_rdma(op.dtype, op.reduce),
+        )
         self._request = request
-        self._is_forked = False
 
     def _make(self, name: str) -> Plane:
         return Plane(self, name)
@@ -182,36 +197,38 @@ class Rank(OnPlanes[Plane], Generic[In, Out]):
         notifies = (Notify(cells + slot) for slot in self._notify_slots)
         return Requested(notifies, "notify", "NOTIFY_INDEX_OUT_OF_RANGE")
 
-    @contextmanager
-    def fork(self, count: int | None = None) -> Iterator[tuple[Stream, ...]]:
-        """Wake sub streams (all, or the first `count`) from main; when the block ends, main waits
-        for them. To be used as `with rank.fork() as streams:`.
+    @cached_property
+    def _workers(self) -> Workers:
+        return Workers(self.main, self.subs, self.notifies)
 
-        Raises OrchestrationError for more streams than were requested, for too few notifies, and
-        inside of another fork.
+    def fork(
+        self,
+        count: int | None = None,
+        *,
+        subs: Iterable[int | Stream] | None = None,
+        by: Stream | None = None,
+    ) -> AbstractContextManager[tuple[Stream, ...]]:
+        """Wake sub streams (all, the first `count`, or those that `subs` names) from main, or from
+        the stream `by`, which waits for them when the block ends. To be used as `with rank.fork()
+        as streams:`.
+
+        Forks may be open at the same time where they wake different sub streams. Raises
+        OrchestrationError for streams that are awake already or were not requested, and for too
+        few notifies.
         """
-        declared = len(self.subs)
-        needed = declared if count is None else operator.index(count)
-        self._check_fork(needed, declared)
-        if self._is_forked and needed:
-            raise orchestration_error(
-                "fork() inside of fork() would wake the same sub streams again",
-                "Order further streams by hand: rank.subs, rank.notifies, stream.post and wait.",
-                finding="NOTIFY_OVERRUN",
-            )
-        self._is_forked = needed > 0 or self._is_forked
-        subs = self.subs[:needed]
-        done, wake = self.notifies[:needed], self.notifies[declared : declared + needed]
-        for notify in wake:
-            self.main.post(notify)
-        for sub, notify in zip(subs, wake, strict=True):
-            sub.wait(notify)
-        yield subs
-        for sub, notify in zip(subs, done, strict=True):
-            sub.post(notify)
-        for notify in done:
-            self.main.wait(notify)
-        self._is_forked = False
+        return self._workers.fork(count, subs, by)
+
+    def wake(self, sub: int | Stream, *, by: Stream | None = None) -> Stream:
+        """Wake one sub stream from main, or from the stream `by`, and return it; it is awake until
+        `join`, whatever forks of others begin and end meanwhile. Raises what `fork` does.
+        """
+        return self._workers.wake(sub, by)
+
+    def join(self, sub: int | Stream, *, to: Stream | None = None) -> None:
+        """Let main, or the stream `to`, wait for a sub stream that is awake; OrchestrationError
+        for one that is not.
+        """
+        self._workers.join(sub, to)
 
     def stage_in(self) -> Region:
         """Put this round's input where peers can reach it and it may be changed; return that
@@ -234,7 +251,7 @@ class Rank(OnPlanes[Plane], Generic[In, Out]):
                     "Copy the input to the chunks of rank.user_out that need it.",
                 )
             work = self.user_out
-            if self._in_place:
+            if self.is_in_place:
                 return work
         self.main.copy(work, self.user_in)
         return work
@@ -287,25 +304,6 @@ class Rank(OnPlanes[Plane], Generic[In, Out]):
         if region.buffer == Buffer.SCRATCH:
             start = start + int(self.scratch.size) // 2
         return self.scratch[start : start + region.size]
-
-    def _check_fork(self, needed: int, declared: int) -> None:
-        if needed < 0:
-            raise orchestration_error(
-                f"{needed} sub streams cannot be woken", "Give 0 or more, or nothing for all."
-            )
-        if needed > declared:
-            raise orchestration_error(
-                f"{needed} sub streams are needed, {declared} were requested",
-                "Ask for them with ResourceRequest(sub_streams=...).",
-                finding="UNDECLARED_STREAM",
-            )
-        if needed and len(self.notifies) < 2 * declared:
-            raise orchestration_error(
-                f"{declared} sub streams need {2 * declared} notifies, "
-                f"{len(self.notifies)} were requested",
-                "Leave ResourceRequest.notifies out: the default is two per sub stream.",
-                finding="NOTIFY_INDEX_OUT_OF_RANGE",
-            )
 
     def _fitting(self, memory: Region, size: RankInt) -> Region:
         if int(size) > self.ccl_bytes:

@@ -9,11 +9,12 @@ gives the same task view.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from itertools import chain, repeat
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from hccl_py.enums import Buffer, Mode
+from hccl_py.enums import Mode
 from hccl_py.errors import HcclError, OrchestrationError
 from hccl_py.executor import Executor, executor_name, with_levels
 from hccl_py.lines import Line, format_line
@@ -24,14 +25,16 @@ from hccl_py.orchestration.author_errors import (
     definition_line,
     ranks_of,
 )
+from hccl_py.orchestration.channels.fabric import ChannelFabric, build_channels
+from hccl_py.orchestration.channels.rank import ChannelRank
 from hccl_py.orchestration.fabric import Fabric, RankRequest, build_fabric
-from hccl_py.orchestration.rank import Rank, RankView
+from hccl_py.orchestration.rank import CallRank, Rank, RankView
 from hccl_py.orchestration.recorder import Recorder
 from hccl_py.orchestration.requests import checked_request
 from hccl_py.program.describe import format_ranks
 from hccl_py.program.instruction import Batch, Instruction, Texts
-from hccl_py.program.program import Declared, Program
-from hccl_py.resources import ResourceRequest
+from hccl_py.program.program import Program
+from hccl_py.resources import ChannelResources, ResourceRequest
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Diverged, IntArray
 
@@ -46,7 +49,7 @@ MANY_BATCHES = 64
 class Binder(Protocol):
     """The part of an operator that recording needs."""
 
-    def bind(self, op: OpParam, rank: Rank[Any, Any], start: int, count: int) -> None:
+    def bind(self, op: OpParam, rank: CallRank[Any, Any], start: int, count: int) -> None:
         """Set user_in and user_out of the rank to elements start .. start + count of each slot."""
 
     def user_bytes(self, op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
@@ -73,7 +76,7 @@ def record(
     whole = [np.array([r]) for r in range(topology.size)] if by_rank else [np.arange(topology.size)]
     splits: list[str] = []
 
-    def request(ids: IntArray) -> ResourceRequest:
+    def request(ids: IntArray) -> ResourceRequest | ChannelResources:
         view = RankView(ids, op, topology, ccl_bytes)
         return checked_request(executor.resources(op, view))
 
@@ -81,7 +84,7 @@ def record(
         RankRequest(ids, r) for ids, r in _in_batches(executor, "resources", whole, request, splits)
     ]
     try:
-        fabric = build_fabric(topology, op.mode, requests)
+        fabric = _fabric(topology, op, requests)
     except OrchestrationError as error:
         name, line = executor_name(executor), definition_line(executor.resources)
         said = error.reworded(f"{name}.resources: {error.message.rstrip('.')} ({line}).")
@@ -94,11 +97,9 @@ def record(
         recorder = Recorder(op.dtype, op.reduce, labels, lines)
         if allowance is not None:
             recorder.instructions = Counted(allowance)
-        rank: Rank[Any, Any] = Rank(
-            ids, op, fabric, recorder, ccl_bytes, fabric.request_of(int(ids[0]))
-        )
+        rank = _rank(ids, op, fabric, recorder, ccl_bytes)
         for number, (start, count) in enumerate(rounds):
-            recorder.round, rank.start = number, start
+            recorder.round, rank.start, rank.count = number, start, count
             operator.bind(op, rank, start, count)
             returned: object = executor.orchestrate(op, rank)  # type: ignore[func-returns-value]
             if returned is not None:
@@ -118,6 +119,45 @@ def record(
     return _program(
         executor, op, operator, fabric, ccl_bytes, batches, labels, lines, len(rounds), splits
     )
+
+
+def _fabric(
+    topology: Topology,
+    op: OpParam,
+    requests: Sequence[RankRequest[ResourceRequest | ChannelResources]],
+) -> Fabric | ChannelFabric:
+    """Return what the ranks share, by the kind of their requests; refuse two kinds at once."""
+    planes = [
+        RankRequest(r.ranks, r.request) for r in requests if isinstance(r.request, ResourceRequest)
+    ]
+    channels = [
+        RankRequest(r.ranks, r.request) for r in requests if isinstance(r.request, ChannelResources)
+    ]
+    if planes and channels:
+        one, other = (ranks_of(kind[0].ranks) for kind in (planes, channels))
+        raise OrchestrationError(
+            f"{format_ranks(one)} ask for a ResourceRequest, {format_ranks(other)} for "
+            "ChannelResources.",
+            "All ranks of an op record on the same: planes and links, or threads and channels.",
+            finding="RESOURCE_MISMATCH",
+            ranks=(one[0], other[0]),
+        )
+    if channels:
+        return build_channels(topology, channels)
+    return build_fabric(topology, op.mode, planes)
+
+
+def _rank(
+    ids: IntArray,
+    op: OpParam,
+    fabric: Fabric | ChannelFabric,
+    recorder: Recorder,
+    ccl_bytes: int,
+) -> Rank[Any, Any] | ChannelRank[Any, Any]:
+    """Return what a batch of ranks records on."""
+    if isinstance(fabric, ChannelFabric):
+        return ChannelRank(ids, op, fabric, recorder, ccl_bytes)
+    return Rank(ids, op, fabric, recorder, ccl_bytes, fabric.request_of(int(ids[0])))
 
 
 def _refuse_returned(returned: object) -> None:
@@ -169,13 +209,16 @@ def _complete(executor: Executor, what: str, ids: IntArray, error: HcclError) ->
 
 
 def _rounds(
-    op: OpParam, requests: Sequence[RankRequest], executor: Executor
+    op: OpParam,
+    requests: Sequence[RankRequest[ResourceRequest | ChannelResources]],
+    executor: Executor,
 ) -> list[tuple[int, int]]:
-    """Return (first element, elements) of every round; all ranks agree, so the smallest max_count
-    rules.
+    """Return (first element, elements) of every round; all ranks agree, so behind the first rounds
+    that they name the smallest max_count rules.
     """
+    in_user_memory = op.mode is Mode.GRAPH and isinstance(requests[0].request, ResourceRequest)
     limits = [r.request.max_count for r in requests if r.request.max_count is not None]
-    if op.mode is Mode.GRAPH or not limits or not op.extent:
+    if in_user_memory or not limits or not op.extent:
         return [(0, op.extent)]
     each = min(limits)
     if each < 1:
@@ -186,14 +229,36 @@ def _rounds(
             line=definition_line(executor.resources),
             ranks=tuple(r for g in requests if g.request.max_count == each for r in g.ranks),
         )
-    return [(start, min(each, op.extent - start)) for start in range(0, op.extent, each)]
+    found, start = [], 0
+    for count in chain(_first_rounds(requests, executor), repeat(each)):
+        found.append((start, min(count, op.extent - start)))
+        start += count
+        if start >= op.extent:
+            break
+    return found
+
+
+def _first_rounds(
+    requests: Sequence[RankRequest[ResourceRequest | ChannelResources]], executor: Executor
+) -> tuple[int, ...]:
+    """Return the elements of the first rounds, where all ranks name the same."""
+    named = {
+        r.request.first_rounds if isinstance(r.request, ResourceRequest) else () for r in requests
+    }
+    if len(named) > 1:
+        raise OrchestrationError(
+            f"{executor_name(executor)}: ranks name {len(named)} different first_rounds.",
+            "All ranks go through the same rounds: compute them from what all ranks know.",
+            line=definition_line(executor.resources),
+        )
+    return named.pop()
 
 
 def _program(
     executor: Executor,
     op: OpParam,
     operator: Binder,
-    fabric: Fabric,
+    fabric: Fabric | ChannelFabric,
     ccl_bytes: int,
     batches: tuple[Batch, ...],
     labels: Texts[str],
@@ -202,43 +267,24 @@ def _program(
     splits: list[str],
 ) -> Program:
     ranks = fabric.topology.size
-    declared = {
-        name: np.zeros(ranks, np.int64) for name in ("sub_streams", "notify_count", "scratch_bytes")
-    }
-    for group in fabric.requests:
-        for name, values in declared.items():
-            values[group.ranks] = getattr(group.request, name)
-    sizes = np.zeros((ranks, len(Buffer)), np.int64)
-    sizes[:, Buffer.USER_IN], sizes[:, Buffer.USER_OUT] = operator.user_bytes(op, ranks)
-    sizes[:, Buffer.CCL_IN] = sizes[:, Buffer.CCL_OUT] = ccl_bytes
-    sizes[:, Buffer.SCRATCH] = declared["scratch_bytes"]
+    user_in, user_out = operator.user_bytes(op, ranks)
+    declared = fabric.declared()
+    for name in ("sub_streams", "notifies", "scratch_bytes", "local_notifies"):
+        _frozen(getattr(declared, name))
     return Program(
         op=op,
         executor=executor_name(executor),
         ranks=ranks,
-        buffers=tuple(buffer.spelling for buffer in Buffer),
-        buffer_sizes=_frozen(sizes),
+        buffers=fabric.buffers,
+        buffer_sizes=_frozen(fabric.memory(user_in, user_out, ccl_bytes)),
         transports=fabric.transports,
         local_notifies=fabric.local_notifies,
-        declared=_declared(fabric, **declared),
+        declared=declared,
         batches=batches,
         labels=tuple(labels.numbers),
         lines=tuple(format_line(line) for line in lines.numbers),
         rounds=rounds,
         splits=tuple(splits) if len(batches) > MANY_BATCHES else (),
-    )
-
-
-def _declared(
-    fabric: Fabric, sub_streams: IntArray, notify_count: IntArray, scratch_bytes: IntArray
-) -> Declared:
-    """Return the requests of all ranks; a recording states everything."""
-    return Declared(
-        sub_streams=_frozen(sub_streams),
-        notifies=_frozen(notify_count),
-        scratch_bytes=_frozen(scratch_bytes),
-        local_notifies=_frozen(fabric.local_notifies.counts(sub_streams, notify_count)),
-        stated=np.ones((len(sub_streams), 3), bool),
     )
 
 

@@ -11,9 +11,7 @@ array.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import Buffer
-from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, count_up, values_of
+from hccl_py.orchestration.runs import order_table, runs_of
+from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_of
 
 if TYPE_CHECKING:
-    from hccl_py.orchestration.transport import Link
+    from hccl_py.orchestration.transport import TransportEnd
 
 __all__ = ["SLICE_ALIGN", "Chunks", "Region", "pieces"]
 
@@ -43,7 +42,7 @@ class Region:
     __slots__ = ("buffer", "link", "offset", "size")
 
     def __init__(
-        self, buffer: int, offset: RankInt, size: RankInt, link: Link | None = None
+        self, buffer: int, offset: RankInt, size: RankInt, link: TransportEnd | None = None
     ) -> None:
         self.buffer = buffer
         self.offset = offset
@@ -67,14 +66,24 @@ class Region:
         start, stop = _inside(start, stop, self)
         return Region(self.buffer, self.offset + start, stop - start, self.link)
 
-    def split(self, n: RankInt, align: int = SLICE_ALIGN) -> Chunks:
+    def split(
+        self, n: RankInt, align: int = SLICE_ALIGN, *, even: bool = False, unit: int = 0
+    ) -> Chunks:
         """Cut into n chunks of ceil(size / n) bytes rounded up to `align`; the last ones may be
-        shorter or empty. ValueError for n or `align` below 1.
+        shorter or empty.
+
+        With `even`, sizes differ by one element of `unit` bytes at most, and the first ones are
+        larger: 10 elements make 4, 3 and 3. ValueError for n or `align` below 1, for `even` without
+        `unit` and the other way round, and for a region of no whole elements.
         """
         n = int(n)
         if n < 1 or align < 1:
             raise ValueError(f"a region cannot be split into {n} chunks aligned to {align} bytes")
         offset, size, row = _rows(self.offset, self.size)
+        if even or unit:
+            sizes = _even_sizes(size, n, unit if even else -1)
+            starts = np.cumsum(sizes, axis=1) - sizes
+            return Chunks(self.buffer, offset[:, None] + starts, sizes, row, self.link)
         each = _split_size(size, n, align)
         start = np.minimum(np.arange(n) * each[:, None], size[:, None])
         sizes = np.minimum(each[:, None], size[:, None] - start)
@@ -109,7 +118,7 @@ class Chunks:
         offsets: npt.NDArray[np.int64],
         sizes: npt.NDArray[np.int64],
         row: RankInt = 0,
-        link: Link | None = None,
+        link: TransportEnd | None = None,
         order: tuple[int, ...] | None = None,
     ) -> None:
         if isinstance(row, int):
@@ -185,7 +194,7 @@ class Chunks:
         kinds, at = np.unique(pairs, axis=1, return_inverse=True)
         places = kinds[0][:, None] + np.arange(n)
         if self.order is not None:
-            places = _order_table(self.order)[places]
+            places = order_table(self.order)[places]
         rows, at = kinds[1][:, None], at.reshape(-1).astype(np.int64)
         offsets, sizes = self.offsets[rows, places], self.sizes[rows, places]
         return Chunks(self.buffer, offsets, sizes, PerRank.of(at), self.link)
@@ -201,7 +210,7 @@ class Chunks:
         n = len(self)
         if not 0 <= k <= n:
             raise OutOfBoundsError(f"a series of {k} chunks of {n}")
-        runs = _runs(n, stride % n, k, self.order, self._is_gapless())
+        runs = runs_of(n, stride % n, k, self.order, self._is_gapless())
         if not runs.are_longer:
             chunks = self._in_order()
             return [chunks[(first + stride * i) % n] for i in range(runs.covered)]
@@ -219,7 +228,7 @@ class Chunks:
         """Return the chunks in logical order, so that each of them is one look-up."""
         if self.order is None:
             return self
-        places = _order_table(self.order)
+        places = order_table(self.order)
         return Chunks(
             self.buffer, self.offsets[:, places], self.sizes[:, places], self.row, self.link
         )
@@ -242,7 +251,7 @@ class Chunks:
         if self.order is None:
             return index
         if isinstance(index, PerRank):
-            return index.looked_up(_order_table(self.order))
+            return index.looked_up(order_table(self.order))
         return self.order[index]
 
     def _at(self, index: RankInt) -> tuple[RankInt, RankInt]:
@@ -296,66 +305,6 @@ def pieces(memory: Region | Chunks | Sequence[Region]) -> list[Region]:
     return found
 
 
-class _AdjacentRuns:
-    """For every first index: the runs of adjacent places that a series covers (low and high place
-    of each); nothing is kept where all of them are one place long.
-
-    Indices fall into cycles: what a stride visits until it is back where it began. The series that
-    cover a chunk begin up to k - 1 strides before it on its cycle, and those in which a run begins
-    there do not cover the chunk at the place before. So all of them are found in windows on cycles,
-    without a look at all pairs of a first index and a place.
-    """
-
-    def __init__(
-        self, n: int, stride: int, k: int, order: tuple[int, ...] | None, merge: bool
-    ) -> None:
-        self._length = n // math.gcd(stride, n)
-        self.covered = min(k, self._length)
-        cycles = np.arange(n // self._length)[:, None] + stride * np.arange(self._length)
-        self._cycles = cycles % n
-        # Of the chunk at every place: its cycle, and where on it.
-        chunk = np.arange(n) if order is None else np.argsort(_order_table(order))
-        at = np.argsort(self._cycles, axis=None)[chunk]
-        self._cycle, self._step = np.divmod(at, self._length)
-        starts = self._windows(np.arange(n) - 1, merge)
-        self.are_longer = int(starts[1].sum()) < n * self.covered
-        if self.are_longer:
-            first, self.low = self._ends(*starts)
-            _, self.high = self._ends(*self._windows(np.arange(1, n + 1), merge))
-            self.first = np.concatenate([[0], np.cumsum(np.bincount(first, minlength=n))])
-
-    def _windows(self, beside: IntArray, merge: bool) -> tuple[IntArray, IntArray]:
-        """Return which series cover a place but not the one beside it: how many strides before it
-        the first of them begins, and how many there are.
-        """
-        n = len(beside)
-        inside = merge & (beside >= 0) & (beside < n)
-        beside = np.where(inside, beside, 0)
-        meets = inside & (self._cycle[beside] == self._cycle)
-        ahead = (self._step[beside] - self._step) % self._length
-        low = np.where(meets, np.maximum(self.covered - ahead, 0), 0)
-        high = np.where(meets, np.minimum(self.covered, self._length - ahead), self.covered)
-        return low, np.maximum(high - low, 0)
-
-    def _ends(self, low: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the (first, place) of all windows, sorted by both."""
-        place = np.repeat(np.arange(len(low)), counts)
-        before = low[place] + count_up(counts)
-        first = self._cycles[self._cycle[place], (self._step[place] - before) % self._length]
-        by_first = np.argsort(first, kind="stable")
-        return first[by_first], place[by_first]
-
-
-@lru_cache(maxsize=256)
-def _runs(n: int, stride: int, k: int, order: tuple[int, ...] | None, merge: bool) -> _AdjacentRuns:
-    return _AdjacentRuns(n, stride, k, order, merge)
-
-
-@lru_cache(maxsize=64)
-def _order_table(order: tuple[int, ...]) -> IntArray:
-    return np.array(order, np.int64)
-
-
 def _rows(offset: RankInt, size: RankInt) -> tuple[IntArray, IntArray, RankInt]:
     """Return the distinct (offset, size) pairs and each rank's row among them."""
     if isinstance(offset, int) and isinstance(size, int):
@@ -373,6 +322,18 @@ def _split_size(size: IntArray, n: int, align: int) -> IntArray:
     return (each + align - 1) // align * align
 
 
+def _even_sizes(size: IntArray, n: int, unit: int) -> IntArray:
+    """Return sizes [rows, n] that differ by one element of `unit` bytes at most."""
+    if unit < 1:
+        raise ValueError("even chunks take both: region.split(n, even=True, unit=op.unit)")
+    if (size % unit).any():
+        raise ValueError(
+            f"{int(size[np.argmax(size % unit)])} bytes are no whole elements of {unit} bytes"
+        )
+    elements = size[:, None] // unit
+    return unit * (elements // n + (np.arange(n) < elements % n))
+
+
 def _inside(start: RankInt, stop: RankInt, region: Region) -> tuple[RankInt, RankInt]:
     """Return a range of a region in plain numbers; refuse one that leaves it, with the first
     rank's numbers that do.
@@ -384,7 +345,7 @@ def _inside(start: RankInt, stop: RankInt, region: Region) -> tuple[RankInt, Ran
         lane = int(np.argmax(numbers[0]))
         a, b, n = (int(column[lane]) for column in numbers[1:])
         names = {int(buffer): buffer.spelling for buffer in Buffer}
-        place = names.get(region.buffer, "memory")
+        place = getattr(region.buffer, "spelling", names.get(region.buffer, "memory"))
         raise OutOfBoundsError(f"bytes {a} to {b} of a region of {n} in {place}")
     return _plain(start), _plain(stop)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hccl_py.enums import Buffer
 from hccl_py.errors import OrchestrationError
-from hccl_py.resources import PlaneRequest, ResourceRequest
+from hccl_py.resources import ChannelRequest, ChannelResources, PlaneRequest, ResourceRequest
+from hccl_py.values import PerRank
 
 __all__ = ["checked_request"]
 
@@ -16,14 +19,18 @@ MOST = {"sub_streams": 1 << 14, "notifies": 1 << 16, "scratch_bytes": 1 << 46, "
 MOST_NOTIFIES = 1 << 12
 
 
-def checked_request(request: object) -> ResourceRequest:
-    """Return the request in plain ints; a value that differs by rank splits the batch here.
+def checked_request(request: object) -> ResourceRequest | ChannelResources:
+    """Return the request in plain ints; a value that differs by rank splits the batch here, but
+    for the peers of channels.
 
     Raises OrchestrationError, which names the field that is wrong.
     """
+    if isinstance(request, ChannelResources):
+        return _checked_channels(request)
     if not isinstance(request, ResourceRequest):
         raise OrchestrationError(
-            f"returned a {type(request).__name__}.", "Return a ResourceRequest."
+            f"returned a {type(request).__name__}.",
+            "Return a ResourceRequest, or ChannelResources.",
         )
     planes: object = request.planes
     if not isinstance(planes, (tuple, list)):
@@ -38,6 +45,63 @@ def checked_request(request: object) -> ResourceRequest:
         notifies=numbers["notifies"],
         scratch_bytes=numbers["scratch_bytes"] or 0,
         max_count=numbers["max_count"],
+        first_rounds=_checked_rounds(request.first_rounds),
+    )
+
+
+def _checked_rounds(rounds: object) -> tuple[int, ...]:
+    if not isinstance(rounds, (tuple, list)):
+        raise OrchestrationError(
+            f"first_rounds is a {type(rounds).__name__}.",
+            "Give the elements of each of the first rounds: first_rounds=(100, 200).",
+        )
+    counts = tuple(_whole(n, "the elements of a round", MOST["max_count"]) for n in rounds)
+    if 0 in counts:
+        raise OrchestrationError(
+            f"round {counts.index(0)} of first_rounds takes no element.", "Give 1 or more."
+        )
+    return counts
+
+
+def _checked_channels(request: ChannelResources) -> ChannelResources:
+    for name in ("channels", "threads"):
+        value: object = getattr(request, name)
+        if not isinstance(value, (tuple, list)):
+            raise OrchestrationError(
+                f"{name} is a {type(value).__name__}.", "Give a tuple, also of one."
+            )
+    threads = tuple(
+        _whole(notifies, f"the number of notifies of thread {k}", MOST["notifies"])
+        for k, notifies in enumerate(request.threads)
+    )
+    if not 1 <= len(threads) <= MOST["sub_streams"]:
+        raise OrchestrationError(
+            f"threads has {len(threads)} numbers.",
+            "Give the notifies of the main thread, then those of every worker: threads=(3, 1, 1).",
+        )
+    channels = tuple(_checked_channel(channel) for channel in request.channels)
+    return ChannelResources(channels, threads, _number(request.max_count, "max_count"))
+
+
+def _checked_channel(channel: object) -> ChannelRequest:
+    if not isinstance(channel, ChannelRequest):
+        raise OrchestrationError(
+            f"channels holds a {type(channel).__name__}.", "Give ChannelRequest(peer, notifies=1)."
+        )
+    peer: object = channel.peer
+    if isinstance(peer, bool) or not isinstance(peer, (int, np.integer, PerRank)):
+        raise OrchestrationError(f"the peer {peer!r} is no rank.", "Give the peer's number.")
+    memory: object = channel.memory
+    if not isinstance(memory, (tuple, list)) or set(memory) - {Buffer.USER_IN, Buffer.USER_OUT}:
+        raise OrchestrationError(
+            f"the memory {memory!r} of a channel is no user memory.",
+            "Name what the peer may reach beside the HCCL buffer: memory=(Buffer.USER_OUT,).",
+        )
+    return ChannelRequest(
+        peer if isinstance(peer, PerRank) else int(peer),
+        _whole(channel.notifies, "the number of notifies of a channel", MOST_NOTIFIES),
+        None if channel.layer is None else _whole(channel.layer, "the layer of a channel", 1),
+        tuple(dict.fromkeys(memory)),
     )
 
 
@@ -72,10 +136,13 @@ def _checked_plane(plane: object) -> PlaneRequest:
             raise OrchestrationError(
                 f"the memory {memory!r} is none.", "Give a Buffer, such as Buffer.CCL_IN."
             )
+    if not isinstance(plane.barrier, bool):
+        raise OrchestrationError(f"barrier is {plane.barrier!r}.", "Give True or False.")
     return PlaneRequest(
         plane.level,
         plane.pattern,
         plane.input_mem,
         plane.output_mem,
         _whole(plane.extra_notifies, "extra_notifies", MOST_NOTIFIES),
+        plane.barrier,
     )

@@ -14,7 +14,7 @@ from hccl_py.orchestration.region import Chunks, Region, pieces
 from hccl_py.values import PerRank, RankInt, values_of
 
 if TYPE_CHECKING:
-    from hccl_py.orchestration.transport import Link
+    from hccl_py.orchestration.transport import TransportEnd
 
 __all__ = ["Memory", "Notify", "Stream"]
 
@@ -24,9 +24,12 @@ _BUFFERS = frozenset(Buffer)
 
 
 class Notify(NamedTuple):
-    """One bit between two streams of a rank; the stream that waits owns it."""
+    """One bit between two streams of a rank; the stream that waits owns it, `owner` by its index
+    where that is fixed.
+    """
 
     cell: RankInt
+    owner: int | None = None
 
 
 class Phase:
@@ -75,15 +78,7 @@ class Stream:
         Raises what `copy` does, and OrchestrationError where neither the call nor `op` says how to
         reduce.
         """
-        if op is not None and not isinstance(op, ReduceOp):
-            raise TypeError(f"a reduce op is a ReduceOp such as ReduceOp.SUM, not {op!r}")
-        number = self.recorder.reduce if op is None else int(op)
-        if number < 0:
-            raise self._error(
-                "This op has no reduce op, so nothing can be reduced",
-                "Use stream.copy, or say which: stream.reduce(dst, src, ReduceOp.SUM).",
-            )
-        self._move(dst, src, number)
+        self._move(dst, src, self._reduce_number(op))
 
     def post(self, notify: Notify) -> None:
         """Set a notify of this rank."""
@@ -114,6 +109,18 @@ class Stream:
             with self.phase(f"{name} {step + 1}/{total}"):
                 yield step
 
+    def _reduce_number(self, op: ReduceOp | None) -> int:
+        """Return the number of the call's reduce op, or of `op`; refuse where there is none."""
+        if op is not None and not isinstance(op, ReduceOp):
+            raise TypeError(f"a reduce op is a ReduceOp such as ReduceOp.SUM, not {op!r}")
+        number = self.recorder.reduce if op is None else int(op)
+        if number < 0:
+            raise self._error(
+                "This op has no reduce op, so nothing can be reduced",
+                "Use copy, or say which: reduce(dst, src, ReduceOp.SUM).",
+            )
+        return number
+
     def _move(self, dst: Memory, src: Memory, reduce: int = -1) -> None:
         """Record one task per piece; `reduce` is the number of a ReduceOp, -1 to copy."""
         into, out_of = pieces(dst), pieces(src)
@@ -135,8 +142,8 @@ class Stream:
             )  # fmt: skip
 
     def _kind(
-        self, into: Link | None, out_of: Link | None, reduces: bool
-    ) -> tuple[TaskKind, Link | None]:
+        self, into: TransportEnd | None, out_of: TransportEnd | None, reduces: bool
+    ) -> tuple[TaskKind, TransportEnd | None]:
         """Return the task that moves data to or from a link; a read needs SDMA, a write takes the
         link's own kind.
         """
@@ -147,7 +154,7 @@ class Stream:
         link = into or out_of
         if link is None:
             return (TaskKind.REDUCE if reduces else TaskKind.COPY), None
-        self.check_recorder(link.rank.recorder)
+        self.check_recorder(link.recorder)
         if out_of is not None:
             if out_of.rdma:
                 raise self._error(

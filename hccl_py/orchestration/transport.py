@@ -8,45 +8,44 @@ waits for one's own. Legal order for one exchange: Ack pair first, then the data
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from hccl_py.enums import Buffer, LinkKind, TaskKind
-from hccl_py.orchestration.recorder import orchestration_error
+from hccl_py.orchestration.recorder import Recorder, orchestration_error
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.orchestration.stream import Stream
-from hccl_py.program.transports import ACK, DATA_ACK, DATA_SIGNAL, OWN_NOTIFIES
-from hccl_py.values import PerBool, PerRank, RankInt, values_of
+from hccl_py.program.transports import ACK, DATA_ACK, DATA_SIGNAL, OWN_NOTIFIES, Transports
+from hccl_py.values import IntArray, PerBool, PerRank, RankInt, values_of
 
 if TYPE_CHECKING:
     from hccl_py.orchestration.rank import Rank
 
-__all__ = ["Link"]
+__all__ = ["Link", "TransportEnd"]
 
 
-class Link:
-    """This rank's end of the transport to `peer`.
+class TransportEnd:
+    """One end of a transport for every rank of a batch, and what is known of the other one.
 
-    `peer` is the peer's rank and `rdma` whether data goes over RDMA, both per-rank values. Methods
-    record a task on `stream`, a stream of the same rank. OrchestrationError is raised for a stream
-    or a rank of another recording, TypeError for what is no stream.
+    `peer` is the peer's rank and `rdma` whether data goes over RDMA, both per-rank values.
     """
 
-    def __init__(self, rank: Rank[Any, Any], plane: str, peer: RankInt) -> None:
-        fabric = rank.fabric
-        transports = fabric.transports
-        ends = fabric.ends(plane, values_of(rank.id), values_of(peer))
+    not_shown = "Request the transport with the memory as input_mem or output_mem."
+    """What to do where the peer does not show a memory."""
+
+    def __init__(self, recorder: Recorder, transports: Transports, ends: IntArray) -> None:
         far = transports.far[ends]
-        self.rank = rank
-        self.peer = peer
-        self.end = PerRank.of(ends)
         is_rdma = transports.kind[ends] == int(LinkKind.RDMA)
+        self.recorder = recorder
+        self.peer: RankInt = PerRank.of(transports.peer[ends])
+        self.end = PerRank.of(ends)
         self.rdma = PerBool.of(is_rdma)
         self._exports = _common(transports.exports[far])
         self._near = _Notifies(PerRank.of(ends * transports.stride))
         self._far = _Notifies(PerRank.of(far * transports.stride))
-        self._extra = int(np.min(transports.notifies[ends])) - OWN_NOTIFIES
         self._has_sdma = not bool(np.all(is_rdma))
 
     @overload
@@ -68,11 +67,11 @@ class Link:
                 finding="REMOTE_NOT_EXPORTED",
             )
         if memory.buffer not in self._exports:
-            exported = " and ".join(Buffer(b).spelling for b in sorted(self._exports))
+            exported = " and ".join(self._spelling(b) for b in sorted(self._exports))
             raise orchestration_error(
-                f"{Buffer(memory.buffer).spelling} of the peer cannot be reached: "
+                f"{self._spelling(memory.buffer)} of the peer cannot be reached: "
                 f"its transport exports {exported}",
-                "Request the transport with the memory as input_mem or output_mem.",
+                self.not_shown,
                 finding="REMOTE_NOT_EXPORTED",
             )
         if isinstance(memory, Chunks):
@@ -80,6 +79,50 @@ class Link:
                 memory.buffer, memory.offsets, memory.sizes, memory.row, self, memory.order
             )
         return Region(memory.buffer, memory.offset, memory.size, self)
+
+    def _spelling(self, buffer: int) -> str:
+        return Buffer(buffer).spelling
+
+    def _post(self, stream: Stream, notify: int) -> None:
+        self._check_stream(stream)
+        self.recorder.append(
+            TaskKind.NOTIFY_POST, stream.index, self._far[notify], self.end, self.peer
+        )
+
+    def _wait(self, stream: Stream, notify: int) -> None:
+        self._check_stream(stream)
+        self.recorder.append(
+            TaskKind.NOTIFY_WAIT, stream.index, self._near[notify], self.end, self.peer
+        )
+
+    def _check_stream(self, stream: Stream) -> None:
+        if not isinstance(stream, Stream):
+            raise TypeError(f"a stream is rank.main or one of rank.subs, not {stream!r}")
+        stream.check_recorder(self.recorder)
+
+
+class Link(TransportEnd):
+    """This rank's end of the transport to `peer`.
+
+    Methods record a task on `stream`, a stream of the same rank. OrchestrationError is raised for a
+    stream or a rank of another recording, TypeError for what is no stream.
+    """
+
+    def __init__(self, rank: Rank[Any, Any], plane: str, peer: RankInt) -> None:
+        fabric = rank.fabric
+        ends = fabric.ends(plane, values_of(rank.id), values_of(peer))
+        super().__init__(rank.recorder, fabric.transports, ends)
+        self.rank = rank
+        self.peer = peer
+        self._extra = int(np.min(fabric.extra[ends]))
+        self._has_barrier = bool(np.all(fabric.has_barrier[ends]))
+        self._plane = plane
+
+    @property
+    def inline_reduce(self) -> bool:
+        """Whether this link reduces the call's data type with its op."""
+        over_sdma, over_rdma = self.rank.inline_reduces
+        return over_sdma if over_sdma == over_rdma or not self.rdma else over_rdma
 
     def tx_ack(self, stream: Stream) -> None:
         """Post the peer's Ack."""
@@ -117,17 +160,34 @@ class Link:
         """Wait for this end's extra notify `index`, from 0; OrchestrationError as in `post`."""
         self._wait(stream, OWN_NOTIFIES + self._extra_index(stream, index))
 
-    def _post(self, stream: Stream, notify: int) -> None:
-        self._check_stream(stream)
-        self.rank.recorder.append(
-            TaskKind.NOTIFY_POST, stream.index, self._far[notify], self.end, self.peer
-        )
+    def post_barrier(self, stream: Stream) -> None:
+        """Post the peer's notify for barriers (`Plane.barrier` records what belongs together)."""
+        self._post(stream, OWN_NOTIFIES + self._barrier_index(stream))
 
-    def _wait(self, stream: Stream, notify: int) -> None:
-        self._check_stream(stream)
-        self.rank.recorder.append(
-            TaskKind.NOTIFY_WAIT, stream.index, self._near[notify], self.end, self.peer
-        )
+    def wait_barrier(self, stream: Stream) -> None:
+        """Wait for this end's notify for barriers."""
+        self._wait(stream, OWN_NOTIFIES + self._barrier_index(stream))
+
+    @contextmanager
+    def handshake(self, stream: Stream, *, ack: bool = True, signal: bool = True) -> Iterator[None]:
+        """Record the block between two meetings of both ends: Ack both ways before it, DataSignal
+        both ways after it. To be used as `with link.handshake(stream):` at both ends alike.
+
+        In the block each end may read what the other one had in place before, or write into memory
+        that was free before; after it both have what they read and what was written to them.
+        `ack=False` or `signal=False` leaves one of the meetings out, where other tasks order what
+        it would. Over RDMA DataAck follows DataSignal, so that what was sent may change.
+        """
+        if ack:
+            self.tx_ack(stream)
+            self.rx_ack(stream)
+        yield
+        if signal:
+            self.tx_data_signal(stream)
+            self.rx_data_signal(stream)
+            if self.rdma:
+                self.tx_data_ack(stream)
+                self.rx_data_ack(stream)
 
     def _extra_index(self, stream: Stream, index: int) -> int:
         number = operator.index(index)
@@ -142,6 +202,19 @@ class Link:
             )
         return number
 
+    def _barrier_index(self, stream: Stream) -> int:
+        """Return the place of the barrier's notify, behind the extra ones."""
+        if not self._has_barrier:
+            self._check_stream(stream)
+            raise orchestration_error(
+                f"A link of plane {self._plane} has no notify for barriers",
+                "Ask for it with PlaneRequest(..., barrier=True), and call barrier() of the whole "
+                "plane: its first member meets all others.",
+                finding="NOTIFY_INDEX_OUT_OF_RANGE",
+                stream=stream.index,
+            )
+        return self._extra
+
     def _check_rdma(self, stream: Stream) -> None:
         if self._has_sdma:
             self._check_stream(stream)
@@ -150,11 +223,6 @@ class Link:
                 "Only RDMA writes are acknowledged; exchange() records both kinds.",
                 stream=stream.index,
             )
-
-    def _check_stream(self, stream: Stream) -> None:
-        if not isinstance(stream, Stream):
-            raise TypeError(f"a stream is rank.main or one of rank.subs, not {stream!r}")
-        stream.check_recorder(self.rank.recorder)
 
 
 class _Notifies(dict[int, RankInt]):

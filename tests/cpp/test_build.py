@@ -1,5 +1,6 @@
 """What is compiled, what comes from the cache, and what a compiler's refusal looks like."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -65,6 +66,33 @@ def test_whatever_a_file_includes_counts(tmp_path: Path) -> None:
     assert compiled(folder, cache) == [KERNEL]
     part.write_text("")
     assert compiled(folder, cache) == []
+
+
+def test_what_is_old_goes(tmp_path: Path) -> None:
+    """Of what is ours four stay, those used last, and of projects' files 300 where 600 are more."""
+    cache = cache_with_ours(tmp_path / "cache")
+    for age in range(1, 8):
+        made = cache / f"common-{age}"
+        made.mkdir()
+        (made / "common.h").touch()
+        os.utime(made, (age, age))
+    for age in range(700):
+        os.utime(_touched(cache / f"{age}.o"), (age, age))
+    os.utime(_touched(cache / "new-killed"), (1, 1))
+    _touched(cache / "new-building")
+    compiled(copy_of("all_reduce_ring", tmp_path), cache)
+    headers = {path.name for path in cache.glob("common-*")}
+    assert len(headers) == 4
+    assert not headers & {"common-1", "common-2", "common-3", "common-4"}  # one, at least, is used
+    objects = [path for path in cache.iterdir() if path.suffix in (".o", ".so", ".d")]
+    assert len(objects) == 300
+    assert not (cache / "10.o").exists()
+    assert {path.name for path in cache.glob("new-*")} == {"new-building"}
+
+
+def _touched(path: Path) -> Path:
+    path.touch()
+    return path
 
 
 def test_a_refusal_shows_what_the_compiler_says(tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
 """Every call of the API, one at a time: what it records, or how it is refused, and where."""
 
 import json
+import os
+import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hccl_py.cpp import Recording
-from hccl_py.cpp.run import Limits
+from hccl_py.cpp.run import Limits, own_folder
 from hccl_py.cpp.traces import read_traces
 from hccl_py.errors import ParameterError
 from hccl_py.formats import to_json
@@ -51,6 +54,10 @@ TASKS = {
     "time-outs, new and old": [],
     "HcommAicpuTsTaskCache": [],
     "nothing moved": [],
+    "600 MiB": [
+        ["read", 1, ["CCL", start << 20, size << 20], ["OUT", start << 20, size << 20]]
+        for start, size in ((0, 256), (256, 256), (512, 88))
+    ],
     "fork": [["copy", IN, OUT]],  # by one of the two processes
 }
 
@@ -172,6 +179,10 @@ def test_a_call_of_a_kernel_is_refused_at_its_line(case: str) -> None:
         ("exit", "CODE_CRASHED: Rank 0: The process ended inside HcclAllGather"),
         ("exit while loading", "CODE_CRASHED: Loading the op: The process ended in a constructor"),
         ("terminate", "CODE_CRASHED: Rank 0: host code ends in signal 6 (Aborted)"),
+        (
+            "endless memory",
+            "CODE_CRASHED: Rank 0: host code throws an exception that nobody catches: std::bad_all",
+        ),
         ("op returns 5", "CALL_FAILED: Rank 0: HcclAllGather returned 5."),
     ],
     indirect=["case"],
@@ -184,6 +195,15 @@ def test_other_ends(case: str, said: str) -> None:
     report = check(recording)
     assert (report.ok, report.cases) == (False, 0)
     assert "nothing" not in format_verdict(report)
+
+
+@pytest.mark.parametrize("case", ["thread"], indirect=True)
+def test_a_thread_of_the_host_code_makes_no_calls(case: str) -> None:
+    (finding,) = probe().findings
+    assert (finding.name, finding.more) == ("UNSUPPORTED_CALL", 3)
+    assert finding.source == line_of("probe", HOST, case)
+    assert finding.message.startswith("Rank 0: host code makes this call from a thread that it has")
+    assert "/usr/" not in finding.message
 
 
 @pytest.mark.parametrize("case", ["HcclChannelAcquire by one side"], indirect=True)
@@ -213,6 +233,25 @@ def test_a_rank_that_puts_its_limits_off_is_ended(case: str) -> None:
     recording = probe(Limits(wall_seconds=1))
     assert recording.findings[0].name == "CODE_CRASHED"
     assert "a signal that nobody can catch" in recording.findings[0].message
+
+
+def test_a_process_that_is_asked_to_end_leaves_no_folder() -> None:
+    assert threading.current_thread() is threading.main_thread()
+    folders = []
+
+    def ended() -> None:
+        with own_folder() as folder:
+            folders.append(folder)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with pytest.raises(SystemExit, match=str(128 + signal.SIGTERM)):
+            ended()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert [folder.exists() for folder in folders] == [False]
 
 
 def test_a_line_that_was_cut_is_left_out(tmp_path: Path) -> None:

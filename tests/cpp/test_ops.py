@@ -13,6 +13,7 @@ from hccl_py.enums import TaskKind
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.topology import topology_of
 from hccl_py.verifier.numeric import run_numeric
+from hccl_py.verifier.terminal import Pen, format_report
 from tests.cpp.kit import OPS, builder, check, copy_of, record, workshop
 
 CLEAN = ("all_gather_mesh", "all_reduce_ring", "reduce_scatter_mesh")
@@ -25,6 +26,12 @@ DEFECTS = {
     4: ("RACE_RW", "defect 4"),
     5: ("STREAM_NOT_JOINED", "defect 5"),
 }
+
+
+def defect_line(folder: Path, mark: str) -> str:
+    lines = (folder / KERNEL).read_text().splitlines()
+    (number,) = [k for k, line in enumerate(lines, 1) if line.endswith(f"// {mark}")]
+    return f"{folder / KERNEL}:{number}"
 
 
 @pytest.mark.parametrize("name", CLEAN)
@@ -41,12 +48,21 @@ def test_a_defect_is_named_with_its_line(defect: int, tmp_path: Path) -> None:
     folder = copy_of("reduce_scatter_mesh", tmp_path, defines=[f"DEFECT={defect}"])
     report = check(record(Workshop(find_project(str(folder)), builder()), servers=2, devices=8))
     name, mark = DEFECTS[defect]
-    lines = (folder / KERNEL).read_text().splitlines()
-    (number,) = [k for k, line in enumerate(lines, 1) if line.endswith(f"// {mark}")]
     found = report.of_class(name)
     assert found
-    assert f"{folder / KERNEL}:{number}" in {finding.source for finding in found}
+    assert defect_line(folder, mark) in {finding.source for finding in found}
     assert not report.ok
+
+
+def test_what_shows_between_recorded_calls_is_one_sentence(tmp_path: Path) -> None:
+    folder = copy_of("reduce_scatter_mesh", tmp_path, defines=["DEFECT=4"])
+    shop = Workshop(find_project(str(folder)), builder())
+    assert check(record(shop, ranks=4, calls=1), repeat=1).ok
+    report = check(record(shop, ranks=4, calls=2), repeat=1)
+    assert report.only_between_calls == report.errors
+    *_, sentence = format_report(report, Pen(width=1000)).splitlines()
+    assert sentence.startswith("Only between calls that follow each other without synchronisation:")
+    assert defect_line(folder, "defect 4") in sentence
 
 
 def test_a_line_says_where_it_was_called_from(tmp_path: Path) -> None:

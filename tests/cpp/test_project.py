@@ -85,6 +85,13 @@ def test_no_project(make: Callable[[Path], Path], said: str, tmp_path: Path) -> 
         find_project(str(make(tmp_path)))
 
 
+def test_a_folder_of_projects_names_one(tmp_path: Path) -> None:
+    inside = made(tmp_path / "inside", HOST, KERNEL)
+    with pytest.raises(HcclError, match="has no sources in op_host/") as caught:
+        find_project(str(inside.parent))
+    assert caught.value.hint == f"Name the folder inside: {inside}."
+
+
 @pytest.mark.parametrize(
     ("name", "plain"),
     [

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.executor import ChannelResources, PlaneRequest, ResourceRequest
 
 __all__ = ["Author"]
 
+Request = ResourceRequest | ChannelResources
 MESH = ResourceRequest((PlaneRequest("flat", "mesh"),))
 
 
@@ -19,7 +20,7 @@ class Author:
     def __init__(
         self,
         body: Callable[[Any], object],
-        request: ResourceRequest | Callable[[Any], ResourceRequest] = MESH,
+        request: Request | Callable[[Any], Request] = MESH,
     ) -> None:
         self.body = body
         self.request = request
@@ -27,7 +28,7 @@ class Author:
     def suits(self, op: Any, topology: Any) -> bool:
         return True
 
-    def resources(self, op: Any, rank: Any) -> ResourceRequest:
+    def resources(self, op: Any, rank: Any) -> Request:
         return self.request(rank) if callable(self.request) else self.request
 
     def orchestrate(self, op: Any, rank: Any) -> None:

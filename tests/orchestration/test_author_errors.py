@@ -121,7 +121,10 @@ def test_an_error_without_a_text_is_named() -> None:
         (lambda: Plane("flat", patern="ring"), "Did you mean pattern?"),
         (lambda: Request(sub_stream=3), "Did you mean sub_streams?"),
         (lambda: Plane(), "It takes PlaneRequest(level, pattern, input_mem=None, output_mem="),
-        (lambda: Request(zzz=3), "Known: max_count, notifies, planes, scratch_bytes, sub_streams."),
+        (
+            lambda: Request(zzz=3),
+            "Known: first_rounds, max_count, notifies, planes, scratch_bytes, sub_streams.",
+        ),
     ],
 )
 def test_requests_say_what_they_take(body: Any, hint: str) -> None:

@@ -104,13 +104,13 @@ def test_what_is_declared_and_not_used_is_found() -> None:
     ]
 
 
-def test_the_article_s_numbers() -> None:
+def test_the_numbers_of_hccl_s_mesh_all_gather() -> None:
     program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather"), 4)
     tasks = program.tasks
     for rank in range(4):
         mine = tasks.rank == rank
-        assert np.bincount(tasks.stream[mine]).tolist() == [8, 7, 7, 7]
-        assert (tasks.kind[mine] == 9).sum() == 12
+        assert np.bincount(tasks.stream[mine]).tolist() == [16, 9, 9, 9]
+        assert (tasks.kind[mine] == 9).sum() == 18
     assert program.declared.sub_streams.tolist() == [3] * 4
     assert program.declared.notifies.tolist() == [6] * 4
     assert program.declared.scratch_bytes.tolist() == [0] * 4
@@ -541,20 +541,6 @@ def test_patterns_reach_the_peers_of_their_algorithm(ranks: int) -> None:
     assert sum(peers("rhd")) == block * (block.bit_length() - 1) + 2 * folded
 
 
-def test_a_fork_inside_of_a_fork_is_refused() -> None:
-    class Nested(Author):
-        def resources(self, op: Any, rank: Any) -> ResourceRequest:
-            return ResourceRequest(sub_streams=2)
-
-        def orchestrate(self, op: Any, rank: Any) -> None:
-            with rank.fork(), rank.fork(1):
-                pass
-
-    with pytest.raises(OrchestrationError, match=r"fork\(\) inside of fork\(\)") as caught:
-        recorded(Nested, op_of("all_gather"), 2)
-    assert caught.value.finding == "NOTIFY_OVERRUN"
-
-
 def test_two_forks_one_after_the_other_are_fine() -> None:
     class Twice(Author):
         def resources(self, op: Any, rank: Any) -> ResourceRequest:
@@ -576,3 +562,47 @@ def test_an_author_who_exits_ends_the_recording_only() -> None:
 
     with pytest.raises(OrchestrationError, match="SystemExit: 0"):
         recorded(Leaves, op_of("all_gather"), 2)
+
+
+class Rounds:
+    """Copies its input, in rounds that it names."""
+
+    op = "all_reduce"
+    algorithm = "level0:NA"
+    first: Any = (3, 5)
+
+    def suits(self, op: Any, topology: Any) -> bool:
+        return True
+
+    def resources(self, op: Any, rank: Any) -> ResourceRequest:
+        return ResourceRequest(max_count=4, first_rounds=self.first)
+
+    def orchestrate(self, op: Any, rank: Any) -> None:
+        rank.main.copy(rank.user_out, rank.user_in)
+
+
+def test_first_rounds_take_their_own_numbers() -> None:
+    tasks = recorded(Rounds, op_of("all_reduce", 14)).tasks
+    assert tasks.size[tasks.rank == 0].tolist() == [4 * n for n in (3, 5, 4, 2)]
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        (7, "first_rounds is a int"),
+        ((3, 0), "round 1 of first_rounds takes no element"),
+        ((3, -1), "the elements of a round is -1"),
+    ],
+)
+def test_wrong_rounds_are_named(first: Any, words: str) -> None:
+    with pytest.raises(OrchestrationError, match=words):
+        recorded(type("Odd", (Rounds,), {"first": first}), op_of("all_reduce"))
+
+
+def test_ranks_name_the_same_rounds() -> None:
+    class Odd(Rounds):
+        def resources(self, op: Any, rank: Any) -> ResourceRequest:
+            return ResourceRequest(max_count=4, first_rounds=(1,) if rank.id == 0 else (2,))
+
+    with pytest.raises(OrchestrationError, match="ranks name 2 different first_rounds"):
+        recorded(Odd, op_of("all_reduce"))

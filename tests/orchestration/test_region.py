@@ -1,5 +1,7 @@
 """Regions and chunks: cutting, indexing, series."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -137,3 +139,43 @@ def test_numbers_of_numpy_are_plain_afterwards() -> None:
     for cut in (region[np.int64(3) : np.int32(9)], region.head(np.int64(9))[3:]):  # type: ignore
         assert spans([cut]) == [(3, 6)]
         assert type(cut.offset) is type(cut.size) is int
+
+
+@pytest.mark.parametrize(
+    ("size", "n", "unit", "expected"),
+    [
+        (40, 3, 4, [(0, 16), (16, 12), (28, 12)]),  # 10 elements: 4, 3, 3
+        (8, 4, 4, [(0, 4), (4, 4), (8, 0), (8, 0)]),
+        (12, 1, 2, [(0, 12)]),
+        (0, 2, 8, [(0, 0), (0, 0)]),
+    ],
+)
+def test_an_even_split_gives_the_first_chunks_one_element_more(
+    size: int, n: int, unit: int, expected: list[tuple[int, int]]
+) -> None:
+    chunks = Region(0, 100, size).split(n, even=True, unit=unit)
+    assert [(chunk.offset - 100, chunk.size) for chunk in chunks] == expected
+
+
+def test_even_chunks_of_regions_that_differ_by_rank() -> None:
+    region = Region(0, PerRank.of(np.array([0, 10])), PerRank.of(np.array([10, 6])))
+    chunks = region.split(3, even=True, unit=2)
+    assert [values_of(chunk.offset).tolist() for chunk in chunks] == [[0, 10], [4, 12], [8, 14]]
+    assert [np.broadcast_to(values_of(chunk.size), 2).tolist() for chunk in chunks] == [
+        [4, 2],
+        [4, 2],
+        [2, 2],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"even": True}, "even chunks take both"),
+        ({"unit": 4}, "even chunks take both"),
+        ({"even": True, "unit": 4}, "10 bytes are no whole elements of 4 bytes"),
+    ],
+)
+def test_an_even_split_of_no_whole_elements_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Region(0, 0, 10).split(2, **options)

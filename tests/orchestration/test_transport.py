@@ -9,7 +9,7 @@ from hccl_py.errors import OrchestrationError
 from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.topology import topology_of
 from tests.orchestration.authors import Author
-from tests.recording import op_of, recorded
+from tests.recording import actions, op_of, recorded
 
 RING = ResourceRequest((PlaneRequest("flat", "ring"),))
 
@@ -64,3 +64,32 @@ def test_what_every_peer_exports_can_be_reached() -> None:
 
     program = recorded(Author(body, differing), op_of("all_gather"), 4)
     assert program.tasks.kind.tolist() == [TaskKind.READ] * 4
+
+
+PUSH = "CCL_Out[0:64] to rank 1 CCL_In[64:128]"
+MEET = ["posts Ack of rank 1", "waits for Ack from rank 1"]
+PART = ["posts DataSignal of rank 1", "waits for DataSignal from rank 1"]
+ACKNOWLEDGE = ["posts DataAck of rank 1", "waits for DataAck from rank 1"]
+
+
+@pytest.mark.parametrize(
+    ("devices", "forms", "expected"),
+    [
+        (2, {}, [*MEET, f"write {PUSH}", *PART]),
+        (2, {"signal": False}, [*MEET, f"write {PUSH}"]),
+        (2, {"ack": False}, [f"write {PUSH}", *PART]),
+        (1, {}, [*MEET, f"rdma_write {PUSH}", *PART, *ACKNOWLEDGE]),
+    ],
+)
+def test_a_handshake_is_around_its_block(
+    devices: int, forms: dict[str, bool], expected: list[str]
+) -> None:
+    def body(rank: Any) -> None:
+        link = rank.flat[1 - rank.id]
+        with link.handshake(rank.main, **forms):
+            rank.main.copy(link.remote(rank.ccl_in[64:128]), rank.ccl_out[:64])
+
+    topology = topology_of(servers=2 // devices, devices=devices)
+    program = recorded(Author(body, RING), op_of("all_gather"), topology)
+    assert actions(program, 0) == [f"main {action}" for action in expected]
+    program.linked.check(program)

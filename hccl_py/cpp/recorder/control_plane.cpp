@@ -54,6 +54,16 @@ std::string key_of(CommEngine engine, const char* tag)
     return std::to_string(int(engine)) + ":" + (tag ? tag : "");
 }
 
+Context* context_of(const std::string& key)
+{
+    for (Context& context : state.contexts) {
+        if (context.key == key) {
+            return &context;
+        }
+    }
+    return nullptr;
+}
+
 bool is_on_device(CommEngine engine)
 {
     return engine != COMM_ENGINE_CPU && engine != COMM_ENGINE_CPU_TS;
@@ -220,14 +230,14 @@ HcclResult HcclEngineCtxCreate(HcclComm, const char* ctxTag, CommEngine engine, 
     if (ctx == nullptr) {
         return no_room(__func__);
     }
-    if (state.contexts.count(key_of(engine, ctxTag))) {
+    if (context_of(key_of(engine, ctxTag)) != nullptr) {
         return refused(refuse("INVALID_ARGUMENT", "%s: there is a context %s already", __func__, ctxTag));
     }
     void* address = is_on_device(engine) ? take_device_memory(size) : calloc(1, size);
     if (address == nullptr) {
         return refused(refuse("INVALID_ARGUMENT", "%s: a context of %lu bytes", __func__, size));
     }
-    state.contexts[key_of(engine, ctxTag)] = {address, size};
+    state.contexts.push_back({key_of(engine, ctxTag), address, size});
     *ctx = address;
     return HCCL_SUCCESS;
 }
@@ -235,26 +245,26 @@ HcclResult HcclEngineCtxCreate(HcclComm, const char* ctxTag, CommEngine engine, 
 // Asking for one that is not there is how an op finds out that it is called for the first time.
 HcclResult HcclEngineCtxGet(HcclComm, const char* ctxTag, CommEngine engine, void** ctx, uint64_t* size)
 {
-    auto found = state.contexts.find(key_of(engine, ctxTag));
-    if (found == state.contexts.end()) {
+    const Context* found = context_of(key_of(engine, ctxTag));
+    if (found == nullptr) {
         return HCCL_E_NOT_FOUND;
     }
     if (ctx == nullptr || size == nullptr) {
         return no_room(__func__);
     }
-    *ctx = found->second.address;
-    *size = found->second.size;
+    *ctx = found->address;
+    *size = found->size;
     return HCCL_SUCCESS;
 }
 
 HcclResult HcclEngineCtxCopy(HcclComm, CommEngine engine, const char* ctxTag, const void* srcCtx, uint64_t size,
                              uint64_t dstCtxOffset)
 {
-    auto found = state.contexts.find(key_of(engine, ctxTag));
-    if (found == state.contexts.end()) {
+    const Context* found = context_of(key_of(engine, ctxTag));
+    if (found == nullptr) {
         return refused(refuse("UNKNOWN_HANDLE", "%s: there is no context %s of this engine", __func__, ctxTag));
     }
-    const Context& context = found->second;
+    const Context& context = *found;
     if (srcCtx == nullptr || dstCtxOffset > context.size || size > context.size - dstCtxOffset) {
         return refused(refuse("INVALID_ARGUMENT", "%s: %lu bytes at %lu do not fit context %s of %lu bytes", __func__,
                               size, dstCtxOffset, ctxTag, context.size));
@@ -267,9 +277,11 @@ HcclResult HcclEngineCtxCopy(HcclComm, CommEngine engine, const char* ctxTag, co
 
 HcclResult HcclEngineCtxDestroy(HcclComm, const char* ctxTag, CommEngine engine)
 {
-    if (state.contexts.erase(key_of(engine, ctxTag)) == 0) {
+    Context* found = context_of(key_of(engine, ctxTag));
+    if (found == nullptr) {
         return refused(refuse("UNKNOWN_HANDLE", "%s: there is no context %s of this engine", __func__, ctxTag));
     }
+    found->key.clear();
     return HCCL_SUCCESS;
 }
 
@@ -292,16 +304,19 @@ HcclResult HcclDevMemAcquire(HcclComm, const char* memTag, uint64_t* size, void*
     if (size == nullptr || addr == nullptr) {
         return no_room(__func__);
     }
-    Context& memory = state.contexts[std::string("memory:") + (memTag ? memTag : "")];
-    bool is_new = memory.address == nullptr;
+    std::string key = std::string("memory:") + (memTag ? memTag : "");
+    Context* memory = context_of(key);
+    bool is_new = memory == nullptr;
     if (is_new) {
-        memory = {take_device_memory(*size), *size};
+        void* address = take_device_memory(*size);
+        if (address == nullptr) {
+            return refused(refuse("INVALID_ARGUMENT", "%s: memory of %lu bytes", __func__, *size));
+        }
+        state.contexts.push_back({key, address, *size});
+        memory = &state.contexts.back();
     }
-    if (memory.address == nullptr) {
-        return refused(refuse("INVALID_ARGUMENT", "%s: memory of %lu bytes", __func__, *size));
-    }
-    *addr = memory.address;
-    *size = memory.size;
+    *addr = memory->address;
+    *size = memory->size;
     if (newCreated != nullptr) {
         *newCreated = is_new;
     }

@@ -57,6 +57,19 @@ int check_reduction(const char* call, Reduction how, uint64_t count)
     return 0;
 }
 
+// One work request of a channel carries so much; the library cuts what is longer.
+void write_parts(Task task, uint64_t size)
+{
+    uint64_t most = task.target >= 0 && state.options.most_moved > 0 ? state.options.most_moved : size;
+    while (size > 0) {
+        task.size = size < most ? size : most;
+        write_task(task);
+        task.src_offset += task.size;
+        task.dst_offset += task.size;
+        size -= task.size;
+    }
+}
+
 // Whose memory each side must be.
 struct Sides {
     uint32_t src_rank;
@@ -81,10 +94,9 @@ int move(const char* call, Task task, Sides sides, void* dst, const void* src, u
     task.dst_part = int8_t(to.part);
     task.src_offset = from.offset;
     task.dst_offset = to.offset;
-    task.size = size;
     task.dtype = int8_t(how.dtype);
     task.reduce = int8_t(how.op);
-    write_task(task);
+    write_parts(task, size);
     return 0;
 }
 

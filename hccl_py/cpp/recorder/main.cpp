@@ -1,10 +1,11 @@
 // The recorder: loads an op's host code and kernels, runs them once per rank, and writes down what
 // they put on their threads. It exports HCCL's programming API, which both libraries call.
+//
+// It is compiled at the user's, so its parts do without what takes long to compile: no iostreams.
 
+#include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iostream>
-#include <sstream>
+#include <cstring>
 
 #include "state.hpp"
 
@@ -12,47 +13,101 @@ namespace recorder {
 
 namespace {
 
-void read_list(const std::string& text, std::vector<uint32_t>& found)
+struct TextOption {
+    const char* key;
+    std::string Options::*value;
+};
+struct SizeOption {
+    const char* key;
+    uint64_t Options::*value;
+};
+struct NumberOption {
+    const char* key;
+    uint32_t Options::*value;
+};
+struct ListOption {
+    const char* key;
+    std::vector<uint32_t> Options::*value;
+};
+
+const TextOption kTexts[] = {
+    {"host", &Options::host},     {"device", &Options::device}, {"entry", &Options::entry},
+    {"receiver", &Options::receiver}, {"kernel", &Options::kernel}, {"op", &Options::op},
+    {"out", &Options::out},       {"home", &Options::home},     {"soc", &Options::soc},
+};
+const SizeOption kSizes[] = {
+    {"count", &Options::count},         {"in_bytes", &Options::in_bytes},
+    {"out_bytes", &Options::out_bytes}, {"ccl_bytes", &Options::ccl_bytes},
+    {"memory_bytes", &Options::memory_bytes}, {"most_tasks", &Options::most_tasks},
+    {"most_moved", &Options::most_moved},
+};
+const NumberOption kNumbers[] = {
+    {"ranks", &Options::ranks}, {"dtype", &Options::dtype}, {"reduce", &Options::reduce},
+    {"root", &Options::root},   {"calls", &Options::calls}, {"jobs", &Options::jobs},
+    {"cpu_seconds", &Options::cpu_seconds}, {"wall_seconds", &Options::wall_seconds},
+};
+const ListOption kLists[] = {
+    {"server", &Options::server}, {"device_id", &Options::device_id}, {"protocol", &Options::protocol},
+};
+
+void read_list(const char* text, std::vector<uint32_t>& found)
 {
-    std::istringstream numbers(text);
-    uint32_t number = 0;
-    while (numbers >> number) {
-        found.push_back(number);
+    char* end = nullptr;
+    for (unsigned long number = strtoul(text, &end, 10); end != text; number = strtoul(text, &end, 10)) {
+        found.push_back(uint32_t(number));
+        text = end;
     }
 }
 
 // Sets one option; false for one that does not exist.
-bool set_option(const std::string& key, const std::string& value)
+bool set_option(const char* key, const char* value)
 {
-    Options& o = state.options;
-    const std::map<std::string, std::string*> texts = {
-        {"host", &o.host},     {"device", &o.device}, {"entry", &o.entry}, {"receiver", &o.receiver},
-        {"kernel", &o.kernel}, {"op", &o.op},         {"out", &o.out},     {"home", &o.home},
-        {"soc", &o.soc},
-    };
-    const std::map<std::string, uint64_t*> sizes = {
-        {"count", &o.count},         {"in_bytes", &o.in_bytes},         {"out_bytes", &o.out_bytes},
-        {"ccl_bytes", &o.ccl_bytes}, {"memory_bytes", &o.memory_bytes}, {"most_tasks", &o.most_tasks},
-    };
-    const std::map<std::string, uint32_t*> numbers = {
-        {"ranks", &o.ranks}, {"dtype", &o.dtype}, {"reduce", &o.reduce},           {"root", &o.root},
-        {"calls", &o.calls}, {"jobs", &o.jobs},   {"cpu_seconds", &o.cpu_seconds}, {"wall_seconds", &o.wall_seconds},
-    };
-    const std::map<std::string, std::vector<uint32_t>*> lists = {
-        {"server", &o.server}, {"device_id", &o.device_id}, {"protocol", &o.protocol},
-    };
-    if (texts.count(key)) {
-        *texts.at(key) = value;
-    } else if (sizes.count(key)) {
-        *sizes.at(key) = strtoull(value.c_str(), nullptr, 10);
-    } else if (numbers.count(key)) {
-        *numbers.at(key) = uint32_t(strtoul(value.c_str(), nullptr, 10));
-    } else if (lists.count(key)) {
-        read_list(value, *lists.at(key));
-    } else {
-        return false;
+    Options& options = state.options;
+    for (const TextOption& option : kTexts) {
+        if (strcmp(option.key, key) == 0) {
+            options.*option.value = value;
+            return true;
+        }
     }
-    return true;
+    for (const SizeOption& option : kSizes) {
+        if (strcmp(option.key, key) == 0) {
+            options.*option.value = strtoull(value, nullptr, 10);
+            return true;
+        }
+    }
+    for (const NumberOption& option : kNumbers) {
+        if (strcmp(option.key, key) == 0) {
+            options.*option.value = uint32_t(strtoul(value, nullptr, 10));
+            return true;
+        }
+    }
+    for (const ListOption& option : kLists) {
+        if (strcmp(option.key, key) == 0) {
+            read_list(value, options.*option.value);
+            return true;
+        }
+    }
+    return false;
+}
+
+// Reads one `key value` to a line; false where a key is unknown.
+bool read_options(FILE* file)
+{
+    char* line = nullptr;
+    size_t room = 0;
+    bool is_known = true;
+    while (is_known && getline(&line, &room, file) >= 0) {
+        line[strcspn(line, "\n")] = 0;
+        char* blank = line + strcspn(line, " ");
+        const char* value = *blank ? blank + 1 : "";
+        *blank = 0;
+        is_known = set_option(line, value);
+        if (!is_known) {
+            fprintf(stderr, "unknown option: %s\n", line);
+        }
+    }
+    free(line);
+    return is_known;
 }
 
 }  // namespace
@@ -61,18 +116,14 @@ bool set_option(const std::string& key, const std::string& value)
 
 int main(int argc, char** argv)
 {
-    std::ifstream file(argc == 2 ? argv[1] : "");
-    std::string line;
-    while (std::getline(file, line)) {
-        size_t blank = line.find(' ');
-        if (!recorder::set_option(line.substr(0, blank), blank == std::string::npos ? "" : line.substr(blank + 1))) {
-            std::cerr << "unknown option: " << line << "\n";
-            return 64;
-        }
-    }
-    if (recorder::state.options.ranks == 0) {
-        std::cerr << "usage: recorder FILE, with the options of hccl_py/cpp/run.py\n";
+    FILE* file = argc == 2 ? fopen(argv[1], "re") : nullptr;
+    if (file != nullptr && !recorder::read_options(file)) {
         return 64;
     }
+    if (recorder::state.options.ranks == 0) {
+        fprintf(stderr, "usage: recorder FILE, with the options of hccl_py/cpp/run.py\n");
+        return 64;
+    }
+    fclose(file);
     return recorder::run_all();
 }

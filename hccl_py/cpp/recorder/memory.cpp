@@ -6,8 +6,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
-
 #include "state.hpp"
 
 namespace recorder {
@@ -35,7 +33,10 @@ std::vector<Piece> pieces;
 void lay_out_memory()
 {
     const Options& options = state.options;
-    uint64_t largest = std::max({options.in_bytes, options.out_bytes, options.ccl_bytes});
+    uint64_t largest = options.ccl_bytes;
+    for (uint64_t bytes : {options.in_bytes, options.out_bytes}) {
+        largest = bytes > largest ? bytes : largest;
+    }
     span = 1ULL << 32;  // what a rank allocates has room, too
     while (span < 2 * largest && span < kEnd) {
         span *= 2;

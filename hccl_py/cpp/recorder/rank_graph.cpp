@@ -1,8 +1,6 @@
 // How ranks are linked: layer 0 joins the ranks of a server, layer 1 all ranks.
 
-#include <algorithm>
 #include <cstring>
-#include <map>
 
 #include "hccl/hccl_rank_graph.h"
 #include "state.hpp"
@@ -14,7 +12,12 @@ namespace {
 bool has_servers()
 {
     const auto& server = state.options.server;
-    return std::count(server.begin(), server.end(), server[0]) < long(server.size());
+    for (uint32_t one : server) {
+        if (one != server[0]) {
+            return true;
+        }
+    }
+    return false;
 }
 
 uint32_t layers()
@@ -128,13 +131,16 @@ HcclResult HcclRankGraphGetInstSizeListByLayer(HcclComm, uint32_t netLayer, uint
     if (netLayer == 1) {
         return answer({state.options.ranks}, instSizeList, listSize);
     }
-    std::map<uint32_t, uint32_t> sizes;
+    std::vector<uint32_t> sizes;  // servers are numbered from 0
     for (uint32_t server : state.options.server) {
+        sizes.resize(server < sizes.size() ? sizes.size() : server + 1);
         ++sizes[server];
     }
     std::vector<uint32_t> found;
-    for (const auto& server : sizes) {
-        found.push_back(server.second);
+    for (uint32_t size : sizes) {
+        if (size > 0) {
+            found.push_back(size);
+        }
     }
     return answer(found, instSizeList, listSize);
 }

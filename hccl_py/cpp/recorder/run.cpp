@@ -10,7 +10,6 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <ctime>
 #include <exception>
@@ -132,8 +131,8 @@ void limit(int what, uint64_t soft, uint64_t hard)
 {
     rlimit both{};
     getrlimit(__rlimit_resource(what), &both);
-    both.rlim_max = std::min<uint64_t>(both.rlim_max, hard);  // what the user set stays
-    both.rlim_cur = std::min<uint64_t>(both.rlim_max, soft);
+    both.rlim_max = both.rlim_max < hard ? both.rlim_max : hard;  // what the user set stays
+    both.rlim_cur = both.rlim_max < soft ? both.rlim_max : soft;
     setrlimit(__rlimit_resource(what), &both);
 }
 
@@ -222,6 +221,7 @@ int record_rank()
     catch_signals();
     set_limits();
     pthread_atfork(nullptr, nullptr, forget_output);
+    state.thread = pthread_self();
     state.threads.push_back({0, -1});  // the caller's stream
     int result = 0;
     for (uint32_t call = 0; call < state.options.calls && result == 0; ++call) {
@@ -278,7 +278,11 @@ void load_libraries()
     find_libraries();
 }
 
-using Deadlines = std::map<pid_t, time_t>;
+struct Deadline {
+    pid_t process;
+    time_t when;
+};
+using Deadlines = std::vector<Deadline>;
 
 // Waits until a rank has ended, and kills those that have put their limits off; false where none is left.
 bool wait_for_rank(Deadlines& running, const sigset_t& ends, int& status)
@@ -286,12 +290,17 @@ bool wait_for_rank(Deadlines& running, const sigset_t& ends, int& status)
     for (;;) {
         pid_t ended = waitpid(-1, &status, WNOHANG);
         if (ended != 0) {
-            running.erase(ended);
+            for (size_t i = 0; i < running.size(); ++i) {
+                if (running[i].process == ended) {
+                    running[i] = running.back();
+                    running.pop_back();
+                }
+            }
             return ended > 0;
         }
-        for (const auto& rank : running) {
-            if (time(nullptr) > rank.second) {
-                kill(rank.first, SIGKILL);
+        for (const Deadline& rank : running) {
+            if (time(nullptr) > rank.when) {
+                kill(rank.process, SIGKILL);
             }
         }
         timespec second{1, 0};
@@ -327,7 +336,7 @@ int run_all()
                 perror("fork");
                 return 69;
             }
-            running[child] = time(nullptr) + state.options.wall_seconds + 2;
+            running.push_back({child, time(nullptr) + state.options.wall_seconds + 2});
             continue;
         }
         int status = 0;

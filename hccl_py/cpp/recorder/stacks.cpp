@@ -7,8 +7,7 @@
 #include <execinfo.h>
 #include <link.h>
 #include <pthread.h>
-
-#include <unordered_map>
+#include <unistd.h>
 
 #include "state.hpp"
 
@@ -25,7 +24,34 @@ struct Library {
 };
 
 Library libraries[2];  // host, device
-std::unordered_map<uint64_t, int> numbers;
+
+// The number of every stack by its hash, in a table with open addresses that is at most half full.
+struct Numbered {
+    uint64_t hash;
+    int number;  // -1: an empty place
+};
+std::vector<Numbered> numbers(1024, Numbered{0, -1});
+int stacks = 0;
+
+Numbered& place_in(std::vector<Numbered>& table, uint64_t hash)
+{
+    size_t at = hash % table.size();
+    while (table[at].number >= 0 && table[at].hash != hash) {
+        at = (at + 1) % table.size();
+    }
+    return table[at];
+}
+
+void grow()
+{
+    std::vector<Numbered> larger(2 * numbers.size(), Numbered{0, -1});
+    for (const Numbered& one : numbers) {
+        if (one.number >= 0) {
+            place_in(larger, one.hash) = one;
+        }
+    }
+    numbers.swap(larger);
+}
 
 void find_library(void* handle, Library& found)
 {
@@ -42,8 +68,9 @@ void find_library(void* handle, Library& found)
                 const auto& part = info->dlpi_phdr[i];
                 if (part.p_type == PT_LOAD && (part.p_flags & PF_X)) {
                     uintptr_t begin = info->dlpi_addr + part.p_vaddr;
-                    library->low = std::min(library->low, begin);
-                    library->high = std::max(library->high, begin + part.p_memsz);
+                    uintptr_t end = begin + part.p_memsz;
+                    library->low = begin < library->low ? begin : library->low;
+                    library->high = end > library->high ? end : library->high;
                 }
             }
             return 1;
@@ -68,19 +95,24 @@ int number_of(const uintptr_t* calls, int count)
     for (int i = 0; i < count; ++i) {
         hash = (hash ^ calls[i]) * 1099511628211ULL;
     }
-    auto known = numbers.emplace(hash, int(numbers.size()));
-    if (known.second) {
-        std::string text;
-        for (int i = 0; i < count; ++i) {
-            char frame[40];
-            int owner = owner_of(calls[i]);
-            snprintf(frame, sizeof frame, "%s%c:%lx", i ? "," : "", "hd"[owner],
-                     calls[i] - 1 - libraries[owner].base);  // the call, not what follows it
-            text += frame;
-        }
-        write_line("S\t%d\t%s", known.first->second, text.c_str());
+    int known = place_in(numbers, hash).number;
+    if (known >= 0) {
+        return known;
     }
-    return known.first->second;
+    if (2 * size_t(stacks) >= numbers.size()) {
+        grow();
+    }
+    place_in(numbers, hash) = {hash, stacks};
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+        char frame[40];
+        int owner = owner_of(calls[i]);
+        snprintf(frame, sizeof frame, "%s%c:%lx", i ? "," : "", "hd"[owner],
+                 calls[i] - 1 - libraries[owner].base);  // the call, not what follows it
+        text += frame;
+    }
+    write_line("S\t%d\t%s", stacks, text.c_str());
+    return stacks++;
 }
 
 struct Bounds {
@@ -142,7 +174,17 @@ int walk(uintptr_t* calls, int count, void* innermost)
 int current_stack()
 {
     uintptr_t calls[kMost];
-    return number_of(calls, walk(calls, 0, __builtin_frame_address(0)));
+    int count = walk(calls, 0, __builtin_frame_address(0));
+    if (pthread_equal(pthread_self(), state.thread)) {
+        return number_of(calls, count);
+    }
+    // The rank's own thread may be inside the recorder now: nothing but the end is safe.
+    find_at("UNSUPPORTED_CALL", number_of(calls, count),
+            "%s makes this call from a thread that it has started: a rank's calls come from one thread, in an order "
+            "that does not depend on timing", state.in_kernel ? "kernel code" : "host code");
+    write_line("END\t-1");
+    close_output();
+    _exit(1);
 }
 
 int stack_at(const void* function)

@@ -1,8 +1,9 @@
 // What the recorder knows of the rank whose process it is.
 #pragma once
 
+#include <pthread.h>
+
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct Options {
     uint32_t wall_seconds = 60;
     uint64_t memory_bytes = 0;
     uint64_t most_tasks = 0;
+    uint64_t most_moved = 0;  // bytes of one work request over a channel; 0 for any number
     std::vector<uint32_t> server;  // by rank
     std::vector<uint32_t> device_id;
     std::vector<uint32_t> protocol;  // by layer
@@ -69,6 +71,7 @@ struct Memory {
 };
 
 struct Context {
+    std::string key;  // by engine and tag; empty where it was destroyed
     void* address;
     uint64_t size;
 };
@@ -78,10 +81,11 @@ struct State {
     uint32_t rank = 0;
     uint32_t call = 0;
     bool in_kernel = false;
+    pthread_t thread{};  // the one that calls the op
     std::vector<Thread> threads;
     std::vector<Channel> channels;
     std::vector<Memory> memories;
-    std::map<std::string, Context> contexts;  // by engine and tag
+    std::vector<Context> contexts;
     void* host_library = nullptr;
     void* device_library = nullptr;
 };

@@ -7,6 +7,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include <unistd.h>
 
@@ -334,6 +335,20 @@ const std::map<std::string, std::function<int(OpArgs&)>> kCases = {
     {"exit",
      [](OpArgs&) -> int {
          _Exit(0);
+         return 0;
+     }},
+    {"thread",
+     [](OpArgs& a) -> int {
+         std::thread([&] {
+             HcommThreadNotifyRecordOnThread(a.caller, a.threads[0], 0);  // thread
+         }).join();
+         return 0;
+     }},
+    {"endless memory",
+     [](OpArgs&) -> int {
+         for (;;) {
+             new char[1 << 30];  // endless memory
+         }
          return 0;
      }},
     {"fork while loading", [](OpArgs&) -> int { return 0; }},

@@ -32,6 +32,7 @@ const std::map<std::string, std::function<int(const Place&)>> kCases = {
     {"HcommThreadNotifyWaitOnThreadWithDefaultTimeout",
      [](const Place& p) -> int { return HcommThreadNotifyWaitOnThreadWithDefaultTimeout(p.t, 1); }},
     {"HcommWriteOnThread", [](const Place& p) -> int { return HcommWriteOnThread(p.t, p.c, p.theirs, p.in, 64); }},
+    {"600 MiB", [](const Place& p) -> int { return HcommReadOnThread(p.t, p.c, p.out, p.theirs, 600ULL << 20); }},
     {"HcommWriteNbiOnThread", [](const Place& p) -> int { return HcommWriteNbiOnThread(p.t, p.c, p.theirs, p.in, 64); }},
     {"HcommReadOnThread", [](const Place& p) -> int { return HcommReadOnThread(p.t, p.c, p.out, p.theirs, 64); }},
     {"HcommReadNbiOnThread", [](const Place& p) -> int { return HcommReadNbiOnThread(p.t, p.c, p.out, p.theirs, 64); }},
