@@ -39,6 +39,7 @@ class Picture(NamedTuple):
     product: str = "mesh"
     kib: int = 0
     deterministic: bool = False
+    superpods: tuple[int, ...] = ()
 
 
 def _four_and_five(
@@ -63,17 +64,41 @@ def _four_and_five(
 
 PICTURES = [
     *_four_and_five("ring", "Ring all-reduce", "AllReduceComm", "all_reduce", "ring"),
+    Picture(
+        "slim_ring_4",
+        "Slim ring all-gather, 4 ranks",
+        "AllGatherSlimRingFor310PExecutor",
+        "all_gather",
+        (4,),
+    ),
+    Picture(
+        "slim_ring_5",
+        "Slim ring reduce-scatter, 5 ranks",
+        "ReduceScatterSlimRing",
+        "reduce_scatter",
+        (5,),
+    ),
     *_four_and_five("ring_broadcast", "Ring broadcast", "BroadCastComm", "broadcast", "ring"),
     *_four_and_five(
         "mesh_all_gather", "Mesh all-gather", "AllGatherMeshOpbaseExecutor", "all_gather"
     ),
-    *_four_and_five("mesh", "Mesh all-reduce", "AllReduceMeshOpbaseLoopExecutor", "all_reduce"),
+    *_four_and_five(
+        "mesh", "Mesh all-reduce", "AllReduceMeshOpbaseLoopExecutor", "all_reduce", kib=16
+    ),
     Picture(
-        "mesh_one_shot_4",
-        "Mesh all-reduce in one shot, 4 ranks",
+        "mesh_star_4",
+        "All-reduce at rank 0 of a mesh, 4 ranks",
         "AllReduceMeshSmallCountExecutor",
         "all_reduce",
         (4,),
+    ),
+    Picture(
+        "mesh_star_fixed_5",
+        "All-reduce at rank 0 of a mesh in a fixed order, 5 ranks",
+        "AllReduceMeshSmallCountExecutor",
+        "all_reduce",
+        (5,),
+        deterministic=True,
     ),
     Picture(
         "mesh_in_turn_4",
@@ -91,24 +116,95 @@ PICTURES = [
     Picture(
         "rhd_5", "Halving and doubling, 5 ranks", "AllReduceComm", "all_reduce", (5,), 4, "H-D_R"
     ),
+    Picture(
+        "halving_reads_4",
+        "Halving with reads, 4 ranks",
+        "ReduceScatterDeterExecutor",
+        "reduce_scatter",
+        (4,),
+    ),
+    Picture(
+        "halving_servers_8",
+        "Reduce-scatter of small data, 2 servers of 4",
+        "ReduceScatterMeshOpbaseSmallCountDeterministicExecutor",
+        "reduce_scatter",
+        (4, 4),
+        level1="ring",
+        product="atlas-800t-a2",
+    ),
+    Picture(
+        "doubling_servers_8",
+        "All-reduce of small data, 2 servers of 4",
+        "AllReduceMeshOpbaseSmallCountDeterministicExecutor",
+        "all_reduce",
+        (4, 4),
+        level1="ring",
+        product="atlas-800t-a2",
+    ),
     Picture("doubling_4", "Doubling, 4 ranks", "AllReduceDoubling", "all_reduce", (4,)),
     Picture("doubling_8", "Doubling, 8 ranks", "AllReduceDoubling", "all_reduce", (8,)),
+    Picture(
+        "ars_6",
+        "ARS all-gather, servers of 4 and 2",
+        "AllGatherARSFor91093Executor",
+        "all_gather",
+        (4, 2),
+        level1="ring",
+        product="atlas-900-a3",
+    ),
+    Picture(
+        "ars_all_reduce_6",
+        "ARS all-reduce, servers of 4 and 2",
+        "AllReduceARSFor91093Executor",
+        "all_reduce",
+        (4, 2),
+        6,
+        level1="ring",
+        product="atlas-900-a3",
+    ),
+    *(
+        Picture(
+            f"doubling_in_slots_{ranks}",
+            f"Doubling in slots, {ranks} ranks",
+            "AllReduceMeshSmallCountExecutor",
+            "all_reduce",
+            (ranks,),
+            product="atlas-900-a3",
+        )
+        for ranks in (4, 6)
+    ),
     *_four_and_five("nhr", "NHR all-reduce", "AllReduceComm", "all_reduce", "NHR", kib=128),
     *_four_and_five(
         "nhr_reduce_scatter", "NHR reduce-scatter", "ReduceScatterComm", "reduce_scatter", "NHR"
     ),
+    Picture(
+        "superpod_trees_6",
+        "All-reduce over trees, 2 superpods of 3 ranks",
+        "AllReduceMidCountFor91093Executor",
+        "all_reduce",
+        (3, 3),
+        product="atlas-900-a3",
+        superpods=(1, 1),
+    ),
     *_four_and_five("trees", "All-reduce over trees", "AllReduceComm", "all_reduce", "NHR"),
+    Picture(
+        "mesh_tree_6",
+        "Broadcast over the tree of a mesh, 6 ranks",
+        "BroadCastSmallCountExecutor",
+        "broadcast",
+        (6,),
+    ),
     *_four_and_five("nhr_v1", "NHR_V1 all-reduce", "AllReduceComm", "all_reduce", "NHR_V1"),
     *_four_and_five("nb", "NB all-reduce", "AllReduceComm", "all_reduce", "NB"),
     *(
         Picture(
-            f"bruck_{ranks}",
-            f"All-gather by fours, {ranks} ranks",
+            f"hd_stage_{ranks}",
+            f"All-gather in stages, {ranks} ranks",
             "AllGatherSmallCount",
             "all_gather",
             (ranks,),
         )
-        for ranks in (5, 8)
+        for ranks in (6, 8)
     ),
     Picture(
         "ahc_4", "AHC, groups of 1 and 3 ranks", "AllReduceComm", "all_reduce", (1, 3), 6, "AHC"
@@ -135,6 +231,18 @@ PICTURES = [
             2,
             "ring",
             "atlas-900-a3",
+        )
+        for ranks in (4, 6)
+    ),
+    *(
+        Picture(
+            f"semi_ring_{ranks}",
+            f"Semi ring all-gather, {ranks} ranks",
+            "AllGatherSemiRingExecutor",
+            "all_gather",
+            (ranks,),
+            2,
+            product="atlas-900-a3",
         )
         for ranks in (4, 6)
     ),
@@ -185,7 +293,7 @@ def draw(picture: Picture) -> str:
         level1=picture.level1,
         deterministic=picture.deterministic,
     )
-    topology = Topology(PRESETS[picture.product], picture.servers)
+    topology = Topology(PRESETS[picture.product], picture.servers, picture.superpods or None)
     executor = BY_NAME[picture.executor]()
     program = record(executor, op, topology, make_operator(op.name), CCL_BYTES)
     return draw_steps(program, picture.title, topology)

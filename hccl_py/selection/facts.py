@@ -11,9 +11,19 @@ from hccl_py.config import Config
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.op_param import OpParam
 from hccl_py.operators.parts import exchange_of
-from hccl_py.ops import BARRIER_COUNT
-from hccl_py.selection.levels import Levels, choose_levels
+from hccl_py.ops import ALL_TO_ALL, BARRIER_COUNT
+from hccl_py.selection.levels import (
+    AHC,
+    AHC_BROKE,
+    LevelRules,
+    Levels,
+    SumDemand,
+    choose_levels,
+    pipeline_contexts,
+)
+from hccl_py.selection.rulesets import ruleset_of
 from hccl_py.selection.shape import TopologyShape
+from hccl_py.topology.ring_sizes import ring_size
 from hccl_py.topology.topology import Topology
 
 __all__ = ["Facts", "gather_facts", "served"]
@@ -23,6 +33,12 @@ AIV_BUFFER_MIN = AIV_ACROSS_MOST = 16 << 20
 
 _AIV_REDUCE_TYPES = ("fp32", "fp16", "int8", "int16", "int32", "bf16")
 _AIV_REDUCE_OPS = ("sum", "max", "min")
+_AIV_COPY_TYPES = (*_AIV_REDUCE_TYPES, "uint8", "uint16", "uint32", "int64", "uint64", "fp64")
+"""What vector cores reduce and copy (`platform/common/device_capacity.cc`)."""
+
+_AHC_OPS = ("all_reduce", "all_gather", "reduce_scatter")
+_CORES, _MOST_CORES_EACH = 48, 4
+_BLOCK = 128
 
 
 def served(op: OpParam) -> OpParam:
@@ -38,9 +54,11 @@ def served(op: OpParam) -> OpParam:
 class Facts:
     """One value per column of the decision tables; sizes in bytes, `bytes` per rank.
 
-    `inline` and `rdma_inline`: SDMA and RDMA can do the reduction while they copy. `deterministic`:
-    sums may not depend on the interleaving; `strict`: they are added in rank order. `expansion` is
-    where tasks come from: HOST, AI_CPU, AIV. `hccs`: SDMA reaches all ranks of a superpod.
+    `inline` and `rdma_inline`: SDMA and RDMA can do the reduction while they copy. `deterministic`
+    is HCCL_DETERMINISTIC: false, true, or strict, which adds in rank order. `unfolded`: the AI CPU
+    makes the tasks, HCCL's aicpuUnfoldMode. `inter_hccs`: SDMA reaches all ranks of a superpod.
+    `contexts_fit`: a pipeline would not take more FFTS contexts than there are. `zero_copy`: peers
+    reach the user's memory, which HCCL makes use of.
     """
 
     shape: TopologyShape
@@ -50,13 +68,15 @@ class Facts:
     ccl_bytes: int
     inline: bool
     rdma_inline: bool
-    deterministic: bool
-    strict: bool
-    expansion: str
+    deterministic: str
+    unfolded: bool
     aiv: bool
-    hccs: bool
+    barrier: bool
+    inter_hccs: bool
     hccs_ports: int
     duo: bool
+    contexts_fit: bool
+    zero_copy: bool
 
     def get(self, name: str) -> Any:
         """Return a fact by name."""
@@ -73,29 +93,69 @@ class Facts:
         return self.shape.servers
 
     @property
+    def modules(self) -> int:
+        """Groups of devices that HCCS joins."""
+        return self.shape.modules
+
+    @property
     def superpods(self) -> int:
         """Superpods; 1 where there are none."""
         return self.shape.superpods
 
     @property
     def devices(self) -> int:
-        """Devices of a server."""
+        """Devices of a module."""
         return self.shape.devices
+
+    @property
+    def single_mesh(self) -> bool:
+        """Whether HCCS joins all ranks inside one server."""
+        return self.shape.single_mesh
+
+    @property
+    def uneven_servers(self) -> bool:
+        """Whether servers have different numbers of devices."""
+        return self.shape.uneven_servers
+
+    @property
+    def uneven_pods(self) -> bool:
+        """Whether superpods have different numbers of servers."""
+        return self.shape.uneven_pods
+
+    @property
+    def uneven_pod_devices(self) -> bool:
+        """Whether superpods have different numbers of devices."""
+        return self.shape.uneven_pod_devices
 
     @property
     def symmetric(self) -> bool:
         """Whether servers have as many devices, and superpods as many servers."""
-        return self.shape.symmetric
+        return not (self.uneven_servers or self.uneven_pods)
+
+    @property
+    def back_to_back(self) -> bool:
+        """Whether two servers are a superpod each."""
+        return (self.superpods, self.servers) == (2, 2)
+
+    @property
+    def links(self) -> str:
+        """What joins the devices of a server, whatever HCCL_ALGO says."""
+        return self.shape.links
 
     @property
     def level0(self) -> str:
-        """The links inside a server."""
+        """The links inside a server, as HCCL takes them."""
         return self.levels.level0
 
     @property
     def level1(self) -> str:
         """The algorithm between servers."""
         return self.levels.level1
+
+    @property
+    def joined(self) -> bool:
+        """Whether AHC is the algorithm between servers."""
+        return self.level1 in (AHC, AHC_BROKE)
 
     @property
     def mode(self) -> str:
@@ -115,6 +175,11 @@ class Facts:
         return "" if self.op.reduce is None else self.op.reduce.spelling
 
     @property
+    def count(self) -> int:
+        """Elements of the op's count; of the largest part, where parts differ."""
+        return self.op.extent
+
+    @property
     def bytes(self) -> int:
         """Bytes of the op's count; of the largest part, where parts differ."""
         return self.op.extent * self.op.unit
@@ -126,18 +191,23 @@ class Facts:
 
     @property
     def device_bytes(self) -> int:
-        """Bytes per device of a server."""
+        """Bytes per device of a server, rounded down."""
         return self.bytes // self.devices
 
     @property
-    def direct(self) -> bool:
-        """Whether the op runs at once: op-base mode, or tasks that the device makes."""
-        return self.op.mode is Mode.OP_BASE or self.unfolded
+    def device_total(self) -> int:
+        """Bytes of the parts of a server's devices."""
+        return self.bytes * self.devices
 
     @property
-    def unfolded(self) -> bool:
-        """Whether the device makes the tasks: HCCL's aicpuUnfoldMode."""
-        return self.expansion.startswith(("AI_CPU", "AICPU"))
+    def server_bytes(self) -> int:
+        """Bytes times servers."""
+        return self.bytes * self.servers
+
+    @property
+    def host_made(self) -> bool:
+        """Whether tasks are made outside a graph, or by the host."""
+        return self.op.mode is Mode.OP_BASE or not self.unfolded
 
     @property
     def ranks_are_power(self) -> bool:
@@ -156,11 +226,27 @@ class Facts:
 
     @property
     def gathered_limit(self) -> int:
-        """Bytes of all ranks that the loop for small counts takes; graph mode has no loop."""
+        """Bytes of all ranks that the gather for small counts takes; graph mode has no limit."""
         if self.op.mode is Mode.GRAPH:
             return self.total_bytes
-        factor = next(factor for factor in (4, 2, 1) if self.ranks % factor == 0)
-        return self.ccl_bytes * factor
+        return self.ccl_bytes * (2 if self.devices % 2 == 0 else 1)
+
+    @property
+    def scattered_limit(self) -> int:
+        """Bytes of all ranks that the reduction for small counts takes in the place of a copy."""
+        if self.op.mode is Mode.GRAPH or not self.ranks_are_power:
+            return self.total_bytes
+        return self.ccl_bytes * 2
+
+    @property
+    def pipeline_block(self) -> int:
+        """Bytes of a rank in one round of A3's pipelines, half a CCL buffer cut to blocks."""
+        return self.ccl_bytes // 2 // self.ranks // _BLOCK * _BLOCK
+
+    @property
+    def cores_each(self) -> int:
+        """Vector cores of a rank's kernel for every peer."""
+        return min(_CORES // self.ranks, _MOST_CORES_EACH)
 
     @property
     def aiv_reduces(self) -> bool:
@@ -168,25 +254,45 @@ class Facts:
         return self.dtype in _AIV_REDUCE_TYPES and self.reduce in _AIV_REDUCE_OPS
 
     @property
+    def aiv_copies(self) -> bool:
+        """Whether the vector cores can copy the data type."""
+        return self.dtype in _AIV_COPY_TYPES
+
+    @property
     def two_cards(self) -> bool:
         """Whether the ranks are two PCIe cards of one host."""
-        return self.shape.cards and self.ranks == 2
+        return self.shape.cards and self.ranks == 2 and self.servers == 1
+
+    @property
+    def pod_ranks(self) -> int:
+        """Ranks of a superpod, rounded down."""
+        return self.ranks // self.superpods
+
+    def ring_size(self, level1: str) -> int:
+        """Return the ranks of a block's ring with an algorithm between blocks."""
+        whole = self.shape.whole_packages
+        return ring_size(self.op, self.pod_ranks, level1, whole_packages=whole)
+
+    @property
+    def given_level2(self) -> str:
+        """What HCCL_ALGO says of level2; empty where it says nothing."""
+        return dict(self.given).get("level2", "")
 
     @property
     def one_plane(self) -> bool:
-        """Whether all ranks lie in one server, or one in each."""
-        return self.servers == 1 or self.devices == 1
+        """Whether all ranks have the same device number in their servers."""
+        return self.shape.one_plane
+
+    @property
+    def duo_pairs(self) -> bool:
+        """Whether the ranks are a whole module of 300I Duo, or two pairs of it."""
+        return self.duo and self.shape.duo_pairs
 
     @property
     def pairwise(self) -> bool:
         """Whether HCCL_ALGO says level0:NA;level1:pairwise."""
         given = dict(self.given)
         return (given.get("level0"), given.get("level1")) == ("NA", "pairwise")
-
-    @property
-    def meshed(self) -> bool:
-        """Whether the devices of a server are linked in pairs, whatever HCCL_ALGO says."""
-        return self.shape.level0 == "mesh"
 
     @cached_property
     def exchanged_bytes(self) -> int:
@@ -205,11 +311,14 @@ class Facts:
         """Whether what a rank of an all-to-all sends and what it receives fit the CCL buffers."""
         return self.exchanged_bytes <= self.ccl_bytes
 
-
-def _fits_aiv(op: OpParam, config: Config) -> bool:
-    """Whether vector cores take an all-reduce of several servers, so that it is no pipeline."""
-    fits = op.extent * op.unit <= AIV_ACROSS_MOST and config.ccl_bytes >= AIV_BUFFER_MIN
-    return op.name == "all_reduce" and fits
+    @cached_property
+    def exceeds_ccl(self) -> bool:
+        """Whether every rank of an all-to-all sends and receives more than a CCL buffer holds."""
+        if not (self.op.matrix or self.op.counts):
+            return self.total_bytes > self.ccl_bytes
+        found = exchange_of(self.op, self.ranks)
+        least = min(found.sends.sum(axis=1).min(), found.receives.sum(axis=1).min())
+        return int(least) * self.op.unit > self.ccl_bytes
 
 
 def _is_power(number: int) -> bool:
@@ -219,23 +328,21 @@ def _is_power(number: int) -> bool:
 def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
     """Collect the facts for one call, on the links that the settings ask for."""
     topology = config.linked(topology)
-    product, shape = topology.product, TopologyShape.of(topology)
-    given = parse_algo(config.algo, op.name)
-    expansion = config.expansion(product, op.name)
-    aiv = expansion == "AIV" and op.name != "barrier"
+    ruleset, product = ruleset_of(config), topology.product
+    given, others = parse_algo(config.algo, op.name), parse_algo(config.algo, "")
+    barrier = op.name == "barrier"
+    aiv = config.expansion(product, op.name) == "AIV"
     op = served(op)
-    deterministic = config.deterministic != "false"
+    shape = _seen(TopologyShape.of(topology), config.algo, ruleset.levels)
     inline = product.reduces_inline(op.dtype, op.reduce)
     rdma_inline = product.reduces_over_rdma(op.dtype, op.reduce)
-    levels = choose_levels(
-        op,
-        shape,
-        given,
-        pipelines=inline
-        and rdma_inline
-        and not deterministic
-        and not (aiv and _fits_aiv(op, config)),
+    demand = SumDemand(
+        reducible=inline and rdma_inline,
+        deterministic=config.deterministic,
+        aiv=aiv and _fits_aiv(op, config),
     )
+    levels = choose_levels(op, shape, given, others, demand, ruleset.levels)
+    unfolded = _unfolds(op, topology, config, inline=inline)
     return Facts(
         shape=shape,
         levels=levels,
@@ -244,11 +351,46 @@ def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
         ccl_bytes=config.ccl_bytes,
         inline=inline,
         rdma_inline=rdma_inline,
-        deterministic=deterministic,
-        strict=config.deterministic == "strict",
-        expansion=expansion,
+        deterministic=config.deterministic,
+        unfolded=unfolded,
         aiv=aiv,
-        hccs=shape.servers == 1 or topology.inter_hccs,
+        barrier=barrier,
+        inter_hccs=topology.inter_hccs,
         hccs_ports=product.hccs_ports,
         duo="duo" in product.name,
+        contexts_fit=pipeline_contexts(op.name, shape, demand, ruleset.levels) <= shape.contexts,
+        zero_copy=config.zero_copy and unfolded and _reaches_peers(op, shape),
     )
+
+
+def _seen(shape: TopologyShape, algo: str, rules: LevelRules) -> TopologyShape:
+    """Return the shape with equal superpods where HCCL cuts them: where nobody asks for AHC."""
+    if not rules.cuts_pods or shape.uneven_servers or not shape.uneven_pods:
+        return shape
+    words = (parse_algo(algo, op).get("level1", "") for op in _AHC_OPS)
+    return shape if any(word in (AHC, AHC_BROKE) for word in words) else shape.with_even_pods()
+
+
+def _unfolds(op: OpParam, topology: Topology, config: Config, *, inline: bool) -> bool:
+    """Whether the AI CPU makes the tasks. Links of A3 that cannot do a reduction leave it to the
+    host, and so does one rank, but for all-to-all.
+    """
+    device = topology.product.device
+    if device == "910B" and not ruleset_of(config).unfolds_a2:
+        return False
+    if topology.size == 1 and op.name not in ALL_TO_ALL:
+        return False
+    return config.unfolds(topology.product, op.name, inline=inline or op.reduce is None)
+
+
+def _reaches_peers(op: OpParam, shape: TopologyShape) -> bool:
+    """Whether HCCL makes use of memory that is registered with all ranks."""
+    even = shape.devices > 1 and not shape.uneven_servers
+    return shape.device == "910_93" and op.mode is Mode.OP_BASE and even
+
+
+def _fits_aiv(op: OpParam, config: Config) -> bool:
+    """Whether vector cores take an all-reduce of several servers, so that it is no pipeline."""
+    fits = op.extent * op.unit <= AIV_ACROSS_MOST
+    eager = op.mode is Mode.GRAPH or config.ccl_bytes >= AIV_BUFFER_MIN
+    return op.name == "all_reduce" and fits and eager and config.deterministic == "false"

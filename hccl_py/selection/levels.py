@@ -1,25 +1,27 @@
 """HCCL's choice of the algorithms between servers (level1) and between superpods (level2).
 
-In this order: one ring, or AHC, where servers or superpods differ in size; what HCCL_ALGO says,
-where the op takes it; for some ops of 910B in op-base mode the pipeline or the cheapest by a cost
-formula; otherwise a default by the number of servers. Then ops that know fewer algorithms fall back
-to one of theirs, without an error; `notes` says so.
+In this order, as HCCL's code does it: what is configured for an op when a communicator is made
+(one ring through all ranks where servers or superpods differ, AHC where the op joins them, what
+HCCL_ALGO says, a default by the number of modules); what the op makes of it at once (broadcast,
+reduce, scatter); then, for some ops of 910B in op-base mode, the pipeline or the cheapest by a cost
+formula. Rows of the decision tables may take another algorithm after that.
 
-Sources: the selection of the classic repositories (2025 and 2026) and the public documents of
-HCCL_ALGO.
+Releases differ in the numbers of `LevelRules`. Sources: `alg_configurator.cc`, the constructors of
+the operators, and `coll_alg_operator.cc` of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from hccl_py.enums import Mode
 from hccl_py.op_param import OpParam
 from hccl_py.ops import ALL_TO_ALL
 from hccl_py.selection.shape import WHOLE_RING, TopologyShape
 
-__all__ = ["Levels", "choose_levels"]
+__all__ = ["LevelRules", "Levels", "SumDemand", "choose_levels"]
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -27,7 +29,7 @@ RING, HD, NHR, NHR_V1, NB = "ring", "H-D_R", "NHR", "NHR_V1", "NB"
 AHC, AHC_BROKE, PIPELINE, PAIRWISE = "AHC", "AHC_BROKE", "pipeline", "pairwise"
 
 MOST_IN_RING = 3
-"""Servers of which a ring has no more steps than NHR: 1 of 2, 2 of 3."""
+"""Modules of which a ring has no more steps than NHR: 1 of 2, 2 of 3."""
 
 PIPELINE_MIN = {
     "all_gather": (32 * KIB, 2 * MIB),
@@ -39,45 +41,19 @@ PIPELINE_MIN = {
 per rank. These are the ops with a choice per call.
 """
 
-_ANY = (RING, HD, NHR, NHR_V1, NB, PIPELINE)
-_FLAT = (RING, NHR, NB)
-_JOINED = (NHR, RING, NB, AHC, AHC_BROKE)
+PIPELINE_MIN_FIXED = {"reduce_scatter": 256 * KIB, "all_reduce": MIB}
+"""Bytes from which a deterministic pipeline pays, with RDMA-lite and without."""
 
-LEVEL1: dict[str, dict[str, tuple[str, ...]]] = {
-    "910B": {
-        "all_reduce": _ANY,
-        "all_gather": _ANY,
-        "reduce_scatter": _ANY,
-        "all_gather_v": (*_FLAT, PIPELINE),
-        "reduce_scatter_v": _FLAT,
-        "broadcast": (HD, NHR, NHR_V1, NB),
-        "reduce": (HD, RING),
-        "scatter": _FLAT,
-        "gather": (RING, HD),
-        "all_to_all": (PAIRWISE, PIPELINE),
-    },
-    "910_93": {
-        "all_reduce": _JOINED,
-        "all_gather": _JOINED,
-        "reduce_scatter": _JOINED,
-        "all_gather_v": (NHR, RING, NB),
-        "reduce_scatter_v": (NHR, RING, NB),
-        "broadcast": (NHR, NB),
-        "reduce": (RING,),
-        "scatter": _FLAT,
-        "gather": (RING,),
-        "all_to_all": (PAIRWISE,),
-    },
+_SET = (RING, HD, NHR, NHR_V1, NB, AHC, AHC_BROKE, PIPELINE)
+"""Words of HCCL_ALGO that set level1; HCCL takes the others for none."""
+
+_CONSTRUCTORS = {
+    "broadcast": ((NHR, NHR_V1, NB), HD),
+    "scatter": ((NHR, NB, RING), RING),
+    "reduce": ((RING, HD, AHC, AHC_BROKE), HD),
 }
-"""What an op takes at level1 by device; the first where neither setting nor default is among it.
+"""What an op keeps of the configured algorithm, whatever the device, and what it takes for others.
 """
-
-LEVEL1["910A"] = {
-    op: tuple(word for word in words if word != PIPELINE) for op, words in LEVEL1["910B"].items()
-}
-
-_AUTOMATIC = ("all_reduce", "all_gather", "reduce_scatter", "all_gather_v", "reduce_scatter_v")
-"""Where a setting that the op does not take on 910A and 910B is ignored, as if there were none."""
 
 _LEVEL2 = {
     "all_reduce": (RING, HD, NHR, NB),
@@ -85,137 +61,240 @@ _LEVEL2 = {
     "broadcast": (HD, NHR, NB),
 }
 _LEVEL2_OTHERS = (RING, NHR, NB)
+"""What an op's executors run between superpods; the first where they are given another word."""
 
 _UNSET = ("", "NA", "null", "fullmesh")
 _POINT_TO_POINT = ("send_recv", "batch_send_recv")
 
 
 @dataclass(frozen=True)
+class LevelRules:
+    """What a release does about levels.
+
+    `ahc_ops` take AHC, and join superpods with different numbers of servers by it; groups whose
+    sizes differ by less than `ahc_tolerance` of the smallest are alike. `cuts_pods`: superpods are
+    cut to equal ones where nobody asks for AHC. `rings_uneven` are the ops that keep the servers of
+    A3 where these differ, but superpods do not. `automatic` are the ops of 910B with a choice per
+    call; `fixed_pipelines` has them pipe deterministic sums. `pipelined` are the devices that take
+    pipeline for level1. `level2` is the default between superpods, by their number where it is
+    empty. `joins_exchange`: a setting counts for all-to-all between superpods that differ.
+    `keeps_ring`: broadcast leaves one ring through all ranks as it is.
+    """
+
+    ahc_ops: tuple[str, ...]
+    automatic: tuple[str, ...]
+    pipelined: tuple[str, ...]
+    ahc_tolerance: Fraction = Fraction(0)
+    rings_uneven: tuple[str, ...] = ()
+    level2: str = ""
+    cuts_pods: bool = False
+    fixed_pipelines: bool = False
+    joins_exchange: bool = False
+    keeps_ring: bool = False
+
+
+@dataclass(frozen=True)
+class SumDemand:
+    """What a call asks of sums: links can do its reduction (`reducible`), HCCL_DETERMINISTIC, and
+    whether vector cores take it (`aiv`), which keeps an all_reduce from the pipeline.
+    """
+
+    reducible: bool
+    deterministic: str
+    aiv: bool
+
+
+@dataclass(frozen=True)
 class Levels:
-    """Algorithms in HCCL_ALGO's words; `level2` is empty with one superpod. `refusal` is what HCCL
-    would fail with.
+    """Algorithms in HCCL_ALGO's words; `level2` is empty with one superpod.
+
+    `early` is level1 before the op looks at the call: rows that HCCL decides before that report it.
+    `refusal` is what HCCL would fail with, whatever the row.
     """
 
     level0: str
     level1: str
+    early: str
     level2: str
     notes: tuple[str, ...] = ()
     refusal: str = ""
 
 
-def choose_levels(
-    op: OpParam, shape: TopologyShape, given: Mapping[str, str], *, pipelines: bool
-) -> Levels:
-    """Choose for one call. `given` is HCCL_ALGO's setting, `pipelines` whether links can do its
-    reduction in any order, which the pipelines of reductions need.
+@dataclass(frozen=True)
+class _Configured:
+    """The algorithms of an op when the communicator is made. `automatic`: nobody set level1;
+    `forced`: all ranks are one ring, whatever HCCL_ALGO says.
     """
-    notes: list[str] = []
-    level0 = shape.pod_level0 if _joins_pods(op, shape) else shape.level0
-    if given.get("level0") == "null":
-        level0 = WHOLE_RING
-        notes.append("HCCL_ALGO's level0:null makes all ranks one ring")
+
+    level0: str
+    level1: str
+    level2: str = RING
+    automatic: bool = False
+    forced: bool = False
+    note: str = ""
+
+    @property
+    def refusal(self) -> str:
+        """Why HCCL would fail."""
+        if (self.level0, self.level1) == (WHOLE_RING, HD):
+            return "level1:H-D_R needs servers: all ranks are one ring here"
+        return ""
+
+
+def choose_levels(
+    op: OpParam,
+    shape: TopologyShape,
+    given: Mapping[str, str],
+    others: Mapping[str, str],
+    demand: SumDemand,
+    rules: LevelRules,
+) -> Levels:
+    """Choose for one call. `given` is HCCL_ALGO's setting for the op, `others` the one that holds
+    for ops that it does not name.
+    """
+    found = _configured(op.name, op.mode, shape, given, rules)
+    communicator = _configured("", op.mode, shape, others, rules)
+    refusal = found.refusal or communicator.refusal
+    if shape.bad_cards and given.get("level0") != "null":
+        refusal = f"HCCL has no algorithm for {shape.devices} PCIe cards in a server"
     if op.name in _POINT_TO_POINT:
-        return Levels(level0, RING, "", tuple(notes))
-    level1 = _level1(op, shape, level0, given, pipelines, notes)
-    level2 = _level2(op, shape, given, notes) if shape.superpods > 1 else ""
-    refusal = ""
-    if level0 == WHOLE_RING and level1 == HD == given.get("level1"):
-        refusal = "level1:H-D_R needs servers: all ranks are one ring here"
-    return Levels(level0, level1, level2, tuple(notes), refusal)
+        return Levels(found.level0, RING, RING, "", refusal=refusal)
+    notes = [found.note] if found.note else []
+    early = _constructed(op.name, found, rules)
+    if early != found.level1 and given.get("level1") == found.level1:
+        notes.append(f"HCCL_ALGO's level1:{found.level1} is none of {op.name}'s: {early} runs")
+    level1 = _adapted(op, shape, found, early, demand, rules, notes)
+    level2 = _level2(op, given, found, notes) if shape.superpods > 1 else ""
+    return Levels(found.level0, level1, early, level2, tuple(notes), refusal)
 
 
-def _level1(
-    op: OpParam,
+def _configured(
+    op: str, mode: Mode, shape: TopologyShape, given: Mapping[str, str], rules: LevelRules
+) -> _Configured:
+    """Return what HCCL's AlgConfigurator sets for an op, or for the communicator where it has no
+    name.
+    """
+    if shape.device == "310P3":
+        return _Configured(WHOLE_RING, RING, forced=True)
+    is_flat = given.get("level0") == "null"
+    level0 = "null" if is_flat else shape.links
+    if shape.uneven_pods and not shape.uneven_servers:
+        if op in rules.ahc_ops or not op:
+            word = given.get("level1", "")
+            return _Configured(level0, AHC, note=_ignored(word, AHC, "servers"))
+        if rules.joins_exchange and op in ALL_TO_ALL and shape.device == "910_93":
+            if not given.get("level0") and not given.get("level1"):
+                return _Configured(WHOLE_RING, RING, forced=True)
+            return _set_by(op, mode, shape, given, level0, rules)
+    if _is_one_ring(op, shape, rules) and not is_flat:
+        sizes = "servers" if not shape.uneven_servers else "devices"
+        note = _ignored(given.get("level1", ""), RING, sizes)
+        return _Configured(WHOLE_RING, RING, forced=True, note=note)
+    return _set_by(op, mode, shape, given, level0, rules)
+
+
+def _ignored(word: str, runs: str, sizes: str) -> str:
+    if word in (*_UNSET, runs):
+        return ""
+    return f"different numbers of {sizes}: level1 is {runs}, whatever HCCL_ALGO says"
+
+
+def _is_one_ring(op: str, shape: TopologyShape, rules: LevelRules) -> bool:
+    """Whether asymmetry makes all ranks one ring, unless HCCL_ALGO says level0:null."""
+    if not shape.uneven_servers:
+        return shape.uneven_pods
+    keeps = op in rules.rings_uneven and shape.device == "910_93"
+    return not (keeps and not shape.uneven_pod_devices)
+
+
+def _set_by(
+    op: str,
+    mode: Mode,
     shape: TopologyShape,
+    given: Mapping[str, str],
     level0: str,
-    given: Mapping[str, str],
-    pipelines: bool,
-    notes: list[str],
-) -> str:
-    kind = "all_to_all" if op.name in ALL_TO_ALL else op.name
-    allowed = LEVEL1.get(shape.device, {}).get(kind, (RING,))
-    wanted = _forced(op, shape, given, allowed, notes) or _wanted(op, shape, given, allowed, notes)
-    if wanted:
-        chosen = wanted
-    elif kind == "all_to_all":
-        chosen = PAIRWISE
-    else:
-        chosen = _default(op, shape, level0, pipelines)
-        if chosen not in allowed:
-            chosen = allowed[0]
-    if chosen == PIPELINE and _contexts(op.name, shape) > shape.contexts:
-        notes.append(
-            f"the pipeline would take {_contexts(op.name, shape)} FFTS contexts of "
-            f"{shape.contexts}: level1 becomes H-D_R"
-        )
-        return HD
-    return chosen
-
-
-def _joins_pods(op: OpParam, shape: TopologyShape) -> bool:
-    """Whether HCCL concatenates superpods with different numbers of servers."""
-    return shape.unequal_pods and op.name == "all_reduce"
-
-
-def _forced(
-    op: OpParam,
-    shape: TopologyShape,
-    given: Mapping[str, str],
-    allowed: tuple[str, ...],
-    notes: list[str],
-) -> str:
-    """Return what servers or superpods of different sizes leave; empty where there is a choice."""
+    rules: LevelRules,
+) -> _Configured:
+    """Return what HCCL_ALGO says, or the defaults."""
     word = given.get("level1", "")
-    joins = _joins_pods(op, shape)
-    if shape.symmetric or given.get("level0") == "null" or op.name in ALL_TO_ALL:
+    level2 = given.get("level2", "")
+    if level2 not in (RING, HD, NHR, NB):
+        level2 = rules.level2 or _by_number(shape.superpods)
+    reason = _against(word, op, mode, shape, rules)
+    if word in _SET and not reason:
+        return _Configured(level0, word, level2)
+    default = _by_number(shape.modules)
+    if default == HD and shape.device == "910_93":
+        default = NHR
+    return _Configured(level0, default, level2, shape.device == "910B", note=reason)
+
+
+def _against(word: str, op: str, mode: Mode, shape: TopologyShape, rules: LevelRules) -> str:
+    """Return why HCCL takes a setting for none; empty where it does not."""
+    joins = word in (AHC, AHC_BROKE) and op and op not in rules.ahc_ops
+    pipes = word == PIPELINE and shape.device not in rules.pipelined
+    why = f"on {shape.device}" if joins or pipes else ""
+    if word == PIPELINE and mode is Mode.GRAPH:
+        why = why or "in graph mode"
+    if not why:
         return ""
-    if not joins and word in (AHC, AHC_BROKE) and word in allowed:
-        return word
-    forced = AHC if joins else RING if RING in allowed else allowed[0]
-    if word not in (*_UNSET, forced):
-        sizes = "numbers of servers" if shape.unequal_pods else "numbers of devices"
-        notes.append(f"different {sizes}: level1 is {forced}, whatever HCCL_ALGO says")
-    return forced
+    name = f"{op}'s" if op else "the communicator's"
+    return f"HCCL_ALGO's level1:{word} is none of {name} {why}: HCCL chooses as without it"
 
 
-def _wanted(
-    op: OpParam,
-    shape: TopologyShape,
-    given: Mapping[str, str],
-    allowed: tuple[str, ...],
-    notes: list[str],
-) -> str:
-    """Return what HCCL_ALGO says, or what the op makes of it; empty where the default counts."""
-    word = given.get("level1", "")
-    if word in _UNSET or (word == PAIRWISE and PAIRWISE not in allowed):
-        return ""
-    eager = shape.device == "910B" and op.mode is Mode.OP_BASE
-    legal = eager if word == PIPELINE else word not in (AHC, AHC_BROKE) or word in allowed
-    if word in allowed and legal:
-        return word
-    ignored = not legal or (op.name in _AUTOMATIC and shape.device != "910_93")
-    instead = "" if ignored else allowed[0]
-    graph = word == PIPELINE and op.mode is Mode.GRAPH
-    where = "in graph mode" if graph else f"on {shape.device}"
-    notes.append(
-        f"HCCL_ALGO's level1:{word} is none of {op.name}'s {where}: "
-        + ("HCCL chooses as without it" if ignored else f"{instead} runs")
-    )
-    return instead
-
-
-def _default(op: OpParam, shape: TopologyShape, level0: str, pipelines: bool) -> str:
-    if _joins_pods(op, shape):
-        return AHC
-    if level0 == WHOLE_RING:
+def _constructed(op: str, found: _Configured, rules: LevelRules) -> str:
+    """Return what an op makes of the configured algorithm, before it knows the call."""
+    if op not in _CONSTRUCTORS:
+        return found.level1
+    if op == "broadcast" and found.forced and rules.keeps_ring:
         return RING
-    several = shape.device == "910B" and shape.servers > 1
-    if several and op.mode is Mode.OP_BASE and op.name in PIPELINE_MIN:
-        if _pays_to_pipeline(op, shape, level0, pipelines):
-            return PIPELINE
-        return _cheapest(shape.servers)
-    found = _by_number(shape.pod_servers)
-    return NHR if found == HD and shape.device == "910_93" else found
+    kept, otherwise = _CONSTRUCTORS[op]
+    return found.level1 if found.level1 in kept else otherwise
+
+
+def _adapted(
+    op: OpParam,
+    shape: TopologyShape,
+    found: _Configured,
+    level1: str,
+    demand: SumDemand,
+    rules: LevelRules,
+    notes: list[str],
+) -> str:
+    """Return what an op makes of its algorithm when it knows the call."""
+    several = shape.device == "910B" and not shape.single_mesh
+    if several and found.automatic and op.mode is Mode.OP_BASE and op.name in rules.automatic:
+        pays = _pays_to_pipeline(op, shape, found.level0, demand, rules)
+        level1 = PIPELINE if pays else _cheapest(shape.modules)
+    if level1 == AHC and op.name in rules.ahc_ops:
+        return _ahc_form(op.name, shape, found.level0, rules)
+    contexts = pipeline_contexts(op.name, shape, demand, rules)
+    if level1 == PIPELINE and op.name in PIPELINE_MIN and contexts > shape.contexts:
+        instead = NHR if op.name == "all_gather_v" else HD
+        notes.append(
+            f"the pipeline would take {contexts} FFTS contexts of {shape.contexts}: "
+            f"level1 becomes {instead}"
+        )
+        return instead
+    return level1
+
+
+def _ahc_form(op: str, shape: TopologyShape, level0: str, rules: LevelRules) -> str:
+    """Return AHC, or AHC_BROKE where groups can be cut to equal ones.
+
+    Groups are superpods of servers, or of devices where level0 is null; on 910B servers of devices.
+    """
+    if rules.cuts_pods and shape.uneven_servers:
+        return AHC
+    if shape.device == "910B":
+        sizes = shape.server_devices
+    else:
+        sizes = shape.pod_devices if level0 == "null" else shape.pod_servers
+    if rules.cuts_pods and op != "all_reduce" and shape.devices > 1:
+        return AHC_BROKE
+    least = min(sizes)
+    alike = all(size % least == 0 for size in sizes)
+    return AHC_BROKE if alike or max(sizes) - least < rules.ahc_tolerance * least else AHC
 
 
 def _by_number(groups: int) -> str:
@@ -223,43 +302,54 @@ def _by_number(groups: int) -> str:
     return HD if groups >= 8 or power else RING
 
 
-def _level2(op: OpParam, shape: TopologyShape, given: Mapping[str, str], notes: list[str]) -> str:
+def _level2(op: OpParam, given: Mapping[str, str], found: _Configured, notes: list[str]) -> str:
+    """Return what an op's executors run for the configured word."""
     allowed = _LEVEL2.get(op.name, _LEVEL2_OTHERS)
+    chosen = found.level2 if found.level2 in allowed else allowed[0]
     word = given.get("level2", "")
-    if word in allowed:
-        return word
-    default = _by_number(shape.superpods)
-    chosen = default if default in allowed else allowed[0]
-    if word not in (*_UNSET, PAIRWISE):
+    if word not in (*_UNSET, PAIRWISE) and word != chosen:
         notes.append(f"HCCL_ALGO's level2:{word} is none of {op.name}'s: {chosen} runs")
     return chosen
 
 
-def _contexts(op: str, shape: TopologyShape) -> int:
+def pipeline_contexts(op: str, shape: TopologyShape, demand: SumDemand, rules: LevelRules) -> int:
     """Return the FFTS contexts of a pipeline; they do not depend on the data."""
-    copies = 1 + shape.servers if op in ALL_TO_ALL else 1
-    contexts = shape.servers * (5 * (shape.devices - 1) + 7 + copies) + 4 + 1
-    return 2 * contexts if op == "all_reduce" else contexts
+    copies = 1 + shape.modules if op in ALL_TO_ALL else 1
+    sums = rules.fixed_pipelines and demand.deterministic == "true"
+    adds = sums and op in PIPELINE_MIN_FIXED
+    each = 5 * (shape.devices - 1) + 7 + 1 + (shape.devices - 1 if adds else 0)
+    contexts = shape.modules * each + 4 + copies
+    if op == "all_reduce":
+        contexts *= 2
+    return contexts + (shape.modules - 1 if adds else 0)
 
 
-def _pays_to_pipeline(op: OpParam, shape: TopologyShape, level0: str, pipelines: bool) -> bool:
+def _pays_to_pipeline(
+    op: OpParam, shape: TopologyShape, level0: str, demand: SumDemand, rules: LevelRules
+) -> bool:
     lite, plain = PIPELINE_MIN[op.name]
     least = lite if shape.rdma_lite else plain
-    slices = shape.servers * shape.devices if op.name == "all_reduce" else 1
-    return (
-        level0 == "mesh"
-        and shape.devices > 1
-        and _contexts(op.name, shape) <= shape.contexts
-        and (pipelines or op.reduce is None)
-        and op.extent * op.unit >= least * slices
-    )
+    slices = shape.modules * shape.devices if op.name == "all_reduce" else 1
+    if level0 != "mesh" or shape.devices == 1 or (op.name == "all_reduce" and demand.aiv):
+        return False
+    if op.reduce is not None:
+        if not demand.reducible or demand.deterministic == "strict":
+            return False
+        if demand.deterministic == "true":
+            if not rules.fixed_pipelines:
+                return False
+            fixed = PIPELINE_MIN_FIXED[op.name]
+            least = fixed if op.name == "all_reduce" else max(least, fixed)
+    if pipeline_contexts(op.name, shape, demand, rules) > shape.contexts:
+        return False
+    return op.extent * op.unit >= least * slices
 
 
-def _cheapest(servers: int) -> str:
+def _cheapest(modules: int) -> str:
     """Return what takes the least seconds by HCCL's formulas, of which ring comes first, then NHR.
 
-    All move the same share of the data. Ring takes servers - 1 steps, NHR and H-D the logarithm,
-    rounded up, and H-D moves more where servers are no power of two: so it never wins, and ring
+    All move the same share of the data. Ring takes modules - 1 steps, NHR and H-D the logarithm,
+    rounded up, and H-D moves more where modules are no power of two: so it never wins, and ring
     does where NHR has as many steps. Neither sizes nor rates matter.
     """
-    return RING if servers <= MOST_IN_RING else NHR
+    return RING if modules <= MOST_IN_RING else NHR

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from hccl_py.executor import Executor, order_of
 from hccl_py.selection.facts import Facts
-from hccl_py.selection.rules import Condition
-from hccl_py.selection.tables.cells import IN_RANK_ORDER
 
 __all__ = ["breaks_order"]
-
-_RANK_ORDER = tuple(Condition(*cell) for cell in IN_RANK_ORDER)
 
 
 def breaks_order(executor: Executor, facts: Facts) -> str:
@@ -18,9 +14,16 @@ def breaks_order(executor: Executor, facts: Facts) -> str:
     Two operands commute, and so do integers, max and min.
     """
     order = order_of(executor)
-    if all(condition.holds(facts) for condition in _RANK_ORDER) and facts.symmetric:
+    strict = facts.deterministic == "strict" and facts.symmetric
+    if strict and _adds_differently(facts):
         return "" if order == "rank" else "does not add in rank order"
     sums = facts.op.dtype.is_float and facts.reduce in ("sum", "prod")
-    if facts.deterministic and sums and facts.inline and facts.ranks > 2 and order == "arrival":
+    fixed = facts.deterministic != "false" and facts.ranks > 2
+    if fixed and sums and facts.inline and order == "arrival":
         return "adds in the order in which data arrives"
     return ""
+
+
+def _adds_differently(facts: Facts) -> bool:
+    """Whether sums depend on the order of ranks: two commute, and so do integers, max and min."""
+    return facts.ranks >= 3 and facts.reduce == "sum" and facts.dtype in ("fp16", "fp32", "bf16")

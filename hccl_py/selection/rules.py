@@ -1,6 +1,7 @@
 """What a decision table is made of: rows of conditions; the first row that holds decides.
 
-Rows name HCCL's executors, whether they are offered here or not, or say that HCCL refuses the call.
+Rows name HCCL's executors, whether they are offered here or not, or say that HCCL refuses the call,
+and the lines of HCCL's source that they come from.
 """
 
 from __future__ import annotations
@@ -9,19 +10,24 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hccl_py.errors import HcclResult
-from hccl_py.op_param import OpParam
-from hccl_py.selection.facts import Facts
 
-__all__ = ["Condition", "DecisionTable", "Multiple", "Rule", "refuse", "rule"]
+if TYPE_CHECKING:
+    from hccl_py.selection.facts import Facts
+    from hccl_py.selection.levels import Levels
+
+__all__ = ["Cell", "Condition", "DecisionTable", "Multiple", "OperatorFile", "Rule", "refuse"]
+
+Cell = tuple[str, str, Any]
 
 _RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<=": operator.le,
     ">=": operator.ge,
+    "<": operator.lt,
     ">": operator.gt,
     "in": lambda value, choices: value in choices,
     "not in": lambda value, choices: value not in choices,
@@ -31,6 +37,7 @@ _BOUNDS = {
     "!=": "is not",
     "<=": "is at most",
     ">=": "is at least",
+    "<": "is less than",
     ">": "is more than",
     "not in": "is none of",
 }
@@ -85,14 +92,19 @@ class Condition:
 
 @dataclass(frozen=True)
 class Rule:
-    """One row: an executor and when it is taken. `level1` is what the row forces between servers.
+    """One row: an executor and when it is taken; `source` is its file and lines in HCCL.
 
-    Without an executor HCCL refuses such calls with `result`, for the reason `refusal`.
+    Without an executor HCCL refuses such calls with `result`, for the reason `refusal`. Where the
+    algorithm between servers is none of `keeps`, the row takes `level1`. `early` rows are decided
+    before the op chooses that algorithm by the call.
     """
 
     executor: str | None
     when: tuple[Condition, ...]
+    source: str = ""
+    keeps: tuple[str, ...] | None = None
     level1: str = ""
+    early: bool = False
     refusal: str = ""
     result: HcclResult | None = None
 
@@ -104,28 +116,64 @@ class Rule:
         """Return how many conditions do not hold."""
         return sum(not condition.holds(facts) for condition in self.when)
 
+    def holds(self, facts: Facts) -> bool:
+        """Whether all conditions hold."""
+        return all(condition.holds(facts) for condition in self.when)
+
+    def level1_of(self, levels: Levels) -> str:
+        """Return the algorithm between servers that HCCL takes with this row."""
+        found = levels.early if self.early else levels.level1
+        return found if self.keeps is None or found in self.keeps else self.level1
+
 
 @dataclass(frozen=True)
 class DecisionTable:
-    """The rows of a device by op; `ruleset` names their version."""
+    """The rows of a device by op."""
 
-    ruleset: str
     rows: Mapping[str, tuple[Rule, ...]]
 
-    def of(self, op: OpParam) -> tuple[Rule, ...]:
+    def of(self, op: str) -> tuple[Rule, ...]:
         """Return the rows of an op; none where the device does not have it."""
-        return self.rows.get(op.name, ())
+        return self.rows.get(op, ())
 
 
-def rule(executor: str, *when: tuple[str, str, Any], level1: str = "") -> Rule:
-    """Return a row that takes an executor."""
-    return Rule(executor, tuple(Condition(*condition) for condition in when), level1)
+@dataclass(frozen=True)
+class OperatorFile:
+    """A file of HCCL that rows are made from; `at` are the first and last line of what a row says,
+    such as `120-131`.
+    """
+
+    path: str
+
+    def take(
+        self,
+        executor: str,
+        at: str,
+        *when: Cell,
+        level1: str = "",
+        keeps: tuple[str, ...] = (),
+        early: bool = False,
+    ) -> Rule:
+        """Return a row that takes an executor, and `level1` for what is none of `keeps`."""
+        kept = keeps if level1 else None
+        return Rule(executor, _conditions(when), f"{self.path}:{at}", kept, level1, early)
+
+    def refuse(
+        self, refusal: str, at: str, *when: Cell, result: HcclResult = HcclResult.E_NOT_SUPPORT
+    ) -> Rule:
+        """Return a row for what HCCL does not support."""
+        source = f"{self.path}:{at}"
+        return Rule(None, _conditions(when), source, refusal=refusal, result=result)
 
 
-def refuse(refusal: str, *when: tuple[str, str, Any]) -> Rule:
-    """Return a row for what HCCL does not support."""
-    conditions = tuple(Condition(*condition) for condition in when)
+def refuse(refusal: str, *when: Cell) -> Rule:
+    """Return a row for what HCCL does not support, of which no source says a line."""
+    conditions = _conditions(when)
     return Rule(None, conditions, refusal=refusal, result=HcclResult.E_NOT_SUPPORT)
+
+
+def _conditions(cells: tuple[Cell, ...]) -> tuple[Condition, ...]:
+    return tuple(Condition(*cell) for cell in cells)
 
 
 def _format(value: Any) -> str:

@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry
 from hccl_py.errors import HcclResult, NotSupportedError, ParameterError
-from hccl_py.executor import check_levels, choices_of, order_of, with_levels
+from hccl_py.executor import (
+    BySize,
+    Fidelity,
+    check_levels,
+    choices_of,
+    fidelity_of,
+    open_levels,
+    order_of,
+    situations_of,
+    with_levels,
+)
+from hccl_py.fidelity import UNDECLARED
 from hccl_py.op_param import OpParam
 from hccl_py.orchestration.author_errors import reason_against
-from hccl_py.selection.advice import advice
-from hccl_py.selection.facts import Facts, gather_facts
+from hccl_py.selection.advice import advice, warnings
+from hccl_py.selection.hccl import HcclChoice
 from hccl_py.selection.order import breaks_order
-from hccl_py.selection.rules import DecisionTable, Rule, refuse
-from hccl_py.selection.tables import TABLES
+from hccl_py.selection.rules import Rule
+from hccl_py.selection.rulesets import RULESETS
 from hccl_py.selection.tags import GROUP_NAME, tag_of
 from hccl_py.topology.topology import Topology
 
@@ -40,7 +51,8 @@ class Selection:
     `algorithm` is what runs on each level, `hccl_algorithm` what HCCL would run; `levels` has the
     words for `OpParam.level1` and `level2`. `tag` is the key under which resources are reused.
     `hccl_executor` differs from `executor` only where HCCL's is not offered here or the user named
-    another one, and is None where HCCL refuses the call: with `result`, because of `refusal`. The
+    another one, and is None where HCCL refuses the call: with `result`, because of `refusal`.
+    `fidelity` says how far what runs is what HCCL's executor of that name does. The
     reasons against the others are looked for when somebody reads `rejected`: `against` does it.
     """
 
@@ -56,6 +68,14 @@ class Selection:
     levels: Mapping[str, str] = field(default_factory=dict)
     result: str = ""
     refusal: str = ""
+    source: str = ""
+    fidelity: Fidelity = UNDECLARED
+
+    @property
+    def is_same(self) -> bool:
+        """Whether HCCL would run the same: the executor, the words of open levels, the steps."""
+        words = all(self.hccl_algorithm.get(level) == word for level, word in self.levels.items())
+        return self.executor == self.hccl_executor and words and self.fidelity.is_same
 
     @cached_property
     def rejected(self) -> tuple[Rejected, ...]:
@@ -124,9 +144,9 @@ class _ExecutorSelector:
     ) -> None:
         self.op, self.registry, self.forced = op, registry, forced
         self.topology = config.linked(topology)
-        self.facts = gather_facts(op, topology, config)
-        self.table, self.rows = _rows(self.facts)
-        self.row = next(row for row in self.rows if not row.missing(self.facts))
+        self.hccl = HcclChoice(op, topology, config)
+        self.facts, self.rows, self.row = self.hccl.facts, self.hccl.rows, self.hccl.row
+        self.config = config
         self.known = registry.for_op(self.facts.op.name)
         if self.facts.op.name != op.name:
             self.known += [r for r in registry.for_op(op.name) if r not in self.known]
@@ -143,21 +163,28 @@ class _ExecutorSelector:
                 f"{name} does not suit this call: {self.against(chosen)}.",
                 f"These do: {', '.join(suiting) or 'none'}.",
             )
-        return chosen, [why, *self._refusal(), *self._broken(chosen)]
+        return chosen, [
+            why,
+            *self._refusal(),
+            *warnings(self.facts, self.config),
+            *self._broken(chosen),
+        ]
 
     def by_table(self) -> tuple[Registered, list[str]]:
-        """Take the row's executor, or the next one of the table that is offered and suits, or any
-        that suits.
-        """
+        """Take the row's executor, or the first of the others that suits."""
         reasons = [condition.format_condition(self.facts) for condition in self.row.when]
         if not reasons and self.row.executor is not None:
             only = len(self.rows) == 1
             reasons.append(f"{'the only row' if only else 'no other row'} of the table matches")
-        if self.row.level1:
-            reasons.append(f"this row takes {self.row.level1} on level1")
-        reasons += [*self.facts.levels.notes, *advice(self.facts), *self._refusal()]
-        tried = sorted(self._candidates(), key=self._disorder)
-        chosen = next((r for r in tried if not self.against(r)), None)
+        if self.hccl.levels["level1"] != self.facts.level1 or self.row.keeps == ():
+            reasons.append(f"this row takes {self.hccl.levels['level1']} on level1")
+        reasons += [
+            *warnings(self.facts, self.config),
+            *self.facts.levels.notes,
+            *advice(self.facts),
+        ]
+        reasons += self._refusal()
+        chosen = self._wanted() or self._substitute()
         if chosen is None:
             raise NotSupportedError(
                 f"No executor suits {self.op.name} on {self.topology.description}.",
@@ -170,7 +197,7 @@ class _ExecutorSelector:
 
     def insist(self, chosen: Registered, *, named: bool) -> None:
         """Raise where HCCL would refuse the call or take what is not offered."""
-        refusal, result = self._hccl_refuses()
+        refusal, result = self.hccl.refusal
         if refusal:
             kind = ParameterError if result is HcclResult.E_PARA else NotSupportedError
             raise kind(
@@ -186,23 +213,40 @@ class _ExecutorSelector:
 
     def selection(self, chosen: Registered, reasons: list[str], group: str) -> Selection:
         """Return what explains the choice."""
-        refusal, result = self._hccl_refuses()
+        refusal, result = self.hccl.refusal
         levels, notes = self._levels(chosen)
-        level1 = self._hccl_levels["level1"]
+        level1 = self.hccl.levels["level1"]
         return Selection(
             op=self.op.name,
             executor=chosen.name,
-            hccl_executor=None if refusal else self.row.executor,
+            hccl_executor=self.hccl.executor,
             algorithm=self.algorithm(chosen),
-            tag=tag_of(self.facts, chosen.name, levels.get("level1", level1), group),
-            reasons=(*reasons, *notes),
-            ruleset=self.table.ruleset,
+            tag=tag_of(
+                self.facts,
+                chosen.name,
+                levels.get("level1", level1),
+                group,
+                by_level=self.hccl.ruleset.tags_by_level,
+            ),
+            reasons=(*reasons, *notes, *self._of_size(chosen)),
+            ruleset=self.hccl.ruleset.name,
             against=lambda: tuple(self._rejected(chosen)),
-            hccl_algorithm=self._hccl_levels,
+            hccl_algorithm=self.hccl.levels,
             levels=levels,
             result=f"HCCL_{result.name}" if refusal else "",
             refusal=refusal,
+            source=self.hccl.source,
+            fidelity=self._fidelity(chosen, levels),
         )
+
+    def _of_size(self, chosen: Registered) -> list[str]:
+        executor = chosen.executor
+        return [executor.explained(self.op)] if isinstance(executor, BySize) else []
+
+    def _fidelity(self, chosen: Registered, levels: Mapping[str, str]) -> Fidelity:
+        there = open_levels(chosen.executor, self.topology)
+        words = [levels[at] for at in there if at in levels]
+        return fidelity_of(chosen.executor, [*words, *situations_of(self.op, self.topology)])
 
     def algorithm(self, chosen: Registered) -> dict[str, str]:
         """Return what an executor runs on each level."""
@@ -219,34 +263,39 @@ class _ExecutorSelector:
         found.forced, found._against = forced, {}
         return found
 
-    @property
-    def _hccl_levels(self) -> dict[str, str]:
-        """What HCCL runs on each level; rows may force level1."""
-        found = self.facts.levels
-        levels = {"level0": found.level0, "level1": self.row.level1 or found.level1}
-        return levels | ({"level2": found.level2} if found.level2 else {})
-
-    def _hccl_refuses(self) -> tuple[str, HcclResult]:
-        if self.facts.levels.refusal:
-            return self.facts.levels.refusal, HcclResult.E_PARA
-        return self.row.refusal, self.row.result or HcclResult.SUCCESS
-
     def _refusal(self) -> list[str]:
-        refusal, result = self._hccl_refuses()
+        refusal, result = self.hccl.refusal
         return [f"HCCL refuses this call with HCCL_{result.name}: {refusal}"] if refusal else []
+
+    def _wanted(self) -> Registered | None:
+        """Return the row's executor, where it is offered, suits and adds as it is asked to."""
+        found = next((r for r in self.known if r.name == self.row.executor), None)
+        return None if found is None or self._disorder(found) or self.against(found) else found
+
+    def _substitute(self) -> Registered | None:
+        tried = sorted(self._candidates(), key=self._disorder)
+        return next((r for r in tried if not self.against(r)), None)
 
     def _candidates(self) -> list[Registered]:
         """Return executors in the order in which they are tried: the row's, those of later rows,
-        those that no device's table names, and those that other devices' tables name.
+        those that other releases take on the device, those that no device's table names, and those
+        that other devices' tables name.
         """
         later = self.rows[self.rows.index(self.row) :]
-        holding = [row for row in later if not row.missing(self.facts)]
-        names = [row.executor for row in (*holding, *later)]
+        holding = [row for row in later if row.holds(self.facts)]
+        names = [row.executor for row in (*holding, *later, *self._elsewhen())]
         offered = {r.name: r for r in self.known}
         found = [offered[name] for name in names if name in offered]
-        elsewhere = {row.executor for table in TABLES.values() for row in table.of(self.facts.op)}
+        elsewhere = _named(self.facts.op.name)
         ours = [r for r in self.known if r.name not in elsewhere]
         return list(dict.fromkeys([*found, *ours, *self.known]))
+
+    def _elsewhen(self) -> Iterator[Rule]:
+        """Yield the rows of other releases that hold for the call."""
+        device, op = self.facts.shape.device, self.facts.op.name
+        for ruleset in RULESETS.values():
+            if ruleset is not self.hccl.ruleset:
+                yield from (row for row in ruleset.rows(device, op) if row.holds(self.facts))
 
     def _disorder(self, registered: Registered) -> int:
         """Return how far an executor is from the order of sums that is asked for: not at all, in a
@@ -284,7 +333,7 @@ class _ExecutorSelector:
         levels, notes = {}, []
         for level in ("level1", "level2"):
             words = choices_of(chosen.executor).get(level, ())
-            wanted = self.forced.get(level) or self._hccl_levels.get(level, "")
+            wanted = self.forced.get(level) or self.hccl.levels.get(level, "")
             if len(words) < 2 or not wanted:
                 continue
             levels[level] = wanted if wanted in words else words[0]
@@ -304,13 +353,13 @@ class _ExecutorSelector:
                 yield Rejected(other.name, reason, other.name in place)
 
     def _reason_against(self, other: Registered) -> str:
-        ruleset = self.table.ruleset
+        ruleset = self.hccl.ruleset.name
         rows = [row for row in self.rows if row.executor == other.name]
         if self.against(other):
             return self.against(other)
         if not rows:
             return f"suits, but no row of {ruleset} names it"
-        if all(row.missing(self.facts) for row in rows):
+        if not any(row.holds(self.facts) for row in rows):
             return min(rows, key=lambda row: row.distance(self.facts)).missing(self.facts)
         if other.name == self.row.executor:
             return "the tables' choice, but the caller named another one"
@@ -333,10 +382,9 @@ class _ExecutorSelector:
         return reason_against(registered.executor, op, self.topology)
 
 
-def _rows(facts: Facts) -> tuple[DecisionTable, tuple[Rule, ...]]:
-    """Return the table of the device and its rows for the op."""
-    device = facts.shape.device
-    table = TABLES.get(device, DecisionTable(f"none for {device}", {}))
-    return table, table.rows.get(
-        facts.op.name, (refuse(f"its selection has no {facts.op.name} on {device}"),)
-    )
+@lru_cache(maxsize=64)
+def _named(op: str) -> frozenset[str | None]:
+    """Return the executors that some device's table of some release names for an op."""
+    rulesets = RULESETS.values()
+    tables = [table for ruleset in rulesets for table in ruleset.tables.values()]
+    return frozenset(row.executor for table in tables for row in table.of(op))

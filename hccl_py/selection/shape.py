@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import gcd
 
 import numpy as np
 
@@ -11,63 +13,131 @@ from hccl_py.topology.topology import Topology
 __all__ = ["WHOLE_RING", "TopologyShape"]
 
 WHOLE_RING = "whole_ring"
-MOST_CARDS = 8
+
+_MESH_DEVICES = 8
+"""Device ids of 910B count from 0 in every group of so many; those of others do not begin anew."""
+
+_MOST_CARDS = 8
 
 
 @dataclass(frozen=True)
 class TopologyShape:
     """Numbers of a topology.
 
-    `devices` is that of the first server and `pod_servers` of the first superpod. Without symmetry
-    HCCL takes all ranks for one ring, except where it can concatenate superpods: `unequal_pods`
-    says that only their numbers of servers differ; `pod_level0` are the links inside a server then.
+    `modules` are groups of devices that HCCS joins, one or more in every server, and `devices` is
+    the number of the first one, `links` what joins these. `server_devices`, `pod_servers` and
+    `pod_devices` are the sizes of all modules and superpods: HCCL's three signs of asymmetry say
+    where they differ. `one_plane`: all ranks have the same device number. `duo_pairs`: a whole
+    module of 300I Duo, or two pairs of it. `whole_packages`: no package of two dies has one of them
+    only. `bad_cards`: more PCIe cards in a server than HCCL has
+    algorithms for.
     """
 
     device: str
     ranks: int
     servers: int
+    modules: int
     superpods: int
     devices: int
-    pod_servers: int
-    symmetric: bool
-    unequal_pods: bool
-    level0: str
-    pod_level0: str
+    server_devices: tuple[int, ...]
+    pod_servers: tuple[int, ...]
+    pod_devices: tuple[int, ...]
+    links: str
     cards: bool
+    one_plane: bool
+    duo_pairs: bool
+    whole_packages: bool
     rdma_lite: bool
     contexts: int
 
     @staticmethod
     def of(topology: Topology) -> TopologyShape:
         """Return the shape of a topology."""
-        product = topology.product
-        equal_servers = len(set(topology.servers)) == 1
-        equal_pods = len(set(topology.superpods)) == 1
-        cards = product.shape == "pcie" and product.device != "310P3"
-        return TopologyShape(
-            device=product.device,
-            ranks=topology.size,
-            servers=len(topology.servers),
-            superpods=len(topology.superpods),
-            devices=topology.servers[0],
-            pod_servers=topology.superpods[0],
-            symmetric=equal_servers and equal_pods,
-            unequal_pods=equal_servers and not equal_pods,
-            level0=_cards(topology) if cards else topology.level0,
-            pod_level0=topology.level0 if equal_pods else _first_pod(topology).level0,
-            cards=cards,
-            rdma_lite=product.rdma_lite,
-            contexts=product.contexts,
+        return _shape_of(topology)
+
+    @property
+    def uneven_servers(self) -> bool:
+        """Whether servers have different numbers of devices: multiModuleDiffDeviceNumMode."""
+        return len(set(self.server_devices)) > 1
+
+    @property
+    def uneven_pods(self) -> bool:
+        """Whether superpods have different numbers of servers: multiSuperPodDiffServerNumMode."""
+        return len(set(self.pod_servers)) > 1
+
+    @property
+    def uneven_pod_devices(self) -> bool:
+        """Whether superpods have different numbers of devices: multiSuperPodDiffDeviceNumMode."""
+        return len(set(self.pod_devices)) > 1
+
+    @property
+    def bad_cards(self) -> bool:
+        """Whether a server has more PCIe cards than HCCL has algorithms for."""
+        return self.cards and self.devices > _MOST_CARDS
+
+    @property
+    def single_mesh(self) -> bool:
+        """Whether HCCS joins all ranks inside one server: HCCL's isSingleMeshAggregation."""
+        return self.modules == 1 and not self.cards
+
+    def with_even_pods(self) -> TopologyShape:
+        """Return the shape with superpods cut to the largest number of servers that divides all."""
+        servers = gcd(*self.pod_servers)
+        pods = sum(self.pod_servers) // servers
+        return replace(
+            self,
+            superpods=pods,
+            pod_servers=(servers,) * pods,
+            pod_devices=(servers * self.devices,) * pods,
         )
 
 
-def _first_pod(topology: Topology) -> Topology:
-    return topology.subset(np.flatnonzero(topology.superpod == topology.superpod[0]).tolist())
+@lru_cache(maxsize=16)
+def _shape_of(topology: Topology) -> TopologyShape:
+    product = topology.product
+    cards = product.shape == "pcie" and product.device != "310P3"
+    modulus = _MESH_DEVICES if product.device == "910B" else int(topology.device_id.max()) + 1
+    numbers = topology.device_id % modulus
+    return TopologyShape(
+        device=product.device,
+        ranks=topology.size,
+        servers=len(set(topology.hosts)),
+        modules=len(topology.servers),
+        superpods=len(topology.superpods),
+        devices=topology.servers[0],
+        server_devices=topology.servers,
+        pod_servers=topology.superpods,
+        pod_devices=tuple(np.bincount(topology.superpod).tolist()),
+        links=_cards(topology) if cards else _first_server(topology).level0,
+        cards=cards,
+        one_plane=bool((numbers == numbers[0]).all()),
+        duo_pairs=_has_duo_pairs(topology),
+        whole_packages=topology.has_whole_packages,
+        rdma_lite=product.rdma_lite,
+        contexts=product.contexts,
+    )
+
+
+def _first_server(topology: Topology) -> Topology:
+    """Return the ranks of the first server; all where servers are alike."""
+    if len(set(topology.servers)) == 1 and len(set(topology.superpods)) == 1:
+        return topology
+    return topology.subset(np.flatnonzero(topology.server == topology.server[0]).tolist())
 
 
 def _cards(topology: Topology) -> str:
-    """Return what HCCL takes PCIe cards for."""
-    if topology.size == 2:
+    """Return what HCCL takes the PCIe cards of a server for."""
+    if topology.servers[0] == 2:
         return "ring" if topology.product.device == "910B" else "2p_mesh"
-    one = topology.is_single_server and topology.size <= MOST_CARDS
-    return "ring" if one else WHOLE_RING
+    return "ring" if topology.servers[0] <= _MOST_CARDS else WHOLE_RING
+
+
+def _has_duo_pairs(topology: Topology) -> bool:
+    """Whether the ranks are all eight devices of a module, or two pairs of neighbours."""
+    if topology.size == _MESH_DEVICES:
+        return True
+    ids = np.sort(topology.device_id)
+    even, odd = ids[ids % 2 == 0], ids[ids % 2 == 1]
+    if topology.size != _MESH_DEVICES // 2 or len(even) != len(odd):
+        return False
+    return bool(odd[0] - even[0] == 1 and odd[1] != even[1])

@@ -9,10 +9,11 @@ __all__ = ["Choice", "Span", "spans"]
 
 
 class Choice(NamedTuple):
-    """What runs, and what HCCL takes; None where it refuses."""
+    """What runs, what HCCL takes, None where it refuses, and whether that is the same."""
 
     executor: str
     hccl_executor: str | None
+    is_same: bool = False
 
 
 class Span(NamedTuple):

@@ -8,7 +8,7 @@ from hccl_py.enums import Mode
 from hccl_py.op_param import OpParam
 from hccl_py.ops import ALL_TO_ALL
 from hccl_py.selection.facts import Facts
-from hccl_py.selection.tables.cells import UNCOPIED
+from hccl_py.selection.tables.cells import BLOCK_RINGS, UNCOPIED
 
 __all__ = ["GROUP_NAME", "tag_of"]
 
@@ -30,24 +30,31 @@ _BASES = {
     "batch_send_recv": "worldBatchSendRecv",
 }
 
-_LEVEL1_NAMES = {"H-D_R": "H-D"}
+_HD = "H-D_R"
+_LEVEL1_NAMES = {_HD: "H-D"}
 
 
-def tag_of(facts: Facts, executor: str, level1: str, group: str = GROUP_NAME) -> str:
+def tag_of(
+    facts: Facts, executor: str, level1: str, group: str = GROUP_NAME, *, by_level: bool = True
+) -> str:
     """Return the tag of a call that an executor runs with an algorithm between servers.
 
-    One rank needs no resources, so it has none.
+    `by_level`: ops with a root say on which side of halving-doubling's pairs it is level by level,
+    as since April 2026, and broadcast names its executor besides. One rank needs no resources, so
+    it has none.
     """
     if facts.ranks == 1:
         return ""
     op = facts.op
     base = _base(op, facts.ranks, group)
     place = "_device" if facts.unfolded else "_host"
+    if executor in BLOCK_RINGS:
+        place = f"{facts.ring_size(level1)}{place}"
     if op.mode is Mode.GRAPH:
         return base + ("" if op.name in ALL_TO_ALL else place)
     if op.name == "batch_send_recv":
         return base + place
-    return base + _eager(facts, executor, level1) + place
+    return base + _eager(facts, executor, level1, by_level) + place
 
 
 def _base(op: OpParam, ranks: int, group: str) -> str:
@@ -61,13 +68,13 @@ def _base(op: OpParam, ranks: int, group: str) -> str:
     return f"worldCommSendRecv_{len(pairs)}_pairs_{checksum:08x}_{group}"
 
 
-def _eager(facts: Facts, executor: str, level1: str) -> str:
+def _eager(facts: Facts, executor: str, level1: str, by_level: bool) -> str:
     """Return what op-base mode adds to the base tag."""
     op, name = facts.op, _LEVEL1_NAMES.get(level1, level1)
-    parity = _root_parity(facts) if level1 == "H-D_R" else ""
     if op.name in ALL_TO_ALL:
-        copies = "ZCopy" if facts.fits_ccl else "BCopy"
-        return executor + ("" if executor in UNCOPIED else copies)
+        return executor + _copies(facts, executor, by_level)
+    if op.name == "broadcast":
+        return _broadcast(facts, executor, level1, by_level)
     inline = ""
     if op.name == "reduce_scatter" and not (facts.inline and facts.rdma_inline):
         inline = "_no_inline"
@@ -75,19 +82,54 @@ def _eager(facts: Facts, executor: str, level1: str) -> str:
         inline = "_no_inline"
     if facts.shape.device == "310P3" or op.name == "send_recv":
         return executor + inline
-    if op.name == "broadcast" and parity:
-        return parity
     if op.name == "scatter":
-        return parity + executor
+        return _root_parity(facts, facts.levels.early, by_level) + executor
     if op.name == "reduce":
-        return parity + name + executor
+        return _root_parity(facts, facts.levels.early, by_level) + name + executor
     return name + executor + inline
 
 
-def _root_parity(facts: Facts) -> str:
-    """Return _1 or _0: which server of a folded pair stays in recursive halving depends on the
-    root's.
+def _copies(facts: Facts, executor: str, by_level: bool) -> str:
+    """Return how an all-to-all goes through the CCL buffers, where tags say it."""
+    tasks_of_a2 = by_level and facts.unfolded and facts.shape.device == "910B"
+    if executor in UNCOPIED:
+        return "BCopy" if tasks_of_a2 else ""
+    if by_level and facts.unfolded and not tasks_of_a2:
+        return ""
+    return "ZCopy" if facts.fits_ccl else "BCopy"
+
+
+def _broadcast(facts: Facts, executor: str, level1: str, by_level: bool) -> str:
+    is_310p = facts.shape.device == "310P3"
+    if by_level and is_310p and level1 != _HD:
+        return executor
+    parity = _root_parity(facts, level1, by_level)
+    if parity:
+        return executor + parity if by_level else parity
+    return executor if is_310p else _LEVEL1_NAMES.get(level1, level1) + executor
+
+
+def _root_parity(facts: Facts, level1: str, by_level: bool) -> str:
+    """Return on which side of halving-doubling the root is, where that is the algorithm.
+
+    Scatter and reduce say it before they look at the call: reduce of A3 comes with
+    halving-doubling and then takes a ring. Scatter has taken a ring by then.
     """
     server = (facts.op.root or 0) // facts.devices
-    folded = 2 * (facts.servers - (1 << (facts.servers.bit_length() - 1)))
-    return f"_{int(server >= folded or server % 2 == 0)}"
+    if not by_level:
+        return f"_{_side(server, facts.modules)}" if level1 == _HD else ""
+    per_pod = facts.modules // facts.superpods
+    parts = []
+    if level1 == _HD:
+        parts.append(f"L1_{_side(server % per_pod, per_pod)}")
+    if facts.superpods > 1 and facts.given_level2 == _HD:
+        parts.append(f"L2_{_side(server // per_pod, facts.superpods)}")
+    return "".join(f"_{part}" for part in parts)
+
+
+def _side(place: int, places: int) -> int:
+    """Return 1 where a place stays in recursive halving: of the first ones, which fold in pairs to
+    leave a power of two, the even ones do, of the others all.
+    """
+    folded = 2 * (places - (1 << (places.bit_length() - 1)))
+    return int(place >= folded or place % 2 == 0)

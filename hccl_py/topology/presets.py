@@ -16,7 +16,7 @@ from itertools import product as choices
 
 from hccl_py.enums import DataType, ReduceOp
 
-__all__ = ["DEFAULT_PRESET", "MAX_RANKS", "PRESETS", "ROUTED", "SELECTED_FOR", "Product"]
+__all__ = ["DEFAULT_PRESET", "JOINED", "MAX_RANKS", "PRESETS", "ROUTED", "SELECTED_FOR", "Product"]
 
 MAX_RANKS = 65536
 
@@ -33,6 +33,11 @@ def _reductions(types: frozenset[DataType], *ops: ReduceOp) -> frozenset[Reducti
 
 _NO_PROD = (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN)
 _ALL_TYPES = frozenset(DataType)
+_BYTE_FLOATS = _types("hif8", "fp8e4m3", "fp8e5m2", "fp8e8m0")
+_CLASSIC_TYPES = _ALL_TYPES - _BYTE_FLOATS
+"""What copies take before the 950: HCCL's check lets int128 through, its documents do not name it.
+"""
+
 _SIX_TYPES = _types("fp32", "fp16", "int8", "int16", "int32", "bf16")
 
 
@@ -47,6 +52,9 @@ class Product:
 
     `inline` and `rdma_inline` are the reductions that SDMA and RDMA do while they copy,
     `reductions` all that the product's ops take, `copy_types` what the other ops take.
+
+    `modules` is how many groups of devices a host has where HCCS does not join them all: each group
+    counts as a server then, as in HCCL, and PCIe joins those of a host.
 
     `superpod_servers` is how many servers a superpod joins, 0 where there are none. `hccs_ports`
     is HCCL's hccsPortNum where it is known, `rdma_lite` whether RDMA work requests are cheap.
@@ -64,8 +72,9 @@ class Product:
     inline: frozenset[Reduction]
     rdma_inline: frozenset[Reduction]
     reductions: frozenset[Reduction]
-    copy_types: frozenset[DataType] = _ALL_TYPES
+    copy_types: frozenset[DataType] = _CLASSIC_TYPES
     superpod_servers: int = 0
+    modules: int = 1
     hccs_ports: int = 0
     rdma_lite: bool = True
     notifies: int = 8192
@@ -107,6 +116,8 @@ _A2 = Product(
     memory_bytes=64 << 30,
 )
 
+_BOX16 = replace(_A2, name="atlas-200t-a2-box16", title="Atlas 200T A2 Box16", modules=2)
+
 _A3 = replace(
     _A2,
     name="atlas-900-a3",
@@ -126,7 +137,7 @@ _910A = Product(
     inline=_reductions(_types("fp32"), ReduceOp.SUM),
     rdma_inline=frozenset(),
     reductions=_reductions(_types("int8", "int32", "int64", "fp16", "fp32"), *ReduceOp),
-    copy_types=_ALL_TYPES - _types("bf16"),
+    copy_types=_CLASSIC_TYPES - _types("bf16"),
     memory_bytes=32 << 30,
 )
 
@@ -140,10 +151,12 @@ _DUO = Product(
     rdma_inline=frozenset(),
     reductions=_reductions(_types("int8", "int32", "fp16", "fp32"), *ReduceOp)
     | _reductions(_types("int16"), ReduceOp.SUM),
-    copy_types=_ALL_TYPES - _types("bf16"),
+    copy_types=_CLASSIC_TYPES - _types("bf16"),
 )
 
 _UB_TYPES = _types("int8", "int16", "int32", "uint8", "uint16", "uint32", "fp16", "bf16", "fp32")
+
+_950_TYPES = _SIX_TYPES | _types("int64", "uint64", "fp64")
 
 _950 = replace(
     _A2,
@@ -153,16 +166,21 @@ _950 = replace(
     shape="clos",
     inline=_reductions(_UB_TYPES, *_NO_PROD),
     rdma_inline=frozenset(),
-    reductions=_reductions(_UB_TYPES | _types("int64", "uint64", "fp64"), *ReduceOp),
+    reductions=_reductions(_950_TYPES, *ReduceOp)
+    - _reductions(_types("int16", "bf16"), ReduceOp.PROD),
+    copy_types=_ALL_TYPES - _types("int128"),
     superpod_servers=1024,
     slice_align=1,
     memory_bytes=None,
 )
 
-_STUDY = replace(_A2, devices_per_server=MAX_RANKS, memory_bytes=None)
+_STUDY = replace(_A2, devices_per_server=MAX_RANKS, copy_types=_ALL_TYPES, memory_bytes=None)
 
 ROUTED = replace(_STUDY, name="routed", title="network", shape="routed")
 """The product whose one server is a network with routes."""
+
+JOINED = replace(ROUTED, superpod_servers=MAX_RANKS)
+"""The same with several servers, which SDMA joins."""
 
 DEFAULT_PRESET = _A2.name
 
@@ -174,10 +192,13 @@ PRESETS = {
         _A3,
         _DUO,
         _950,
+        _BOX16,
         replace(_STUDY, name="mesh", title="full mesh", shape="mesh"),
         replace(_STUDY, name="ring", title="ring", shape="ring"),
     )
 }
 
-SELECTED_FOR = tuple(name for name in PRESETS if name != _950.name)
-"""The products that executors are chosen for: on an Ascend 950 authors write custom ops."""
+SELECTED_FOR = tuple(name for name in PRESETS if name not in (_950.name, _BOX16.name))
+"""The products that sweeps draw from: on an Ascend 950 authors write custom ops, and executors see
+Box16 as servers of A2.
+"""

@@ -38,7 +38,8 @@ class Topology:
     """Servers of one product, each with a number of devices; a rank is a device (a die on A3).
 
     `servers` has the devices of each server, `superpods` the servers of each superpod, by default
-    one superpod of all. `inter_hccs` says whether HCCS joins the servers of a superpod,
+    one superpod of all. A server is a module where hosts have several: `hosts` has the number of
+    each server's host. `inter_hccs` says whether HCCS joins the servers of a superpod,
     `intra_roce` whether RoCE replaces PCIe inside a server. `placement` is given where ranks do not
     fill servers one after the other, `network` where ranks are not joined by the product's own
     links. Raises ParameterError where the product has no such servers or superpods.
@@ -55,6 +56,7 @@ class Topology:
         *,
         inter_hccs: bool = True,
         intra_roce: bool = False,
+        hosts: tuple[int, ...] | None = None,
         placement: Placement | None = None,
         network: Network | None = None,
     ) -> None:
@@ -63,6 +65,8 @@ class Topology:
         placement = Placement.filled(servers, superpods) if placement is None else placement
         self.product = product
         self.servers, self.superpods = servers, superpods
+        filled = tuple(number // product.modules for number in range(len(servers)))
+        self.hosts = filled if hosts is None else hosts
         self.inter_hccs, self.intra_roce = inter_hccs, intra_roce
         self.network = network
         self._placement = placement
@@ -79,9 +83,11 @@ class Topology:
         device: Sequence[int] | IntArray,
         superpod: Sequence[int] | IntArray | None = None,
         network: Network | None = None,
+        host: Sequence[int] | IntArray | None = None,
     ) -> Topology:
         """Return a topology from each rank's server, device id and superpod, and the network that
-        joins the ranks where that is not the product's.
+        joins the ranks where that is not the product's. `host` is that of each rank, where a host
+        has several modules.
 
         Any numbers will do as long as different servers have different ones; a server lies in one
         superpod, and no two ranks on one device. Raises ParameterError where that is not so, and
@@ -97,8 +103,17 @@ class Topology:
             )
         placement = Placement(dense(servers), devices, dense(superpods))
         check_placement(placement)
+        hosts = None
+        if host is not None:
+            first = np.unique(placement.server, return_index=True)[1]
+            hosts = tuple(dense(np.asarray(host, np.int64)[first]).tolist())
         return cls(
-            product, placement.servers, placement.superpods, placement=placement, network=network
+            product,
+            placement.servers,
+            placement.superpods,
+            hosts=hosts,
+            placement=placement,
+            network=network,
         )
 
     @classmethod
@@ -113,9 +128,8 @@ class Topology:
         """
         at = np.asarray(ranks, np.int64)
         network = None if self.network is None else self.network.subset(at)
-        part = Topology.placed(
-            self.product, self.server[at], self.device_id[at], self.superpod[at], network
-        )
+        columns = self.server[at], self.device_id[at], self.superpod[at]
+        part = Topology.placed(self.product, *columns, network, self.host[at])
         return part.linked(inter_hccs=self.inter_hccs, intra_roce=self.intra_roce)
 
     def linked(self, *, inter_hccs: bool, intra_roce: bool) -> Topology:
@@ -140,9 +154,16 @@ class Topology:
             self.superpods,
             inter_hccs=inter_hccs,
             intra_roce=intra_roce,
+            hosts=self.hosts,
             placement=self._placement,
             network=self.network,
         )
+
+    @cached_property
+    def host(self) -> IntArray:
+        """Every rank's host: its server, where a host has one module."""
+        numbers: IntArray = np.asarray(self.hosts, np.int64)[self.server]
+        return numbers
 
     @cached_property
     def device(self) -> IntArray:
@@ -180,7 +201,8 @@ class Topology:
     @cached_property
     def level0(self) -> str:
         """What HCCL takes the links inside a server for: `mesh`, `ring`, `double_ring`, `8p_ring`,
-        `4p_mesh`, or `whole_ring`, one ring through all servers.
+        `4p_mesh`, or `whole_ring`, one ring through all servers. Two dies of A3 are a ring: their
+        switch joins no pair (`alg_configurator.cc`, IsHCCSSWNumEqualToTwiceSIONum).
         """
         if len(set(self.servers)) > 1 or len(set(self.superpods)) > 1:
             return "whole_ring"
@@ -189,7 +211,7 @@ class Topology:
             known = {8: "8p_ring", 4: "4p_mesh", 2: "ring", 1: "ring"}
             return known.get(devices, "whole_ring")
         if self.product.shape == "dies":
-            return "double_ring" if self._has_whole_packages else "ring"
+            return "double_ring" if devices > 2 and self.has_whole_packages else "ring"
         shape = self.product.shape
         if shape == "clos":
             return "mesh"
@@ -229,7 +251,7 @@ class Topology:
             return np.arange(self.size)
         if self.intra_roce and self.product.shape == "8p":  # HCCS joins the devices of a four
             return dense(self.server * MAX_DEVICE_ID + self.device_id // 4)
-        return self.server
+        return self.server if self.intra_roce else self.host
 
     @property
     def joins_servers(self) -> bool:
@@ -274,7 +296,7 @@ class Topology:
         return np.where(rdma, int(LinkKind.RDMA), int(LinkKind.SDMA)).astype(np.int8)
 
     @property
-    def _has_whole_packages(self) -> bool:
+    def has_whole_packages(self) -> bool:
         """Whether both dies of every package take part."""
         package = self.server * MAX_DEVICE_ID + self.device_id // 2
         return bool((np.unique(package, return_counts=True)[1] == 2).all())
@@ -297,7 +319,7 @@ class Topology:
         """One phrase for people: network, product, superpods, servers and devices."""
         if self.network is None:
             return self._servers_in_words
-        is_routed = self.product == ROUTED
+        is_routed = self.product.shape == ROUTED.shape and len(self.servers) == 1
         return self.network.name if is_routed else f"{self.network.name}, {self._servers_in_words}"
 
     @property
@@ -306,6 +328,7 @@ class Topology:
         if len(set(self.servers)) > 1:
             each = ", ".join(map(str, self.servers))
             return f"{self.product.title}, {pods}servers of {each} devices"
-        servers = f"{len(self.servers)} server{'s' if len(self.servers) > 1 else ''}"
+        noun = "module" if self.product.modules > 1 else "server"
+        servers = f"{len(self.servers)} {noun}{'s' if len(self.servers) > 1 else ''}"
         devices = f"{self.servers[0]} device{'s' if self.servers[0] > 1 else ''}"
         return f"{self.product.title}, {pods}{servers} x {devices}"

@@ -71,6 +71,9 @@ def product(preset: str, **changes: Any) -> Any:
 def chosen(
     op: OpParam, where: Topology, *executors: Any, executor: str | None = None, **settings: Any
 ) -> Selection:
-    """Return the selection under settings; without executors Anything is the only one."""
+    """Return the selection under settings, by the tables of July 2025 unless they name others;
+    without executors Anything is the only one.
+    """
+    settings.setdefault("ruleset", "cann-2025.07")
     found = registry(*(executors or (Anything,)))
     return select(op, where, Config.load({}, **settings), found, executor)[0]

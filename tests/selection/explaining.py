@@ -78,8 +78,11 @@ def row(
     return Row(where, op, size, executor, level1, tuple(options.items()))
 
 
-def explain(row: Row, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def explain(
+    row: Row, folder: Path, monkeypatch: pytest.MonkeyPatch, ruleset: str = "cann-2025.07"
+) -> Any:
     """Return the document of a row's call."""
+    monkeypatch.setenv("HCCL_PY_RULESET", ruleset)
     (folder / "anything.py").write_text(ANYTHING, "utf-8")
     monkeypatch.chdir(folder)
     arguments = ["explain", row.op, "--json", "--executor", "anything:Anything"]

@@ -1,5 +1,6 @@
 """Selection by HCCL's tables: rows, reasons, substitutes."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from tests.selection.calls import Anything, call, registry
 from tests.selection.calls import chosen as take
 
 KIB, MIB = 1 << 10, 1 << 20
-CONFIG = Config.load({})
-DETERMINISTIC = Config.load({}, deterministic="true")
+OLD = {"ruleset": "cann-2025.07"}
+CONFIG = Config.load({}, **OLD)
+DETERMINISTIC = Config.load({}, deterministic="true", **OLD)
 
 
 def chosen(
@@ -97,12 +99,12 @@ def test_level1_between_servers_is_the_cheapest(servers: int, level1: str) -> No
 
 def test_the_article_s_choice_explains_itself() -> None:
     selection = chosen(of_size("all_gather", KIB), topology_of(4))
-    assert selection.reasons == ("level0 is mesh", "mode is op_base", "servers is 1")
+    assert selection.reasons == ("level0 is mesh", "mode is op_base", "single_mesh is true")
     assert selection.algorithm == {"level0": "mesh"}
     assert selection.tag == "AllGather_hccl_world_groupringAllGatherMeshOpbaseExecutor_host"
     against = {r.executor: r.reason for r in selection.rejected}
     assert against["AllGatherComm"] == (
-        "suits, but AllGatherMeshOpbaseExecutor comes first in classic-910B/1"
+        "suits, but AllGatherMeshOpbaseExecutor comes first in cann-2025.07"
     )
 
 
@@ -261,7 +263,7 @@ def test_a_refused_call_runs_anyway_and_says_so() -> None:
     assert selection.executor == "Anything"
     assert (selection.hccl_executor, selection.result) == (None, "HCCL_E_NOT_SUPPORT")
     assert selection.reasons == (
-        "servers is 2 (is more than 1)",
+        "single_mesh is false",
         "HCCL refuses this call with HCCL_E_NOT_SUPPORT: AllGatherV stays within one module",
         "Anything runs instead",
     )
@@ -278,13 +280,9 @@ def test_others_than_the_substitute_of_a_refused_call() -> None:
     mesh = offered("AllGatherVMeshOpbaseExecutor", op="all_gather_v")
     selection = take(op, topology_of(16), Anything, mesh)
     assert selection.executor == "AllGatherVMeshOpbaseExecutor"
-    assert [r.reason for r in selection.rejected] == [
-        "suits, but no row of classic-910B/1 names it"
-    ]
+    assert [r.reason for r in selection.rejected] == ["suits, but no row of cann-2025.07 names it"]
     named = take(op, topology_of(16), Anything, mesh, executor="Anything")
-    assert [r.reason for r in named.rejected] == [
-        "suits, but classic-910B/1 refuses the call before"
-    ]
+    assert [r.reason for r in named.rejected] == ["suits, but cann-2025.07 refuses the call before"]
 
 
 def test_determinism_avoids_sums_in_order_of_arrival() -> None:
@@ -301,7 +299,7 @@ def test_determinism_avoids_sums_in_order_of_arrival() -> None:
 
 def test_strict_determinism_prefers_rank_order() -> None:
     names = ("AllReduceMeshOneshotLoopExecutor", "AllReduceOrderPreservedExecutor")
-    chosen_ = select_from(*names, deterministic="strict")
+    chosen_ = select_from(*names, deterministic="strict", ruleset="cann-2026.08")
     assert chosen_.executor == chosen_.hccl_executor == names[1]
     alone = select_from(names[0], deterministic="strict")
     assert "though it does not add in rank order" in alone.reasons[-1]
@@ -372,25 +370,23 @@ def test_a_barrier_takes_all_reduce_s_executors() -> None:
 
 
 def test_settings_that_the_product_does_not_take_are_refused() -> None:
-    with pytest.raises(ConfigError, match="HCCL_OP_EXPANSION_MODE has the illegal value 'HOST'"):
+    with pytest.raises(ConfigError, match="HCCL_OP_EXPANSION_MODE has the illegal value 'CCU_MS'"):
         take(
             of_size("all_reduce", MIB),
             topology_of(8, preset="atlas-900-a3"),
             COMM,
-            op_expansion_mode="HOST",
+            op_expansion_mode="CCU_MS",
         )
 
 
 def test_ruleset_and_group_are_named() -> None:
-    for preset, ruleset in [
-        ("atlas-800-9000", "classic-910A/1"),
-        ("atlas-800t-a2", "classic-910B/1"),
-        ("atlas-900-a3", "classic-910_93/1"),
-        ("300i-duo", "classic-310P3/1"),
-    ]:
-        assert take(of_size("all_reduce", KIB), topology_of(4, preset=preset), COMM).ruleset == (
-            ruleset
-        )
+    for preset in ("atlas-800-9000", "atlas-800t-a2", "atlas-900-a3", "300i-duo"):
+        where = topology_of(4, preset=preset)
+        for ruleset in ("cann-2025.07", "cann-2026.08"):
+            selection = take(of_size("all_reduce", KIB), where, COMM, ruleset=ruleset)
+            assert selection.ruleset == ruleset
+            assert re.search(r"/all_reduce_operator\.cc:\d+(-\d+)?$", selection.source)
+    assert Config.load({}).ruleset == "cann-2026.08"
     config = Config.load({})
     found = select(
         of_size("all_reduce", KIB), topology_of(4), config, registry(COMM), group="tp_0"
@@ -409,8 +405,7 @@ def test_what_no_executor_keeps_of_determinism_is_said() -> None:
 
 
 def test_an_executor_that_breaks_the_order_gives_way_with_a_reason() -> None:
-    config = Config.load({}, deterministic="true")
-    selection = chosen(of_size("reduce_scatter_v", MIB), topology_of(8), config)
+    selection = chosen(of_size("reduce_scatter_v", MIB), topology_of(8), DETERMINISTIC)
     assert selection.executor == "ReduceScatterVDeterExecutor"
     assert selection.reasons[-1] == (
         "HCCL would take ReduceScatterVMeshOpbaseExecutor, which adds in the order in which data "

@@ -14,7 +14,6 @@ MESH, SMALL = "AllReduceMeshExecutor", "AllReduceMeshSmallCountExecutor"
 LOOP, ONESHOT = "AllReduceMeshOpbaseLoopExecutor", "AllReduceMeshOneshotLoopExecutor"
 MID, PIPE = "AllReduceMeshMidCountLoopExecutor", "AllReduceMeshOpbasePipelineExecutor"
 RING, COMM = "AllReduceRingExecutor", "AllReduceComm"
-IN_ORDER = "AllReduceOrderPreservedExecutor"
 ALIGNED = "AlignedAllReduceDoubleRingFor91093Executor"
 
 
@@ -28,9 +27,9 @@ ROWS = [
     ar("A2 1", K, "AllReduceSingleExecutor"),
     ar("910A 1", K, "AllReduceSingleExecutor"),
     ar("A3 1", K, "AllReduceSingleExecutor"),
-    ar("A3 1", K, "AllReduceSingleExecutor", **GRAPH),  # A3 makes its tasks on the device
+    ar("A3 1", K, "AllReduceRingFor91093Executor", **GRAPH),
     ar("Duo 1", K, "AllReduceSingleExecutor"),
-    ar("A2 1", K, SMALL, **GRAPH),
+    ar("A2 1", K, MESH, **GRAPH),
     ar("A2 1", M, MESH, **GRAPH),
     # 310P3 Duo
     ar("Duo 4", 128 * K, "AllReduceDoublingDirect"),
@@ -90,15 +89,17 @@ ROWS = [
     ar("A2 9", M, COMM, "ring"),
     ar("A2 2x8", M, COMM, "ring", algo="level0:null;level1:ring"),
     ar("A2 2x8", M, COMM, "NHR", algo="level0:null;level1:NHR"),
-    ar("A2 2x8", M, None, algo="level0:null;level1:H-D_R"),
-    # 910B, in rank order
-    ar("A2 1x3", M, IN_ORDER, **STRICT),
-    ar("A2 2x8", M, IN_ORDER, dtype="fp16", **STRICT),
-    ar("A2 1x8", M, IN_ORDER, dtype="bf16", **STRICT, **GRAPH),
-    ar("A2 1x2", M, LOOP, **STRICT),
-    ar("A2 1x4", M, ONESHOT, dtype="int32", **STRICT),
-    ar("A2 1x4", M, ONESHOT, reduce_op="max", **STRICT),
-    ar("A2 9", M, None, **STRICT),
+    ar("A2 2x8", M, COMM, "H-D_R", algo="level0:null;level1:H-D_R"),
+    ar("A2 2x8", M, None, algo="level0:NA;level1:AHC"),
+    ar("A2 2x8", M, COMM, "AHC_BROKE", algo="level0:null;level1:AHC"),
+    # 910B, links that cannot reduce
+    ar("A2 1x4", K, MESH, dtype="int64"),
+    ar("A2 1x8", K, MESH, reduce_op="prod"),
+    ar("A2 1x4", K, MESH, dtype="int64", **FIXED),
+    ar("A2 1x2", 64 * K, MESH, dtype="int64", **GRAPH),
+    # sums know no rank order yet
+    ar("A2 1x8", M, None, **STRICT),
+    ar("A3 1x8", M, None, dtype="int32", **STRICT),
     # 910B, vector cores
     ar("A2 2x8", 8 * 190 * K, "AllReduceSmallCountAivRdmaExecutor", **AIV),
     ar("A2 2x8", 8 * 190 * K + 8, "AllReduceMidCountAivRdmaExecutor", **AIV),
@@ -109,30 +110,36 @@ ROWS = [
     ar("A2 1x8", 16 * M - 4, "AllReduceMeshAivExecutor", **AIV),
     ar("A2 1x8", 64 * M, "AllReduceMeshAivExecutor", **AIV, **GRAPH),
     ar("A2 1x8", K, SMALL, **AIV, **FIXED),
-    ar("A2 1x8", K, SMALL, dtype="int64", **AIV),
+    ar("A2 1x8", K, MESH, dtype="int64", **AIV),
     ar("A2 1x8", K, SMALL, buffsize="15", **AIV),
     ar("A2 1x8", K, "AllReduceMeshAivExecutor", buffsize="16", **AIV),
     # 910_93
     ar("A3 2x8", 16 * 256 * K, COMM, "NHR"),
     ar("A3 2x8", 16 * 256 * K + 4, ALIGNED, "NHR"),
-    ar("A3 2x2", K, ALIGNED, "NHR"),
+    ar("A3 2x2", K, "AllReduceRingFor91093Executor", "NHR"),
     ar("A3 2x2x8", K, ALIGNED, "NHR"),
     ar("A3 1x8", 8 * M, SMALL),
     ar("A3 1x8", 8 * M + 4, ALIGNED),
     ar("A3 1x8", 8 * M, SMALL, buffsize="32"),
     ar("A3 1x8", 8 * M, ALIGNED, buffsize="31"),
     ar("A3 1x8", K, ALIGNED, dtype="int64"),
-    ar("A3 1x2", K, ALIGNED),
+    ar("A3 1x2", K, "AllReduceRingFor91093Executor"),
     ar("A3 1x3", 64 * M, "AllReduceRingFor91093Executor"),
     ar("A3 20", 64 * M, COMM, "ring"),
     ar("A3 1x8", M, "AllReduceMeshAivExecutor", **AIV),
-    ar("A3 1x8", M + 4, SMALL, **AIV),
-    ar("A3 1x8", M, "AllReduceOrderPreservedFor91093Executor", **STRICT),
+    ar("A3 1x8", 8 * M, "AllReduceMeshAivExecutor", **AIV),
+    ar("A3 1x8", 8 * M + 8, ALIGNED, **AIV),
+    ar("A3 1x16", 16 * M, "AllReduceMeshOpbaseBigCountAivExecutor", **AIV),
+    ar("A3 1x16", 16 * M - 4, "AllReduceMeshAivExecutor", **AIV),
+    ar("A3 1x16", 16 * M, "AllReduceMeshAivExecutor", **AIV, **GRAPH),
+    ar("A3 1x8", K, ALIGNED, **GRAPH),
+    ar("A3 1x8", K, SMALL, **GRAPH, HCCL_OP_EXPANSION_MODE="HOST"),
+    ar("A3 1x8", K, ALIGNED, "ring", dtype="int64"),
     # a barrier is an all-reduce of 32 bytes
     row("A2 1x8", "barrier", 32, SMALL),
     row("A3 2x8", "barrier", 32, COMM, "NHR"),
     row("910A 1x8", "barrier", 32, RING),
-    row("A2 1x8", "barrier", 32, SMALL, **AIV),
+    row("A2 1x8", "barrier", 32, "AllReduceMeshAivExecutor", **AIV),
 ]  # fmt: skip
 
 

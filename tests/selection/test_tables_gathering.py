@@ -8,8 +8,8 @@ from tests.selection.explaining import K, M, Row, explain, row
 
 AIV = {"HCCL_OP_EXPANSION_MODE": "AIV"}
 FIXED = {"HCCL_DETERMINISTIC": "true"}
-STRICT = {"HCCL_DETERMINISTIC": "strict"}
 GRAPH = {"mode": "graph"}
+HOST = {"HCCL_OP_EXPANSION_MODE": "HOST"}
 NO_HCCS = {"HCCL_INTER_HCCS_DISABLE": "TRUE"}
 AG, RS = "AllGather", "ReduceScatter"
 DETER, SMALL_GATHER = "ReduceScatterDeterExecutor", "AllGatherSmallCount"
@@ -65,21 +65,28 @@ ALL_GATHER = [
     ag("A3 2x8", 4 * M + 4, AG_DOUBLE, "NHR"),
     ag("A3 2x6", M, SMALL_GATHER),
     ag("A3 2x6", M + 4, AG_DOUBLE),
-    ag("A3 2x8", M, SMALL_GATHER, buffsize="4"),
-    ag("A3 2x8", M + 4, AG_DOUBLE, buffsize="4"),
-    ag("A3 2x3", M, "AllGatherSmallCount", buffsize="3"),
-    ag("A3 2x3", M, "AllGatherRingFor91093Executor", buffsize="2"),
+    ag("A3 2x8", M, SMALL_GATHER, buffsize="8"),
+    ag("A3 2x8", M + 4, AG_DOUBLE, buffsize="8"),
+    ag("A3 2x3", M, SMALL_GATHER, buffsize="6"),
+    ag("A3 2x3", M, "AllGatherRingFor91093Executor", buffsize="5"),
+    ag("A3 2x6", M, SMALL_GATHER, buffsize="6"),
+    ag("A3 2x6", M, AG_DOUBLE, buffsize="5"),
+    ag("A3 1x8", K, AG_DOUBLE, **NO_HCCS),
     ag("A3 2x8", K, AG_DOUBLE, **NO_HCCS),
     ag("A3 2x2x8", K, AG_DOUBLE),
     ag("A3 1x8", 2 * M, "AllGatherMeshOpbaseExecutor"),
-    ag("A3 1x8", 2 * M, "AllGatherMeshExecutor", **GRAPH),
+    ag("A3 1x8", K, "AllGatherSemiRingExecutor", **GRAPH),
+    ag("A3 1x8", 2 * M, "AllGatherMeshExecutor", **GRAPH, **HOST),
+    ag("A3 1x8", 2 * M + 4, AG_DOUBLE, **GRAPH, **HOST),
     ag("A3 1x8", 2 * M + 4, "AllGatherSemiRingExecutor", **GRAPH),
     ag("A3 2x8", 8 * M, AG_DOUBLE, **GRAPH),
     ag("A3 1x8", 2 * M + 4, AG_DOUBLE),
-    ag("A3 1x2", K, AG_DOUBLE),
+    ag("A3 1x2", K, "AllGatherRingFor91093Executor"),
     ag("A3 1x3", 2 * M + 4, "AllGatherRingFor91093Executor"),
     ag("A3 1x8", 4 * M, "AllGatherMeshAivExecutor", **AIV, **GRAPH),
-    ag("A3 1x8", 4 * M + 4, AG_DOUBLE, **AIV, **GRAPH),
+    ag("A3 1x8", 760 * K, "AllGatherMeshAivSmallCountExecutor", **AIV, **GRAPH),
+    ag("A3 1x8", 760 * K + 4, "AllGatherMeshAivExecutor", **AIV, **GRAPH),
+    ag("A3 1x8", 4 * M + 4, "AllGatherSemiRingExecutor", **AIV, **GRAPH),
     ag("A3 1x8", 512 * K, "AllGatherMeshAivSmallCountExecutor", **AIV),
     ag("A3 1x8", 512 * K + 4, "AllGatherMeshOpbaseExecutor", **AIV),
     ag("A3 2x8", 8 * M, "AllGatherComm", "ring", algo="level0:null;level1:ring"),
@@ -106,9 +113,6 @@ REDUCE_SCATTER = [
     rs("A2 1x2", M, "ReduceScatterMeshGraphExecutor", **GRAPH, **FIXED),
     rs("ring 5", K, "ReduceScatterRingExecutor"),
     rs("A2 12", K, "ReduceScatterComm"),
-    rs("A2 1x8", M, "ReduceScatterOrderPreservedExecutor", **STRICT),
-    rs("A2 1x2", M, DETER, **STRICT),
-    rs("A2 12", M, None, **STRICT),
     rs("A2 1x8", 2 * M, "ReduceScatterMeshAivSmallCountExecutor", **AIV),
     rs("A2 1x8", 2 * M + 4, "ReduceScatterMeshAivExecutor", **AIV),
     rs("A2 2x8", 256 * K, "ReduceScatterAivRdmaExecutor", **AIV),
@@ -125,7 +129,13 @@ REDUCE_SCATTER = [
     rs("A3 1x3", 2 * M + 4, "ReduceScatterRingFor91093Executor"),
     rs("A3 1x8", M, "ReduceScatterMeshAivSmallCountExecutor", **AIV),
     rs("A3 1x8", 4 * M, "ReduceScatterMeshAivExecutor", **AIV, **GRAPH),
-    rs("A3 1x8", M, "ReduceScatterOrderPreservedFor91093Executor", **STRICT),
+    rs("A3 2x8", 512 * K, DETER, buffsize="4"),
+    rs("A3 2x8", 512 * K, RS_DOUBLE, buffsize="3"),
+    rs("A3 1x8", K, "ReduceScatterSemiRingExecutor", **GRAPH),
+    rs("A3 1x8", 2 * M, DETER, **GRAPH, **HOST),
+    rs("A3 1x12", 760 * K, "ReduceScatterMeshAivSmallCountExecutor", **AIV, **GRAPH),
+    rs("A3 1x12", 760 * K + 4, "ReduceScatterMeshAivExecutor", **AIV, **GRAPH),
+    rs("A3 1x14", K, "ReduceScatterMeshAivExecutor", **AIV, **GRAPH),
 ]
 
 V_OPS = [
@@ -136,7 +146,7 @@ V_OPS = [
     row("910A 1x8", "all_gather_v", K, None),
     row("A3 1x8", "all_gather_v", K, None),
     row("Duo 4", "all_gather_v", K, "AllGatherVFor310PExecutor"),
-    row("Duo 5", "all_gather_v", K, None),
+    row("Duo 5", "all_gather_v", K, "AllGatherVFor310PExecutor"),
     row("A2 1x8", "all_gather_v", K, "AllGatherVMeshAivSmallCountExecutor", **AIV),
     row("A2 1x8", "all_gather_v", M, "AllGatherVMeshAivExecutor", **AIV),
     row("A2 1x8", "reduce_scatter_v", K, "ReduceScatterVMeshOpbaseExecutor"),
@@ -145,7 +155,9 @@ V_OPS = [
     row("A3 1x8", "reduce_scatter_v", K, None),
     row("Duo 4", "reduce_scatter_v", K, "ReduceScatterVFor310PRing"),
     row("A2 1x8", "reduce_scatter_v", K, "ReduceScatterVMeshAivSmallCountExecutor", **AIV),
-    row("A2 1x8", "reduce_scatter_v", M, "ReduceScatterVAIVBigCountExecutor", **AIV),
+    # Parts differ: the largest one counts, and may have 2 MB.
+    row("A2 1x8", "reduce_scatter_v", M, "ReduceScatterVMeshAivSmallCountExecutor", **AIV),
+    row("A2 1x8", "reduce_scatter_v", 2 * M, "ReduceScatterVAIVBigCountExecutor", **AIV),
 ]
 
 

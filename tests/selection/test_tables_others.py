@@ -8,6 +8,7 @@ from tests.selection.explaining import K, M, Row, explain, row
 
 AIV = {"HCCL_OP_EXPANSION_MODE": "AIV"}
 GRAPH = {"mode": "graph"}
+HOST = {"HCCL_OP_EXPANSION_MODE": "HOST"}
 NO_HCCS = {"HCCL_INTER_HCCS_DISABLE": "TRUE"}
 BCAST_RING, FULL = "BroadCastRingFor91093Executor", "RunAlltoAllVFullMesh"
 DIRECT, STAGED = "RunAlltoAllDirectFullmesh", "RunAlltoAllVStaged"
@@ -56,7 +57,7 @@ ROOTED = [
     row("A3 8x8", "reduce", K, "ReduceRingFor91093Executor", "ring"),
     row("A3 8x8", "reduce", K, "ReduceRingFor91093Executor", "ring", **algo("NHR")),
     row("A3 20", "reduce", K, "ReduceComm"),
-    row("Duo 4", "reduce", K, "ReduceComm"),
+    row("Duo 4", "reduce", K, None),
     # Scatter
     row("A2 1", "scatter", K, "ScatterSingleExecutor"),
     row("A2 2x8", "scatter", K, "ScatterMeshExecutor", "ring"),
@@ -70,33 +71,50 @@ ROOTED = [
     row("A3 2x8", "scatter", K, "ScatterRingFor91093Executor"),
     row("A3 1x3", "scatter", K, "ScatterRingFor91093Executor"),
     row("A3 20", "scatter", K, "ScatterCommExecutor"),
-    row("Duo 4", "scatter", K, "ScatterCommExecutor"),
+    row("Duo 4", "scatter", K, None),
     row("A2 1x8", "gather", K, None),
 ]
 
 ALL_TO_ALL = [
     row("A2 1", "all_to_all", K, "RunAlltoAllSingleExecutor"),
-    row("A3 1", "all_to_all_vc", K, "RunAlltoAllSingleExecutor"),
+    row("A3 1", "all_to_all_vc", K, DIRECT),
+    row("A3 1", "all_to_all_vc", K, "RunAlltoAllSingleExecutor", **HOST),
     row("Duo 4", "all_to_all", K, "RunAlltoAllVFor310PExecutor"),
-    row("Duo 5", "all_to_all", K, None),
-    row("A2 1x8", "all_to_all", 512 * K, "AlltoAllMeshAivExecutor", **AIV),
-    row("A2 1x8", "all_to_all", 512 * K + 4, DIRECT, **AIV),
-    row("A3 1x8", "all_to_all", 512 * K, "AlltoAllMeshAivFor91093Executor", **AIV),
+    row("Duo 8", "all_to_all", K, "RunAlltoAllVFor310PExecutor"),
+    row("Duo 2", "all_to_all", K, DIRECT),
+    row("Duo 5", "all_to_all", K, DIRECT),
+    row("Duo 4", "all_to_all_vc", K, None),
+    row("A2 1x8", "all_to_all", 64 * M, "AlltoAllMeshAivExecutor", **AIV),
+    row("A2 1x8", "all_to_all", K, "AlltoAllMeshAivExecutor", **AIV, buffsize="8"),
+    row("A2 1x8", "all_to_all", K, STAGED, **AIV, buffsize="7"),
+    row("A2 1x8", "all_to_all_v", K, "AlltoAllMeshAivExecutor", **AIV, **GRAPH),
+    row("A2 2x8", "all_to_all", 190 * K, "AlltoAllStagedAIVRdmaExecutor", **AIV),
+    row("A2 2x8", "all_to_all", 190 * K + 4, STAGED, **AIV),
+    row("A2 2x8", "all_to_all_v", K, STAGED, **AIV),
+    row("A2 9x8", "all_to_all", K, STAGED, **AIV),
+    row("A3 1x8", "all_to_all", 512 * K, "AlltoAllMeshAivExecutor", **AIV),
+    row("A3 1x8", "all_to_all", 512 * K + 4, DIRECT, **AIV),
+    row("A3 1x8", "all_to_all_v", M, "AlltoAllMeshAivExecutor", **AIV),
+    row("A3 2x8", "all_to_all", 64 * M, "AlltoAllMeshAivFor91093Executor", **AIV),
     row("A3 2x8", "all_to_all", K, DIRECT),
     row("A3 2x8", "all_to_all_v", K, DIRECT),
     row("A3 1x8", "all_to_all", K, DIRECT),
-    row("A2 1x8", "all_to_all", 25 * M, DIRECT),
-    row("A2 1x8", "all_to_all", 25 * M + 4, FULL),
-    row("A2 1x8", "all_to_all", K, FULL, **GRAPH),
+    row("A2 1x8", "all_to_all", 25 * M, STAGED),
+    row("A2 1x8", "all_to_all", 25 * M + 4, DIRECT),
+    row("A2 1x8", "all_to_all_vc", 25 * M, STAGED),
+    row("A2 1x8", "all_to_all_v", K, DIRECT),
+    row("A2 1x8", "all_to_all", K, STAGED, **GRAPH),
     row("A2 2x8", "all_to_all", K, TWO_LEVEL, "pipeline", **algo("pipeline")),
     row("A2 2x8", "all_to_all_v", K, TWO_LEVEL, **algo("pipeline")),
     row("A2 2x8", "all_to_all", K, STAGED, buffsize="79", **algo("pipeline")),
     row("A2 2x8", "all_to_all", K, TWO_LEVEL, buffsize="80", **algo("pipeline")),
     row("A2 2x8", "all_to_all", K, STAGED, **algo("pipeline"), **GRAPH),
-    row("A3 2x8", "all_to_all", K, FULL, **GRAPH),
-    row("A3 4x8", "all_to_all", K, FULL, **GRAPH),
-    row("A3 5x8", "all_to_all", K, STAGED, **GRAPH),
-    row("A3 2x8", "all_to_all", K, STAGED, **NO_HCCS),
+    row("A3 2x8", "all_to_all", K, DIRECT, **GRAPH),
+    row("A3 5x8", "all_to_all", K, DIRECT, **NO_HCCS),
+    row("A3 2x8", "all_to_all", K, STAGED, **GRAPH, **HOST),
+    row("A3 2x8", "all_to_all", K, DIRECT, **HOST),
+    row("A3 2x8", "all_to_all", K, STAGED, **NO_HCCS, **HOST),
+    row("A3 1x8", "all_to_all", K, STAGED, **NO_HCCS, **HOST),
     row("A2 2x8", "all_to_all", K, FULL, "pairwise", **algo("pairwise")),
     row("A2 4x1", "all_to_all", K, FULL),
     row("A2 1x2", "all_to_all", K, FULL, **GRAPH),
@@ -104,7 +122,8 @@ ALL_TO_ALL = [
     row("A2 2x8", "all_to_all", K, STAGED),
     row("A2 2x8", "all_to_all_vc", K, STAGED),
     row("910A 2x8", "all_to_all", K, STAGED),
-    row("910A 1x8", "all_to_all", K, FULL),
+    row("910A 1x8", "all_to_all", K, STAGED),
+    row("910A 3x1", "all_to_all", K, FULL),
 ]
 
 POINT_TO_POINT = [

@@ -1,9 +1,14 @@
 """HCCL's newTag, op by op."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from hccl_py.topology import topology_of
-from tests.selection.calls import call, chosen, topology
+from hccl_executors import EXECUTORS
+from hccl_py.enums import Mode
+from hccl_py.topology import Topology, topology_of
+from tests.selection.calls import call, chosen, product, topology
 
 K = 1 << 10
 G = "hccl_world_group"
@@ -13,22 +18,25 @@ TAGS = [
     ("all_reduce", A2, {}, f"AllReduce_{G}ringAnything_host"),
     ("barrier", A2, {}, f"AllReduce_{G}ringAnything_host"),
     ("all_gather", A910, {}, f"AllGather_{G}H-DAnything_host"),
-    ("all_gather_v", A2, {}, f"AllGatherV_{G}ringAnything_host"),
+    ("all_gather_v", A2, {}, f"AllGatherV_{G}H-DAnything_host"),
     ("all_reduce", A3, {}, f"AllReduce_{G}NHRAnything_device"),
     ("all_reduce", A3, {"mode": "graph"}, f"AllReduce_{G}_device"),
     ("all_reduce", A2, {"mode": "graph"}, f"AllReduce_{G}_host"),
     ("reduce_scatter", A2, {}, f"ReduceScatter_{G}ringAnything_host"),
     ("reduce_scatter", A2, {"dtype": "int64"}, f"ReduceScatter_{G}ringAnything_no_inline_host"),
     ("reduce_scatter", A910, {}, f"ReduceScatter_{G}H-DAnything_no_inline_host"),
-    ("reduce_scatter_v", A2, {}, f"ReduceScatterV_{G}ringAnything_host"),
-    ("reduce_scatter_v", A910, {"dtype": "fp16"}, f"ReduceScatterV_{G}ringAnything_no_inline_host"),
+    ("reduce_scatter_v", A2, {}, f"ReduceScatterV_{G}H-DAnything_host"),
+    ("reduce_scatter_v", A910, {"dtype": "fp16"}, f"ReduceScatterV_{G}H-DAnything_no_inline_host"),
     ("all_reduce", A2, {"dtype": "int64"}, f"AllReduce_{G}ringAnything_host"),
+    ("all_reduce", A3, {"dtype": "int64"}, f"AllReduce_{G}NHRAnything_host"),
+    ("reduce", A3, {"reduce": "prod"}, f"Reduce_{G}_1ringAnything_host"),
+    ("all_gather", A3, {"dtype": "int64"}, f"AllGather_{G}NHRAnything_device"),
     ("broadcast", A2, {"root": 0}, f"Broadcast_{G}_1_host"),
     ("broadcast", A2, {"root": 8}, f"Broadcast_{G}_1_host"),
     ("broadcast", A3, {}, f"Broadcast_{G}NHRAnything_device"),
     ("broadcast", A2, {"mode": "graph"}, f"Broadcast_{G}_host"),
     ("reduce", A2, {"root": 15}, f"Reduce_{G}_1H-DAnything_host"),
-    ("reduce", A3, {}, f"Reduce_{G}ringAnything_device"),
+    ("reduce", A3, {}, f"Reduce_{G}_1ringAnything_device"),
     ("scatter", A2, {}, f"Scatter_{G}Anything_host"),
     ("all_to_all", A2, {}, f"AlltoAll_{G}AnythingZCopy_host"),
     ("all_to_all_v", A2, {}, f"AlltoAllV_{G}AnythingZCopy_host"),
@@ -46,10 +54,64 @@ def test_on_two_servers(op: str, preset: str, more: dict[str, object], tag: str)
     assert chosen(call(op, K, ranks=16, **more), where).tag == tag  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("preset", "mode", "place"),
+    [
+        (A3, "AIV", "_device"),
+        (A3, "HOST", "_host"),
+        (A2, "AIV", "_host"),
+        (A2, "AI_CPU", "_device"),
+    ],
+)
+def test_the_mode_says_where_tasks_are_made(preset: str, mode: str, place: str) -> None:
+    settings = {"op_expansion_mode": mode, "ruleset": "cann-2026.08"}
+    found = chosen(call("all_gather", K, ranks=16), topology(2, 8, preset), **settings)
+    assert found.tag.endswith(place)
+
+
+TWO = (2, 2, 8)
+THREE = (3, 2, 8)
+SINCE_2026 = [
+    ("broadcast", A2, (1, 2, 8), {"root": 15}, f"Broadcast_{G}Anything_L1_1_host"),
+    ("broadcast", A2, (1, 3, 8), {"root": 15}, f"Broadcast_{G}Anything_L1_0_host"),
+    ("broadcast", A3, TWO, {"root": 0}, f"Broadcast_{G}NHRAnything_device"),
+    ("broadcast", A3, TWO, {"algo": "level2:H-D_R"}, f"Broadcast_{G}Anything_L2_1_device"),
+    ("reduce", A2, (1, 2, 8), {"root": 15}, f"Reduce_{G}_L1_1H-DAnything_host"),
+    ("reduce", A2, (1, 3, 8), {}, f"Reduce_{G}ringAnything_host"),
+    ("reduce", A3, TWO, {"root": 8}, f"Reduce_{G}_L1_1ringAnything_device"),
+    ("reduce", A3, THREE, {"root": 24, "algo": "level1:H-D_R;level2:H-D_R"},
+     f"Reduce_{G}_L1_1_L2_0ringAnything_device"),
+    ("scatter", A2, (1, 2, 8), {}, f"Scatter_{G}Anything_host"),
+    ("scatter", A3, THREE, {"root": 24, "algo": "level2:H-D_R"},
+     f"Scatter_{G}_L2_0Anything_device"),
+    ("all_to_all", A3, (1, 2, 8), {}, f"AlltoAll_{G}Anything_device"),
+    ("all_to_all", A3, (1, 2, 8), {"op_expansion_mode": "HOST"}, f"AlltoAll_{G}AnythingZCopy_host"),
+    ("all_to_all", A2, (1, 2, 8), {"op_expansion_mode": "AI_CPU"},
+     f"AlltoAll_{G}AnythingZCopy_device"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "preset", "shape", "more", "tag"), SINCE_2026)
+def test_since_2026_the_root_s_side_is_said_level_by_level(
+    op: str, preset: str, shape: tuple[int, int, int], more: dict[str, Any], tag: str
+) -> None:
+    pods, servers, devices = shape
+    where = topology_of(
+        superpods=pods if preset == A3 else None, servers=servers, devices=devices, preset=preset
+    )
+    asked = {key: value for key, value in more.items() if key != "root"}
+    root = {"root": more["root"]} if "root" in more else {}
+    found = call(op, K, ranks=pods * servers * devices, **root)
+    assert chosen(found, where, ruleset="cann-2026.08", **asked).tag == tag
+
+
 def test_300i_duo_names_no_algorithm() -> None:
     where = topology_of(4, preset=DUO)
     assert chosen(call("all_reduce", K), where).tag == f"AllReduce_{G}Anything_host"
-    assert chosen(call("broadcast", K), where).tag == f"Broadcast_{G}Anything_host"
+    broadcast = call("broadcast", K)
+    assert chosen(broadcast, where).tag == f"Broadcast_{G}_1_host"
+    now = chosen(broadcast, where, ruleset="cann-2026.08")
+    assert now.tag == f"Broadcast_{G}Anything_host"
 
 
 @pytest.mark.parametrize("op", ["all_reduce", "broadcast", "all_to_all", "send_recv"])
@@ -88,3 +150,34 @@ def test_pairs_have_tags_of_their_own() -> None:
     assert len({ring, swap, back}) == 3
     assert swap.startswith("worldCommSendRecv_2_pairs_")
     assert len(chosen(call("send_recv", K), topology(512, 8)).tag) <= 255
+
+
+@pytest.mark.parametrize(
+    ("op", "size", "algo", "name", "ring"),
+    [
+        ("all_gather", 4 * K, "", "NHRAllGatherARSFor91093Executor", 2),
+        ("all_gather", 32 << 20, "", "NHRAllGatherARSFor91093Executor", 14),
+        ("reduce_scatter", 4 * K, "", "NHRReduceScatterARSFor91093Executor", 2),
+        ("all_reduce", 128 << 20, "", "NHRAllReduceARSFor91093Executor", 2),
+        ("all_reduce", 512 << 20, "level1:ring", "ringAllReduceARSFor91093Executor", 14),
+    ],
+)
+def test_calls_over_uneven_servers_say_how_long_a_ring_is(
+    op: str, size: int, algo: str, name: str, ring: int
+) -> None:
+    where, eager = Topology(product(A3), (8, 6)), call(op, size, ranks=14)
+    for found, middle in (
+        (chosen(eager, where, *EXECUTORS, ruleset="cann-2026.08", algo=algo), name),
+        (
+            chosen(
+                replace(eager, mode=Mode.GRAPH),
+                where,
+                *EXECUTORS,
+                ruleset="cann-2026.08",
+                algo=algo,
+            ),
+            "",
+        ),
+    ):
+        assert found.tag.endswith(f"_{G}{middle}{ring}_device")
+        assert found.executor == found.hccl_executor

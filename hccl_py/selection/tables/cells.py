@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hccl_py.ops import ALL_TO_ALL
-from hccl_py.selection.rules import Rule, refuse, rule
+from hccl_py.selection.rules import Cell, Multiple, Rule, refuse
 
 __all__ = [
     "AIV",
     "AIV_LARGEST",
     "ANY_ORDER",
-    "ASYMMETRIC",
+    "BLOCK_RINGS",
+    "EVEN",
     "FIXED_ORDER",
     "GRAPH",
+    "HCCS",
     "INLINE",
-    "IN_RANK_ORDER",
+    "KEEP_ALL_BUT_HD",
+    "KEEP_RINGS",
     "KIB",
     "MANY",
     "MESH",
     "MIB",
+    "MORE_PODS",
     "MORE_SERVERS",
     "NO_GATHER",
+    "NO_HCCS",
+    "ONE_MESH",
     "ONE_POD",
     "ONE_SERVER",
     "OP_BASE",
     "PAIR",
     "PIPELINE",
-    "POINT_TO_POINT",
     "RDMA_INLINE",
     "RING",
+    "SEVERAL",
     "SINGLE",
-    "STRICT",
-    "SYMMETRIC",
     "UNCOPIED",
+    "UNEVEN",
+    "UNEVEN_PODS",
     "Cell",
+    "at_most",
     "for_family",
-    "in_rank_order",
+    "per",
 ]
-
-Cell = tuple[str, str, Any]
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -51,50 +54,44 @@ GRAPH: Cell = ("mode", "==", "graph")
 ONE_SERVER: Cell = ("servers", "==", 1)
 MORE_SERVERS: Cell = ("servers", ">", 1)
 ONE_POD: Cell = ("superpods", "==", 1)
-SYMMETRIC: Cell = ("symmetric", "==", True)
-ASYMMETRIC: Cell = ("symmetric", "==", False)
+MORE_PODS: Cell = ("superpods", ">", 1)
+ONE_MESH: Cell = ("single_mesh", "==", True)
+SEVERAL: Cell = ("single_mesh", "==", False)
+UNEVEN: Cell = ("uneven_servers", "==", True)
+EVEN: Cell = ("uneven_servers", "==", False)
+UNEVEN_PODS: Cell = ("uneven_pods", "==", True)
 PAIR: Cell = ("devices", "<=", 2)
 MANY: Cell = ("devices", ">", 2)
 INLINE: Cell = ("inline", "==", True)
 RDMA_INLINE: Cell = ("rdma_inline", "==", True)
-ANY_ORDER: Cell = ("deterministic", "==", False)
-FIXED_ORDER: Cell = ("deterministic", "==", True)
+ANY_ORDER: Cell = ("deterministic", "==", "false")
+FIXED_ORDER: Cell = ("deterministic", "!=", "false")
 PIPELINE: Cell = ("level1", "==", "pipeline")
 AIV: Cell = ("aiv", "==", True)
+HCCS: Cell = ("inter_hccs", "==", True)
+NO_HCCS: Cell = ("inter_hccs", "==", False)
 
 AIV_LARGEST: Cell = ("bytes", "<=", 256 * MIB)
 """Vector cores take no more."""
 
-STRICT: Cell = ("strict", "==", True)
+KEEP_RINGS = ("ring", "NB")
+"""What A3's hierarchical executors run between servers but NHR."""
 
-IN_RANK_ORDER: tuple[Cell, ...] = (
-    STRICT,
-    ("ranks", ">=", 3),
-    ("reduce", "==", "sum"),
-    ("dtype", "in", ("fp16", "fp32", "bf16")),
-)
-"""Two ranks commute; integers, max and min come out the same in any order."""
-
-
-def in_rank_order(executor: str, *refused: Cell) -> tuple[Rule, ...]:
-    """Return the rows of HCCL_DETERMINISTIC=strict, which uneven servers refuse for calls with all
-    of these cells. [H]
-    """
-    return (
-        refuse("adding in rank order needs servers with as many devices", *refused, ASYMMETRIC),
-        rule(executor, *IN_RANK_ORDER),
-    )
-
-
-POINT_TO_POINT: dict[str, tuple[Rule, ...]] = {
-    "send_recv": (rule("SendExecutor"),),
-    "batch_send_recv": (rule("BatchSendRecv"),),
-}
-"""Ranks that receive take ReceiveExecutor. BatchSendRecvRetry needs re-execution, which is off."""
+KEEP_ALL_BUT_HD = ("ring", "NHR", "NHR_V1", "NB", "AHC", "AHC_BROKE", "pipeline")
 
 NO_GATHER: dict[str, tuple[Rule, ...]] = {
     "gather": (refuse("gather is no op of HCCL's API, and no executor is registered for it"),)
 }
+
+
+def at_most(size: int) -> Cell:
+    """Return the cell for calls of at most so many bytes."""
+    return ("bytes", "<=", size)
+
+
+def per(size: int, fact: str) -> Cell:
+    """Return the cell for calls of at most so many bytes per rank, device, ..."""
+    return ("bytes", "<=", Multiple(size, fact))
 
 
 def for_family(*rows: Rule) -> dict[str, tuple[Rule, ...]]:
@@ -104,3 +101,10 @@ def for_family(*rows: Rule) -> dict[str, tuple[Rule, ...]]:
 
 UNCOPIED = ("RunAlltoAllDirectFullmesh",)
 """All-to-all executors whose tag does not say whether data fits the CCL buffers."""
+
+BLOCK_RINGS = (
+    "AllReduceARSFor91093Executor",
+    "AllGatherARSFor91093Executor",
+    "ReduceScatterARSFor91093Executor",
+)
+"""Executors whose tag says how many ranks a ring has."""

@@ -17,7 +17,7 @@ from hccl_py.topology.networks.models import (
     RouteModel,
 )
 from hccl_py.topology.networks.paths import Visited, ends
-from hccl_py.topology.presets import MAX_RANKS, PRESETS, Product
+from hccl_py.topology.presets import JOINED, MAX_RANKS, PRESETS, Product
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
 
@@ -57,13 +57,13 @@ def _check_size(key: str, count: int, most: int) -> None:
 
 
 def _product(model: NetworkModel) -> Product | None:
+    """Return the product of the servers, None where there are none; without one that is stated,
+    SDMA joins all servers of a superpod.
+    """
     if model.product is None:
-        for rank, about in enumerate(model.ranks):
-            for key in ("server", "device", "superpod"):
-                if getattr(about, key) is not None:
-                    hint = "State the product that servers are of, or leave the key out."
-                    raise defect(at("ranks", rank, key), "none without a product", "one", hint)
-        return None
+        keys = ("server", "device", "superpod")
+        places = (getattr(about, key) for about in model.ranks for key in keys)
+        return JOINED if any(place is not None for place in places) else None
     if model.product not in PRESETS:
         hint = did_you_mean(model.product[:40], PRESETS)
         raise defect("product", "a product", format_value(model.product), hint)
@@ -172,7 +172,7 @@ def _placed(ranks: list[NetworkRankModel], product: Product) -> dict[str, IntArr
     server, device = [], []
     for rank, about in enumerate(ranks):
         if about.server is None:
-            hint = "With a product, every rank states its server."
+            hint = "With a product, or where one rank does, every rank states its server."
             raise defect(at("ranks", rank, "server"), "a number", "nothing", hint)
         usual = taken.get(about.server, 0)
         taken[about.server] = usual + 1

@@ -69,7 +69,7 @@ Listed = Annotated[list[T], FailFast()]
 
 
 class NetworkRankModel(Strict):
-    """A rank; where it lies only in files that state a product."""
+    """A rank, and where it lies in files that have servers."""
 
     name: Name
     server: Number | None = None

@@ -4,7 +4,8 @@
     ring   neighbours; what goes further passes those in between, the shorter way round
     dies   every die by HCCS to the switch of its superpod, the two dies of a package by SIO
     8p     two groups of four, each fully linked by HCCS, and device i with i + 4
-    pcie   every device by PCIe to the switch of its server
+    pcie   every device by PCIe to the switch of its server; so do devices of a mesh whose host has
+           several modules, to those of the other ones
     clos   every pair of a server by a link of its own
 
 Every device has a RoCE port to one switch that never blocks; with `clos` it is a port to the Clos
@@ -51,8 +52,9 @@ class ProductNetwork(Network):
         self.topology = topology
         self.ranks = topology.size
         self.shape = topology.product.shape
-        owner = {"dies": topology.superpod, "pcie": topology.server}
-        self._switch = self.ranks + owner.get(self.shape, np.zeros(self.ranks, np.int64))
+        self._has_pcie = self.shape == "pcie" or topology.product.modules > 1
+        owner = topology.superpod if self.shape == "dies" else np.zeros(self.ranks, np.int64)
+        self._switch = self.ranks + (topology.host if self._has_pcie else owner)
         self.roce = int(self._switch.max()) + 1
         self.nodes = self.roce + 1
 
@@ -63,6 +65,8 @@ class ProductNetwork(Network):
         together = t.server[source] == t.server[target]
         if self.shape == "clos":
             found[~together] = ROCE
+        elif self._has_pcie:
+            found[~together] = PCIE
         if self.shape == "dies":
             found[together & (t.device_id[source] // 2 == t.device_id[target] // 2)] = SIO
         found[is_rdma] = ROCE
@@ -75,8 +79,8 @@ class ProductNetwork(Network):
         if self.shape == "ring":
             return self._ring_routes(source, target, is_rdma)
         media = self.media(source, target, is_rdma)
-        by_switch = media == (PCIE if self.shape == "pcie" else HCCS)
-        by_switch &= self.shape in ("dies", "pcie")
+        by_switch = media == (PCIE if self._has_pcie else HCCS)
+        by_switch &= self._has_pcie or self.shape == "dies"
         via = np.where(by_switch, self._switch[source], target)
         via[media == ROCE] = self.roce
         if self.shape == "8p":
@@ -90,7 +94,7 @@ class ProductNetwork(Network):
         at_switch = np.maximum(source, target) >= self.ranks
         is_rdma = np.maximum(source, target) == self.roce
         inside = ~at_switch
-        media = np.full(len(links), PCIE if self.shape == "pcie" else HCCS, np.int8)
+        media = np.full(len(links), PCIE if self._has_pcie else HCCS, np.int8)
         media[inside] = self.media(source[inside], target[inside], np.zeros(inside.sum(), bool))
         media[is_rdma] = ROCE
         table = [getattr(cost, name) for name in MEDIA]
@@ -112,7 +116,11 @@ class ProductNetwork(Network):
         if self.shape == "mesh":
             outside = self._meshed - np.bincount(t.server)[t.server]
             switched = switched + times(outside, _link(cost.hccs))
-        found = [Partition("rank", np.arange(self.ranks), self._inside(cost) + roce)]
+        within = np.zeros(self.ranks)
+        if t.product.modules > 1 and not t.intra_roce:
+            within += _port(cost.pcie)
+        switched = switched + within
+        found = [Partition("rank", np.arange(self.ranks), self._inside(cost) + roce + within)]
         if self.shape == "dies":
             package = self._packages[0]
             found.append(Partition.summed("package", package, switched))
@@ -120,6 +128,8 @@ class ProductNetwork(Network):
             found.append(Partition.summed("server", t.server, switched))
         elif self.shape in ("mesh", "clos", "ring", "8p"):
             found.append(self._halves(_link(cost.hccs), roce))
+        if t.product.modules > 1 and len(set(t.hosts)) > 1:
+            found.append(Partition.summed("host", t.host, roce))
         if len(t.superpods) > 1:
             found.append(Partition.summed("superpod", t.superpod, roce))
         return found
@@ -129,7 +139,7 @@ class ProductNetwork(Network):
         low, high = sorted((source, target))
         if high >= self.ranks:
             return high == self.roce or (
-                self.shape in ("dies", "pcie") and int(self._switch[low]) == high
+                (self._has_pcie or self.shape == "dies") and int(self._switch[low]) == high
             )
         pair = np.array([low]), np.array([high])
         if self.topology.server[low] != self.topology.server[high]:
@@ -140,7 +150,7 @@ class ProductNetwork(Network):
         """Return a rank's number, `roce`, `clos`, or `hccs0`, `pcie0` for group 0's switch."""
         if node == self.roce:
             return "clos" if self.shape == "clos" else "roce"
-        kind = "pcie" if self.shape == "pcie" else "hccs"
+        kind = "pcie" if self._has_pcie else "hccs"
         return str(node) if node < self.ranks else f"{kind}{node - self.ranks}"
 
     def _inside(self, cost: CostModel) -> Floats:

@@ -55,7 +55,7 @@ def table_of(model: TableObject, version: str, layout: RankPlaces) -> RankTable:
         device=tuple(place.device for place in places),
         superpod_ids=tuple(layout.superpod_ids[pod] for pod in superpods) if is_super else (),
         superpod=tuple(superpods[pods[place.server]] for place in places),
-        device_ip=tuple(None if p.address is None else str(p.address) for p in places),
+        device_ips=tuple(tuple(map(str, place.addresses)) for place in places),
         super_device=tuple(dies) if is_super else (),
         notes=notes,
         paths=tuple(place.path for place in places),

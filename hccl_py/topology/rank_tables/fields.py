@@ -20,6 +20,8 @@ __all__ = [
     "Count",
     "Listed",
     "OptionalAddress",
+    "OptionalAddresses",
+    "OptionalCount",
     "OptionalPort",
     "RankId",
     "Status",
@@ -103,6 +105,11 @@ def _address(value: object) -> Address:
     raise expected("an IPv4 or IPv6 address", hint)
 
 
+def _addresses(value: object) -> tuple[Address, ...]:
+    """Return the addresses of a list with commas; the first one is the one that HCCL uses."""
+    return tuple(map(_address, value.split(","))) if isinstance(value, str) else (_address(value),)
+
+
 def _port(value: object) -> int:
     if value in (0, "0") and type(value) is not bool:
         hint = "0 is reserved for a choice by HCCL: leave the key out to let it choose."
@@ -122,5 +129,11 @@ def _status(value: object) -> str:
 Status = Annotated[str, PlainValidator(_status), Field(default="completed")]
 Count = Annotated[int, BeforeValidator(whole("a count", 1, 65536))]
 RankId = Annotated[int, BeforeValidator(whole("a rank id", 0, 65535))]
+OptionalCount = Annotated[
+    int | None, PlainValidator(whole("a count", 1, 65536)), Field(default=None)
+]
+OptionalAddresses = Annotated[
+    tuple[Address, ...], PlainValidator(_addresses), Field(default_factory=tuple)
+]
 OptionalAddress = Annotated[Address | None, PlainValidator(_address), Field(default=None)]
 OptionalPort = Annotated[int | None, PlainValidator(_port), Field(default=None)]

@@ -120,5 +120,6 @@ def _places(groups: Sequence[GroupModel], server_ids: dict[str, int]) -> Iterato
             server = server_ids.setdefault(instance.server_id, len(server_ids))
             for k, device in enumerate(instance.devices):
                 path = at("group_list", number, "instance_list", position, "devices", k)
-                yield RankPlace(path, rank, server, device.device_id, device.device_ip)
+                addresses = () if device.device_ip is None else (device.device_ip,)
+                yield RankPlace(path, rank, server, device.device_id, addresses)
                 rank += 1

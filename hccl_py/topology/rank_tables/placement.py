@@ -23,15 +23,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RankPlace:
-    """Where a rank is; `path` is that of its device in the document."""
+    """Where a rank is; `path` is that of its device in the document. A device may have several
+    addresses, of which HCCL uses the first.
+    """
 
     path: str
     rank: int
     server: int
     device: int
-    address: Address | None = None
+    addresses: tuple[Address, ...] = ()
     super_device: int | None = None
-    backup: Address | None = None
+    backups: tuple[Address, ...] = ()
 
 
 def check_count(path: str, stated: int, listed: int, things: str) -> None:
@@ -86,24 +88,20 @@ def check_devices(places: Sequence[RankPlace]) -> None:
 
 def check_addresses(places: Sequence[RankPlace]) -> None:
     """Refuse addresses of two families, and two devices with one address."""
-    listed = [p for p in places if p.address is not None]
-    for place in listed:
-        if place.address is not None and listed[0].address is not None:
-            family = listed[0].address.version
-            if place.address.version != family:
-                hint = f"The address in {at(listed[0].path, 'device_ip')} is IPv{family}."
-                path = at(place.path, "device_ip")
-                raise defect(
-                    path, f"an IPv{family} address", format_value(str(place.address)), hint
-                )
-    hint = "Every device has an address of its own."
-    check_unique((p.address for p in listed), lambda k: at(listed[k].path, "device_ip"), hint)
+    listed = [(at(p.path, "device_ip"), address) for p in places for address in p.addresses]
+    for path, address in listed:
+        first, family = listed[0][0], listed[0][1].version
+        if address.version != family:
+            hint = f"The address in {first} is IPv{family}."
+            raise defect(path, f"an IPv{family} address", format_value(str(address)), hint)
+    hint = "Every device has addresses of its own."
+    check_unique((address for _, address in listed), lambda k: listed[k][0], hint)
 
 
 def require_addresses(places: Sequence[RankPlace], why: str) -> None:
     """Refuse devices without an address."""
     for place in places:
-        if place.address is None:
+        if not place.addresses:
             hint = f"{why}, so every device needs its address."
             raise defect(at(place.path, "device_ip"), "an address", "nothing", hint)
 

@@ -12,9 +12,10 @@ from hccl_py.documents.checks import at, defect
 from hccl_py.documents.models import checked
 from hccl_py.topology.rank_tables.build import RankPlaces, table_of
 from hccl_py.topology.rank_tables.fields import (
-    Count,
     Listed,
     OptionalAddress,
+    OptionalAddresses,
+    OptionalCount,
     OptionalPort,
     RankId,
     Status,
@@ -45,7 +46,7 @@ class DeviceModel(TableObject):
 
     device_id: DeviceId
     rank_id: RankId
-    device_ip: OptionalAddress
+    device_ip: OptionalAddresses
     device_port: OptionalPort
     host_port: OptionalPort
 
@@ -63,7 +64,7 @@ class ServersModel(TableObject):
 
     status: Status
     version: object
-    server_count: Count
+    server_count: OptionalCount
     server_list: Listed[ServerModel]
 
 
@@ -73,7 +74,7 @@ class SuperDeviceModel(DeviceModel):
     super_device_id: Annotated[
         int | None, BeforeValidator(whole("a super device id", 0, 2**32 - 1)), Field(default=None)
     ]
-    backup_device_ip: OptionalAddress
+    backup_device_ip: OptionalAddresses
     backup_device_port: OptionalPort
 
 
@@ -90,7 +91,7 @@ class SuperPodsModel(TableObject):
 
     status: Status
     version: object
-    server_count: Count
+    server_count: OptionalCount
     server_list: Listed[SuperServerModel]
     super_pod_list: Listed[SuperPodModel] = Field(default_factory=list)
 
@@ -102,7 +103,7 @@ def from_servers(document: object) -> RankTable:
     _check(model, places)
     if len(model.server_list) > 1:
         require_addresses(places, f"There are {len(model.server_list)} servers")
-    return table_of(model, "1.0", _layout(model.server_list, places))
+    return table_of(model, "1.0", _layout(model, places))
 
 
 def from_superpods(document: object) -> RankTable:
@@ -110,7 +111,7 @@ def from_superpods(document: object) -> RankTable:
     model = checked(SuperPodsModel, document)
     places = list(_places(model.server_list))
     _check(model, places)
-    layout = superpods_of(model.super_pod_list, _layout(model.server_list, places))
+    layout = superpods_of(model.super_pod_list, _layout(model, places))
     if len(layout.superpod_ids) > 1:
         require_addresses(places, f"There are {len(layout.superpod_ids)} superpods")
     elif not layout.superpod_ids and len(model.server_list) > 1:
@@ -126,17 +127,21 @@ def _places(servers: Sequence[ServerModel | SuperServerModel]) -> Iterator[RankP
                 rank=device.rank_id,
                 server=number,
                 device=device.device_id,
-                address=device.device_ip,
+                addresses=device.device_ip,
             )
             if isinstance(device, SuperDeviceModel):
                 die, backup = device.super_device_id, device.backup_device_ip
-                place = replace(place, super_device=die, backup=backup)
+                place = replace(place, super_device=die, backups=backup)
             yield place
 
 
 def _check(model: ServersModel | SuperPodsModel, places: Sequence[RankPlace]) -> None:
     servers: Sequence[ServerModel | SuperServerModel] = model.server_list
-    check_count("server_count", model.server_count, len(servers), "servers in server_list")
+    if not servers:
+        hint = "Without devices there are no ranks."
+        raise defect("server_list", "at least one server", "none", hint)
+    if model.server_count is not None:
+        check_count("server_count", model.server_count, len(servers), "servers in server_list")
     for number, server in enumerate(servers):
         if not server.device:
             path = at("server_list", number, "device")
@@ -148,7 +153,9 @@ def _check(model: ServersModel | SuperPodsModel, places: Sequence[RankPlace]) ->
     check_addresses(places)
 
 
-def _layout(
-    servers: Sequence[ServerModel | SuperServerModel], places: Sequence[RankPlace]
-) -> RankPlaces:
-    return RankPlaces(tuple(places), tuple(server.server_id for server in servers))
+def _layout(model: ServersModel | SuperPodsModel, places: Sequence[RankPlace]) -> RankPlaces:
+    server_ids = tuple(server.server_id for server in model.server_list)
+    notes: tuple[str, ...] = ()
+    if model.server_count is None:
+        notes = (f"There is no server_count: it is {len(server_ids)}, as server_list has.",)
+    return RankPlaces(tuple(places), server_ids, notes=notes)

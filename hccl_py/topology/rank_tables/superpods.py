@@ -100,17 +100,16 @@ def _check_contiguous(superpods: Sequence[int], layout: RankPlaces) -> None:
 
 def _check_backups(places: Sequence[RankPlace]) -> None:
     """Refuse backup addresses that are not those of the other die in the package."""
-    owner = {place.address: place for place in places if place.address is not None}
+    owner = {address: place for place in places for address in place.addresses}
     at_device = {(place.server, place.device): place for place in places}
     for place in places:
-        if place.backup is None:
-            continue
         partner = at_device.get((place.server, place.device ^ 1))
-        wanted = partner.address if partner is not None else None
-        other = owner.get(place.backup)
-        if (other is not None and other is not partner) or (wanted and place.backup != wanted):
-            expected = f"the address of device {place.device ^ 1}"
-            whose = f", that of {other.path}" if other is not None else ""
-            hint = "Only the other die of the same package can stand in."
-            found = format_value(str(place.backup)) + whose
-            raise defect(at(place.path, "backup_device_ip"), expected, found, hint)
+        wanted = partner.addresses if partner is not None else ()
+        for backup in place.backups:
+            other = owner.get(backup)
+            if (other is not None and other is not partner) or (wanted and backup not in wanted):
+                expected = f"the address of device {place.device ^ 1}"
+                whose = f", that of {other.path}" if other is not None else ""
+                hint = "Only the other die of the same package can stand in."
+                found = format_value(str(backup)) + whose
+                raise defect(at(place.path, "backup_device_ip"), expected, found, hint)

@@ -44,6 +44,7 @@ class RankTable:
     `version` is "1.0", "1.2", "2.0" or "template 2". Servers and superpods are numbered in the
     order of their first rank; `server_ids` and `superpod_ids` are their names. `device` is the id
     of the device inside its server. Without superpods, `superpod_ids` is empty and `superpod` 0.
+    `device_ips` are the addresses of each device, `device_ip` the first one, which HCCL uses.
     `super_device` is empty where the table has none. `network` are the levels and links of a table
     v2.0. `notes` says what is unusual but legal.
     """
@@ -54,7 +55,7 @@ class RankTable:
     device: tuple[int, ...]
     superpod_ids: tuple[str, ...]
     superpod: tuple[int, ...]
-    device_ip: tuple[str | None, ...]
+    device_ips: tuple[tuple[str, ...], ...]
     super_device: tuple[int, ...] = ()
     network: RankTableNetwork | None = None
     notes: tuple[str, ...] = field(default=(), compare=False)
@@ -65,6 +66,11 @@ class RankTable:
     def size(self) -> int:
         """The number of ranks."""
         return len(self.server)
+
+    @property
+    def device_ip(self) -> tuple[str | None, ...]:
+        """The address of each device that HCCL uses; None where it has none."""
+        return tuple(next(iter(addresses), None) for addresses in self.device_ips)
 
     def topology(
         self, product: Product | str | None = None, *, inter_hccs: bool = True
@@ -78,14 +84,24 @@ class RankTable:
         from hccl_py.topology.topology import Topology
 
         chosen = self._product(product)
+        size = chosen.devices_per_server
         for rank, device in enumerate(self.device):
-            if device >= chosen.devices_per_server:
-                most = chosen.devices_per_server - 1
+            if device >= size * chosen.modules:
+                most = size * chosen.modules - 1
                 what = f"a device id from 0 to {most} of {chosen.title}"
                 raise self._defect(rank, "device_id", what, str(device), "Name another product.")
         if self.version != "2.0":
             self._check_addresses(chosen, inter_hccs)
-        found = Topology.placed(chosen, self.server, self.device, self.superpod)
+        modules = [device // size for device in self.device]
+        if len(set(modules)) == 1:  # one half of all hosts: HCCL sees no modules
+            modules = [0] * self.size
+        found = Topology.placed(
+            chosen,
+            [host * chosen.modules + m for host, m in zip(self.server, modules, strict=True)],
+            [device % size for device in self.device],
+            self.superpod,
+            host=self.server,
+        )
         return found.linked(inter_hccs=inter_hccs, intra_roce=False)
 
     def check_device(self, rank: int, device_id: int, device_ip: str | None = None) -> None:
@@ -98,9 +114,10 @@ class RankTable:
         if device_id != self.device[rank]:
             found = str(self.device[rank])
             raise self._defect(rank, "device_id", f"{device_id}, as here", found, hint, CLUSTER)
-        listed = self.device_ip[rank]
-        if device_ip and listed and _address(device_ip) != ip_address(listed):
-            raise self._defect(rank, "device_ip", f"{device_ip}, as here", listed, hint, CLUSTER)
+        listed = self.device_ips[rank]
+        if device_ip and listed and _address(device_ip) not in map(ip_address, listed):
+            found = ",".join(listed)
+            raise self._defect(rank, "device_ip", f"{device_ip}, as here", found, hint, CLUSTER)
 
     def _product(self, product: Product | str | None) -> Product:
         if isinstance(product, str):

@@ -5,8 +5,11 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Any
 
+import numpy as np
+
 from hccl_py.errors import ParameterError
 from hccl_py.topology.topology import Topology
+from hccl_py.values import IntArray
 
 __all__ = ["rank_table_of"]
 
@@ -36,7 +39,7 @@ def rank_table_of(topology: Topology) -> dict[str, Any]:
 
 
 def _servers(topology: Topology) -> list[dict[str, Any]]:
-    columns = (topology.server.tolist(), topology.device_id.tolist())
+    columns = (topology.host.tolist(), _device_ids(topology).tolist())
     servers: list[dict[str, Any]] = []
     for rank, (server, device) in enumerate(zip(*columns, strict=True)):
         if server == len(servers):
@@ -48,6 +51,16 @@ def _servers(topology: Topology) -> list[dict[str, Any]]:
         }
         servers[server]["device"].append(entry)
     return servers
+
+
+def _device_ids(topology: Topology) -> IntArray:
+    """Return every rank's device in its host, whose modules come one after the other."""
+    hosts = topology.hosts
+    module = np.array([hosts[:number].count(host) for number, host in enumerate(hosts)])
+    ids: IntArray = (
+        topology.device_id + topology.product.devices_per_server * module[topology.server]
+    )
+    return ids
 
 
 def _superpods(topology: Topology, servers: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -69,13 +82,13 @@ def _check(topology: Topology) -> None:
         raise ParameterError(
             "Rank tables v1.0 and v1.2 do not describe devices 950.", "Take another product."
         )
-    most = int(topology.device_id.max())
+    most = int(_device_ids(topology).max())
     if most >= _MOST_DEVICES:
         raise ParameterError(
             f"Device {most} of a server fits into no rank table.",
             f"Servers of rank tables have devices 0 to {_MOST_DEVICES - 1}.",
         )
-    for numbers, things in ((topology.server, "server"), (topology.superpod, "superpod")):
+    for numbers, things in ((topology.host, "server"), (topology.superpod, "superpod")):
         wrong = numbers[1:] < numbers[:-1]
         if wrong.any():
             rank = int(wrong.argmax()) + 1

@@ -1,0 +1,85 @@
+"""Rulesets: what HCCL's selection was at one time, each with its own tables and its sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from hccl_py.config import Config
+from hccl_py.selection.levels import LevelRules
+from hccl_py.selection.rules import DecisionTable, Rule, refuse
+from hccl_py.selection.tables import cann_2025_07, cann_2026_08
+
+__all__ = ["RULESETS", "Ruleset", "ruleset_of"]
+
+
+@dataclass(frozen=True)
+class Ruleset:
+    """The tables of one release, and what they were read from: a commit of a repository, and the
+    folder in which the files that rows name lie.
+
+    `orders` are the words of HCCL_DETERMINISTIC that its sums know; `unfolds_a2`: the AI CPU of
+    910B makes tasks where it is asked to; `tags_by_level`: tags of ops with a root name the level
+    of halving-doubling.
+    """
+
+    name: str
+    repository: str
+    commit: str
+    date: str
+    folder: str
+    levels: LevelRules
+    tables: MappingProxyType[str, DecisionTable]
+    orders: tuple[str, ...] = ("false", "true", "strict")
+    unfolds_a2: bool = False
+    tags_by_level: bool = False
+
+    def rows(self, device: str, op: str) -> tuple[Rule, ...]:
+        """Return the rows of an op; a refusal where a device does not have it."""
+        if device not in self.tables:
+            known = ", ".join(self.tables)
+            return (refuse(f"{self.name} has no table of {device}, but of {known}"),)
+        found = self.tables[device].of(op)
+        return found or (refuse(f"its selection has no {op} on {device}"),)
+
+    def source_of(self, rule: Rule) -> str:
+        """Return `repository@commit:file:lines` of a row; empty where no line says it."""
+        if not rule.source:
+            return ""
+        return f"{self.repository}@{self.commit}:{self.folder}/{rule.source}"
+
+
+RULESETS = MappingProxyType(
+    {
+        found.name: found
+        for found in (
+            Ruleset(
+                name="cann-2025.07",
+                repository="yzh1703456/cann-hccl",
+                commit="9aeddc0",
+                date="July 2025",
+                folder="src/domain/collective_communication",
+                levels=cann_2025_07.LEVELS,
+                tables=cann_2025_07.TABLES,
+                orders=("false", "true"),
+            ),
+            Ruleset(
+                name="cann-2026.08",
+                repository="libochao-huawei/hcomm",
+                commit="8958adb",
+                date="August 2026",
+                folder="src/legacy/ascend910",
+                levels=cann_2026_08.LEVELS,
+                tables=cann_2026_08.TABLES,
+                unfolds_a2=True,
+                tags_by_level=True,
+            ),
+        )
+    }
+)
+"""The rulesets by name, the newest last: it is the default."""
+
+
+def ruleset_of(config: Config) -> Ruleset:
+    """Return the ruleset that the settings name."""
+    return RULESETS[config.ruleset]

@@ -1,0 +1,44 @@
+"""The files that rows come from, and rows that all devices share."""
+
+from hccl_py.selection.rules import OperatorFile, Rule
+from hccl_py.selection.tables.cells import OP_BASE, SINGLE
+
+__all__ = [
+    "A2A",
+    "AG",
+    "AGV",
+    "AR",
+    "AR_SINGLE",
+    "BC",
+    "COMMUNICATOR",
+    "POINT_TO_POINT",
+    "RE",
+    "RE_SINGLE",
+    "RS",
+    "RSV",
+    "SC",
+]
+
+_OPERATORS = "algorithm/impl/operator/"
+
+AR = OperatorFile(_OPERATORS + "all_reduce_operator.cc")
+AG = OperatorFile(_OPERATORS + "all_gather_operator.cc")
+AGV = OperatorFile(_OPERATORS + "all_gather_v_operator.cc")
+RS = OperatorFile(_OPERATORS + "reduce_scatter_operator.cc")
+RSV = OperatorFile(_OPERATORS + "reduce_scatter_v_operator.cc")
+BC = OperatorFile(_OPERATORS + "broadcast_operator.cc")
+RE = OperatorFile(_OPERATORS + "reduce_operator.cc")
+SC = OperatorFile(_OPERATORS + "scatter_operator.cc")
+A2A = OperatorFile(_OPERATORS + "alltoall_operator.cc")
+COMMUNICATOR = OperatorFile("framework/communicator/impl/hccl_communicator.cc")
+
+AR_SINGLE = AR.take("AllReduceSingleExecutor", "112-116", SINGLE, OP_BASE)
+RE_SINGLE = RE.take("ReduceSingleExecutor", "36-40", SINGLE, OP_BASE)
+
+POINT_TO_POINT: dict[str, tuple[Rule, ...]] = {
+    "send_recv": (OperatorFile(_OPERATORS + "send_operator.cc").take("SendExecutor", "29"),),
+    "batch_send_recv": (
+        OperatorFile(_OPERATORS + "batchsendrecv_operator.cc").take("BatchSendRecv", "26-30"),
+    ),
+}
+"""Ranks that receive take ReceiveExecutor. BatchSendRecvRetry needs re-execution, which is off."""

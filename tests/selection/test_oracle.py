@@ -1,0 +1,195 @@
+"""Random calls: selection says that HCCL takes what an oracle read anew from the sources says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hccl_py.config import Config
+from hccl_py.enums import DataType, Mode, ReduceOp
+from hccl_py.op_param import OpParam
+from hccl_py.selection.hccl import HcclChoice
+from hccl_py.topology import PRESETS, Topology
+from tests.selection.oracle import cann_2025_07, cann_2026_08
+from tests.selection.oracle.facts import ALL_TO_ALL, KB, MB, WHOLE, Call
+
+PRODUCTS = {"910B": "atlas-800t-a2", "910_93": "atlas-900-a3", "910A": "atlas-800-9000"}
+DEVICES = {"910B": (1, 2, 3, 4, 6, 8), "910_93": (1, 2, 3, 4, 6, 8, 12, 16), "910A": (1, 2, 4, 8)}
+OPS = (
+    *("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "scatter"),
+    *("all_gather_v", "reduce_scatter_v", "all_to_all", "all_to_all_v", "all_to_all_vc"),
+)
+REDUCING = ("all_reduce", "reduce_scatter", "reduce", "reduce_scatter_v")
+EDGES = tuple(
+    size * KB
+    for size in (
+        *(16, 32, 64, 128, 190, 256, 512, 700, 760, 1024, 2048, 4096, 8192, 16384, 200 << 10),
+        *(256 << 10, 608 << 10),
+    )
+)
+"""The sizes that the sources compare with."""
+
+CCL_MB = (1, 8, 15, 16, 79, 80, 200, 800)
+EACH = 6
+"""Calls on every layout."""
+
+Sizes = tuple[int, ...]
+Oracle = Callable[[Call], tuple[str | None, str]]
+RELEASES: dict[str, Oracle] = {
+    "cann-2025.07": cann_2025_07.taken,
+    "cann-2026.08": cann_2026_08.taken,
+}
+ORDERS = {"cann-2025.07": ("false", "true"), "cann-2026.08": ("false", "true", "strict")}
+
+
+class Draw:
+    """Random calls of a release, from a seed."""
+
+    def __init__(self, release: str, seed: int) -> None:
+        self.release, self.random = release, np.random.default_rng(seed)
+
+    def calls(self, number: int) -> Iterator[Call]:
+        """Several calls on every layout, as a communicator has them."""
+        for at in range(number):
+            if at % EACH == 0:
+                device = self.one(("910B", "910B", "910_93", "910_93", "910_93", "910A"))
+                servers, pods = self.layout(device)
+                ports = self.one((0, 7)) if device == "910_93" else 0
+            yield self.call(device, servers, pods, ports)
+
+    def one(self, choices: tuple[Any, ...]) -> Any:
+        return choices[int(self.random.integers(len(choices)))]
+
+    def chance(self, share: float) -> bool:
+        return bool(self.random.random() < share)
+
+    def call(self, device: str, servers: Sizes, pods: Sizes, ports: int) -> Call:
+        op = self.one(OPS)
+        dtype = DataType.parse(self.one(("fp32", "fp16", "bf16", "int8", "int64", "uint8", "fp64")))
+        found = Call(
+            op=op,
+            device=device,
+            servers=servers,
+            pods=pods,
+            bytes=0,
+            dtype=dtype.value,
+            reduce=self.one(("sum", "max", "prod")) if op in REDUCING else "",
+            graph=self.chance(0.3),
+            deterministic=self.one(ORDERS[self.release]),
+            expansion=self.one(("", "", "AIV", "AI_CPU", "HOST")),
+            ccl=self.one(CCL_MB) * MB,
+            level1=self.one(("", "", "", "ring", "H-D_R", "NHR", "NB", "pipeline")),
+            no_inter_hccs=device == "910_93" and self.chance(0.15),
+            ports=ports,
+            registered=self.release == "cann-2026.08" and self.chance(0.2),
+        )
+        found = replace(found, bytes=self.size(found, dtype.itemsize))
+        return replace(found, matrix=self.matrix(found, dtype.itemsize))
+
+    def layout(self, device: str) -> tuple[Sizes, Sizes]:
+        number = self.one((1, 1, 2, 2, 3, 4, 5, 8, 9))
+        devices = self.one(DEVICES[device])
+        servers = (devices,) * number
+        if number > 1 and device != "910A" and self.chance(0.15):
+            servers = (*servers[:-1], self.one(DEVICES[device]))
+        if device != "910_93" or number == 1 or self.chance(0.5):
+            return servers, (number,)
+        if number % 2 == 0 and self.chance(0.5):
+            return servers, (number // 2,) * 2
+        if self.chance(0.4):
+            return servers, (1,) * number
+        first = int(self.random.integers(1, number))
+        return servers, (first, number - first)
+
+    def size(self, call: Call, unit: int) -> int:
+        """A size at an edge, as the sources scale it, or anywhere between."""
+        if self.chance(0.3):
+            return int(2 ** self.random.uniform(0, 30)) // unit * unit + unit
+        scales = (1, call.ranks, call.devices, call.server_num)
+        edge: int = self.one((*EDGES, call.ccl, 2 * call.ccl, 4 * call.ccl, call.ccl // 4))
+        edge = edge * self.one(scales) // self.one(scales)
+        beside: int = self.one((-1, 0, 0, 1))
+        return max(edge // unit + beside, 1) * unit
+
+    def matrix(self, call: Call, unit: int) -> tuple[tuple[int, ...], ...]:
+        if call.op not in ("all_to_all_v", "all_to_all_vc"):
+            return ()
+        rows = [[call.bytes] * call.ranks for _ in range(call.ranks)]
+        if self.chance(0.3):
+            rows[-1] = [unit] * (call.ranks - 1) + [call.bytes]
+        return tuple(map(tuple, rows))
+
+
+@lru_cache
+def topology_like(device: str, servers: Any, pods: Any, ports: int) -> Topology:
+    product = replace(PRESETS[PRODUCTS[device]], hccs_ports=ports)
+    return Topology(product, servers, pods)
+
+
+def op_like(call: Call) -> OpParam:
+    dtype = DataType.parse(call.dtype)
+    count, ranks = call.bytes // dtype.itemsize, call.ranks
+    table = tuple(tuple(size // dtype.itemsize for size in row) for row in call.matrix)
+    return OpParam(
+        call.op,
+        count,
+        dtype,
+        ReduceOp.parse(call.reduce) if call.reduce else None,
+        root=0 if call.op in ("broadcast", "reduce", "scatter") else None,
+        mode=Mode.GRAPH if call.graph else Mode.OP_BASE,
+        counts=(count, *(count // 2,) * (ranks - 1))
+        if call.op in ("all_gather_v", "reduce_scatter_v")
+        else (table if call.op == "all_to_all_v" else ()),
+        matrix=table if call.op == "all_to_all_vc" else (),
+    )
+
+
+def ours(call: Call, release: str) -> tuple[str | None, str]:
+    """What selection says of it."""
+    config = Config.load(
+        {},
+        ruleset=release,
+        mode=Mode.GRAPH if call.graph else Mode.OP_BASE,
+        buffsize_mb=call.ccl >> 20,
+        deterministic=call.deterministic,
+        op_expansion_mode=call.expansion or None,
+        algo=f"level0:NA;level1:{call.level1}" if call.level1 else "",
+        inter_hccs_disable=call.no_inter_hccs,
+        zero_copy=call.registered,
+    )
+    where = topology_like(call.device, call.servers, call.pods, call.ports)
+    found = HcclChoice(op_like(call), where, config)
+    return found.executor, found.levels["level1"]
+
+
+def differences(release: str, seed: int, number: int) -> Iterator[tuple[Call, Any, Any]]:
+    """Yield the calls of which the two say different things; all-to-all runs no level1."""
+    for call in Draw(release, seed).calls(number):
+        executor, level1 = RELEASES[release](call)
+        expected = (executor, "ring" if level1 == WHOLE else level1)
+        found = ours(call, release)
+        if executor is None or call.op in ALL_TO_ALL:
+            expected, found = (executor, ""), (found[0], "")
+        if found != expected:
+            yield call, found, expected
+
+
+def check(release: str, seed: int, number: int) -> None:
+    wrong = list(differences(release, seed, number))
+    assert not wrong, f"{len(wrong)} of {number}, such as {wrong[0]}"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_random_calls_take_what_the_oracle_says(release: str) -> None:
+    check(release, 1, 300)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_hundred_thousand_calls_take_what_the_oracle_says(release: str) -> None:
+    check(release, 2, 100_000)
