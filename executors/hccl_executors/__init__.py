@@ -9,6 +9,9 @@ from hccl_executors.all_reduce.doubling_direct import AllReduceDoublingDirect
 from hccl_executors.all_reduce.mesh_mid_count_loop import AllReduceMeshMidCountLoopExecutor
 from hccl_executors.all_reduce.mesh_oneshot_loop import AllReduceMeshOneshotLoopExecutor
 from hccl_executors.all_reduce.mesh_opbase_loop import AllReduceMeshOpbaseLoopExecutor
+from hccl_executors.all_reduce.mesh_opbase_small_count import (
+    AllReduceMeshOpbaseSmallCountDeterministicExecutor,
+)
 from hccl_executors.all_reduce.mesh_small_count import AllReduceMeshSmallCountExecutor
 from hccl_executors.all_reduce.order_preserved import (
     AllReduceOrderPreservedExecutor,
@@ -40,23 +43,32 @@ from hccl_executors.flat_v import (
 from hccl_executors.hierarchical import (
     AllGatherMeshExecutor,
     AllGatherMeshGraphExecutor,
-    AllGatherMixExecutor,
     AllReduceMeshExecutor,
-    AllReduceMixExecutor,
     BroadCastMeshExecutor,
-    BroadCastMixExecutor,
     GatherMeshExecutor,
     ReduceMeshExecutor,
     ReduceScatterMeshExecutor,
     ReduceScatterMeshGraphExecutor,
-    ReduceScatterMixExecutor,
     ScatterMeshExecutor,
 )
 from hccl_executors.inference import (
     AllGatherFor310PExecutor,
+    AllGatherSlimRingFor310PExecutor,
     AllReduceRing,
     BroadCastCommFor310P,
     ReduceScatterRing,
+    ReduceScatterSlimRing,
+)
+from hccl_executors.mid_counts import (
+    AllGatherMidCountFor91093Executor,
+    AllReduceMidCountFor91093Executor,
+    BroadcastMidCountFor91093Executor,
+)
+from hccl_executors.mixed import (
+    AllGatherMixExecutor,
+    AllReduceMixExecutor,
+    BroadCastMixExecutor,
+    ReduceScatterMixExecutor,
 )
 from hccl_executors.pipelines import (
     AllGatherMeshOpbasePipelineExecutor,
@@ -67,6 +79,9 @@ from hccl_executors.reduce_scatter.deter import ReduceScatterDeterExecutor
 from hccl_executors.reduce_scatter.mesh_dma_elimination import (
     ReduceScatterMeshDmaEliminationExecutor,
 )
+from hccl_executors.reduce_scatter.mesh_opbase_small_count import (
+    ReduceScatterMeshOpbaseSmallCountDeterministicExecutor,
+)
 from hccl_executors.reduce_scatter.order_preserved import (
     ReduceScatterOrderPreservedExecutor,
     ReduceScatterOrderPreservedFor91093Executor,
@@ -74,6 +89,11 @@ from hccl_executors.reduce_scatter.order_preserved import (
 from hccl_executors.reduce_scatter_v.deter import ReduceScatterVDeterExecutor
 from hccl_executors.reduce_scatter_v.mesh import ReduceScatterVMeshExecutor
 from hccl_executors.reduce_scatter_v.mesh_opbase import ReduceScatterVMeshOpbaseExecutor
+from hccl_executors.rings.blocks import (
+    AllGatherARSFor91093Executor,
+    AllReduceARSFor91093Executor,
+    ReduceScatterARSFor91093Executor,
+)
 from hccl_executors.rings.concurrent import (
     AllGatherDoubleRingConcurrentExecutor,
     AllReduceDoubleRingConcurrentExecutor,
@@ -101,6 +121,13 @@ from hccl_executors.rings.superpods import (
     ReduceScatterRingFor91093Executor,
     ScatterRingFor91093Executor,
 )
+from hccl_executors.rings.superpods_v import (
+    AlignedAllGatherVDoubleRingFor91093Executor,
+    AlignedReduceScatterVDoubleRingFor91093Executor,
+    AllGatherVRingFor91093Executor,
+    ReduceScatterVFastDoubleRingFor91093Executor,
+    ReduceScatterVRingFor91093Executor,
+)
 from hccl_executors.send_recv.send import SendExecutor
 from hccl_executors.single import (
     AllGatherSingleExecutor,
@@ -118,6 +145,7 @@ __all__ = ["EXECUTORS"]
 
 EXECUTORS = (
     AlignedAllReduceDoubleRingFor91093Executor,
+    AllReduceARSFor91093Executor,
     AllReduceDoubleRingConcurrentExecutor,
     AllReduceDoubling,
     AllReduceDoublingDirect,
@@ -127,7 +155,9 @@ EXECUTORS = (
     AllReduceMeshOneshotLoopExecutor,
     AllReduceMeshOpbaseLoopExecutor,
     AllReduceMeshOpbasePipelineExecutor,
+    AllReduceMeshOpbaseSmallCountDeterministicExecutor,
     AllReduceMeshSmallCountExecutor,
+    AllReduceMidCountFor91093Executor,
     AllReduceMixExecutor,
     AllReduceOrderPreservedExecutor,
     AllReduceOrderPreservedFor91093Executor,
@@ -139,24 +169,30 @@ EXECUTORS = (
     AllReduceStar,
     AllReduceComm,
     AlignedAllGatherDoubleRingFor91093Executor,
+    AllGatherARSFor91093Executor,
     AllGatherDoubleRingConcurrentExecutor,
     AllGatherFor310PExecutor,
     AllGatherMeshExecutor,
     AllGatherMeshGraphExecutor,
     AllGatherMeshOpbaseExecutor,
     AllGatherMeshOpbasePipelineExecutor,
+    AllGatherMidCountFor91093Executor,
     AllGatherMixExecutor,
     AllGatherRingExecutor,
     AllGatherRingFor91093Executor,
     AllGatherSemiRingExecutor,
     AllGatherSingleExecutor,
+    AllGatherSlimRingFor310PExecutor,
     AllGatherSmallCount,
     AllGatherComm,
+    AlignedAllGatherVDoubleRingFor91093Executor,
     AllGatherVFor310PExecutor,
     AllGatherVMeshExecutor,
     AllGatherVMeshOpbaseExecutor,
+    AllGatherVRingFor91093Executor,
     AllGatherVComm,
     AlignedReduceScatterDoubleRingFor91093Executor,
+    ReduceScatterARSFor91093Executor,
     ReduceScatterDeterExecutor,
     ReduceScatterDoubleRingConcurrentExecutor,
     ReduceScatterFastDoubleRingFor91093Executor,
@@ -164,6 +200,7 @@ EXECUTORS = (
     ReduceScatterMeshExecutor,
     ReduceScatterMeshGraphExecutor,
     ReduceScatterMeshOpbasePipelineExecutor,
+    ReduceScatterMeshOpbaseSmallCountDeterministicExecutor,
     ReduceScatterMixExecutor,
     ReduceScatterOrderPreservedExecutor,
     ReduceScatterOrderPreservedFor91093Executor,
@@ -172,11 +209,15 @@ EXECUTORS = (
     ReduceScatterRingFor91093Executor,
     ReduceScatterSemiRingExecutor,
     ReduceScatterSingleExecutor,
+    ReduceScatterSlimRing,
     ReduceScatterComm,
+    AlignedReduceScatterVDoubleRingFor91093Executor,
     ReduceScatterVDeterExecutor,
+    ReduceScatterVFastDoubleRingFor91093Executor,
     ReduceScatterVFor310PRing,
     ReduceScatterVMeshExecutor,
     ReduceScatterVMeshOpbaseExecutor,
+    ReduceScatterVRingFor91093Executor,
     ReduceScatterVComm,
     BroadCastMeshExecutor,
     BroadCastMixExecutor,
@@ -187,6 +228,7 @@ EXECUTORS = (
     BroadCastStar,
     BroadCastComm,
     BroadCastCommFor310P,
+    BroadcastMidCountFor91093Executor,
     ReduceMeshExecutor,
     ReduceRingFor91093Executor,
     ReduceRingPlusHd,

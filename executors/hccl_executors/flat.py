@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hccl_executors.levels import LEVELS, choices
+from hccl_executors.levels import LEVELS, choices, fidelities
+from hccl_executors.sources import hccl_executor
 from hccl_executors.staging import delivered, request, staged
 from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
+from hccl_py.fidelity import Fidelity, ours, same
 from hccl_py.ops import OPS
 
 __all__ = [
@@ -22,6 +24,12 @@ __all__ = [
     "ReduceScatterComm",
     "ScatterCommExecutor",
 ]
+
+
+def _words(op: str, *without: str) -> dict[str, Fidelity]:
+    """Return how words stand to HCCL's executors over all ranks, some of which know fewer."""
+    ring = ours(f"HCCL's runs a ring over all ranks for {' and '.join(without)}.")
+    return {**fidelities(op), **dict.fromkeys(without, ring)} if without else fidelities(op)
 
 
 class Flat:
@@ -53,6 +61,9 @@ class AllReduceComm(Flat):
 
     op = "all_reduce"
     algorithm = f"level0:NA;level1:{choices('all_reduce')}"
+    fidelity = same(
+        hccl_executor("coll_all_reduce/coll_all_reduce_comm_executor.cc"),
+    ).with_cases(_words("all_reduce", "H-D_R"))
 
 
 class AllGatherComm(Flat):
@@ -60,6 +71,9 @@ class AllGatherComm(Flat):
 
     op = "all_gather"
     algorithm = f"level0:NA;level1:{choices('all_gather')}"
+    fidelity = same(
+        hccl_executor("coll_all_gather/coll_all_gather_comm_executor.cc"),
+    ).with_cases(fidelities("all_gather"))
 
 
 class ReduceScatterComm(Flat):
@@ -67,6 +81,9 @@ class ReduceScatterComm(Flat):
 
     op = "reduce_scatter"
     algorithm = f"level0:NA;level1:{choices('reduce_scatter')}"
+    fidelity = same(
+        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_comm_executor.cc"),
+    ).with_cases(fidelities("reduce_scatter"))
 
 
 class BroadCastComm(Flat):
@@ -74,6 +91,9 @@ class BroadCastComm(Flat):
 
     op = "broadcast"
     algorithm = f"level0:NA;level1:{choices('broadcast')}"
+    fidelity = same(
+        hccl_executor("coll_broadcast/coll_broadcast_comm_executor.cc"),
+    ).with_cases(_words("broadcast", "H-D_R"))
 
 
 class ReduceComm(Flat):
@@ -81,6 +101,9 @@ class ReduceComm(Flat):
 
     op = "reduce"
     algorithm = f"level0:NA;level1:{choices('reduce')}"
+    fidelity = same(
+        hccl_executor("coll_reduce/coll_reduce_comm_executor.cc"),
+    ).with_cases(_words("reduce", "H-D_R", "NHR"))
 
 
 class ScatterCommExecutor(Flat):
@@ -88,6 +111,9 @@ class ScatterCommExecutor(Flat):
 
     op = "scatter"
     algorithm = f"level0:NA;level1:{choices('scatter')}"
+    fidelity = same(
+        hccl_executor("coll_scatter/coll_scatter_comm_executor.cc"),
+    ).with_cases(fidelities("scatter"))
 
 
 class GatherComm(Flat):
@@ -95,3 +121,6 @@ class GatherComm(Flat):
 
     op = "gather"
     algorithm = f"level0:NA;level1:{choices('gather')}"
+    fidelity = ours(
+        "HCCL has no gather in its API.",
+    )

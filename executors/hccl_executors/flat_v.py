@@ -9,14 +9,29 @@ these ops over several servers elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hccl_executors.levels import LEVELS, Level, choices
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.templates.direct_ring import HelpedRing
 from hccl_executors.templates.mesh_push import aligned
 from hccl_py.enums import Buffer
-from hccl_py.executor import Mode, OpParam, PlaneRequest, Rank, RankView, ResourceRequest, Topology
+from hccl_py.executor import (
+    Mode,
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
+from hccl_py.fidelity import ours, same
 from hccl_py.operators.parts import blocks_of
 from hccl_py.orchestration import Chunks, Region
 
@@ -27,14 +42,18 @@ __all__ = [
     "ReduceScatterVFor310PRing",
     "packed",
     "packed_bytes",
+    "shared_rounds",
 ]
 
+_HELPED_FROM = 4 << 20
+"""Bytes of all blocks above which a helper delivers them."""
 
-def packed(memory: Region, like: Chunks) -> Chunks:
-    """Return chunks of the same sizes, one after the other in `memory`, each at a multiple of 128
-    bytes.
+
+def packed(memory: Region, like: Chunks, align: int = 128) -> Chunks:
+    """Return chunks of the same sizes, one after the other in `memory`, each at a multiple of so
+    many bytes.
     """
-    room = (like.sizes + 127) // 128 * 128
+    room = (like.sizes + align - 1) // align * align
     return Chunks(memory.buffer, np.cumsum(room, axis=1) - room, like.sizes, like.row)
 
 
@@ -53,14 +72,14 @@ class FlatV:
     op: str
     order = "fixed"
 
-    def suits(self, op: OpParam, topology: Topology) -> bool:
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Runs everywhere, uneven servers included."""
         return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """The template's links; the largest block of a round fills its part of a CCL buffer."""
         in_scratch = op.mode is Mode.GRAPH and self.op == "reduce_scatter_v"
-        links = _level(op).peers(rank.flat)
+        links = _template(op).peers(rank.flat)
         pair = (Buffer.USER_IN, Buffer.SCRATCH) if in_scratch else (None, None)
         return ResourceRequest(
             planes=(PlaneRequest("flat", links, *pair),),
@@ -74,16 +93,16 @@ class FlatV:
             graph = op.mode is Mode.GRAPH
             chunks = rank.user_out if graph else packed(rank.ccl_out, rank.user_out)
             rank.main.copy(chunks[rank.id], rank.user_in)
-            _level(op).run(rank.main, rank.flat, chunks)
+            _template(op).run(rank.main, rank.flat, chunks)
             rank.deliver(chunks)
         else:
             chunks = packed(rank.scratch if op.mode is Mode.GRAPH else rank.ccl_in, rank.user_in)
             rank.main.copy(chunks, rank.user_in)
-            _level(op).run(rank.main, rank.flat, chunks)
+            _template(op).run(rank.main, rank.flat, chunks)
             rank.main.copy(rank.user_out, chunks[rank.id])
 
 
-def _level(op: OpParam) -> Level:
+def _template(op: OpParam) -> Level:
     return LEVELS[op.name.removesuffix("_v")][op.level1]
 
 
@@ -92,13 +111,52 @@ class AllGatherVComm(FlatV):
 
     op = "all_gather_v"
     algorithm = f"level0:NA;level1:{choices('all_gather')}"
+    fidelity = ours(
+        "HCCL has no executor of this kind: it runs where HCCL refuses the call.",
+    )
 
 
-class AllGatherVFor310PExecutor(FlatV):
-    """AllGatherV on Atlas 300I: a ring through all devices."""
+class DirectV(FlatV):
+    """One ring from and to user memory, which may take a sub stream; over SDMA."""
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs one server, and SDMA inside."""
+        two = op.in_place and op.name == "reduce_scatter_v" and topology.size == 2
+        return require(
+            (topology.is_single_server, f"needs one server, there are {len(topology.servers)}"),
+            (topology.has_sdma_inside, "needs SDMA between all devices of a server"),
+            (
+                not (two and op.mode is Mode.OP_BASE),
+                "two devices fetch what they send while they fetch what they keep: not in place",
+            ),
+        )
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """The ring's links and one sub stream."""
+        return replace(super().resources(op, rank), sub_streams=1)
+
+
+class AllGatherVFor310PExecutor(DirectV):
+    """AllGatherV on Atlas 300I: a ring through all devices, from and to user memory. Above 4 MiB of
+    all blocks a helper stream delivers. Blocks lie packed, without gaps.
+    """
 
     op = "all_gather_v"
     algorithm = "level0:NA;level1:ring"
+    fidelity = same(
+        hccl_executor("coll_all_gather_v/310P/coll_all_gatherv_for_310p_executor.cc"),
+        hccl_template("temp_all_gather/all_gather_ring_direct.cc"),
+        hccl_template("temp_all_gather/all_gather_ring_concurrent_direct.cc"),
+    )
+
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        """Stage the own block, go round."""
+        out = rank.user_out
+        graph = op.mode is Mode.GRAPH
+        work = out if graph else packed(rank.ccl_out, out, align=1)
+        ring = HelpedRing(rank, rank.flat, rank.main, 0)
+        is_large = bool(int(out.sizes[0].sum()) > _HELPED_FROM)
+        (ring.all_gather if is_large else ring.all_gather_alone)(work, out, rank.user_in)
 
 
 class ReduceScatterVComm(FlatV):
@@ -106,10 +164,57 @@ class ReduceScatterVComm(FlatV):
 
     op = "reduce_scatter_v"
     algorithm = f"level0:NA;level1:{choices('reduce_scatter')}"
+    fidelity = ours(
+        "HCCL has no executor of this kind: it runs where HCCL refuses the call.",
+    )
 
 
-class ReduceScatterVFor310PRing(FlatV):
-    """ReduceScatterV on Atlas 300I: a ring through all devices."""
+class ReduceScatterVFor310PRing(DirectV):
+    """ReduceScatterV on Atlas 300I: a ring through all devices, from and to user memory, helped by
+    a stream. Blocks lie packed, without gaps; a round takes so much of each block as leaves all of
+    them room in the CCL buffer, and more of large ones when small ones are done.
+    """
 
     op = "reduce_scatter_v"
     algorithm = "level0:NA;level1:ring"
+    fidelity = same(
+        hccl_executor("coll_reduce_scatter_v/310P/coll_reduce_scatter_v_for_310p_ring_executor.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_ring_concurrent_direct.cc"),
+    )
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """The same, round by round for as much of every block as they all have room for."""
+        counts, _ = blocks_of(op, rank.size)
+        room = rank.ccl_bytes // 128 * 128 // op.unit
+        rounds = shared_rounds(counts.tolist(), room)
+        most = min(rounds, default=room // rank.size)
+        return replace(super().resources(op, rank), max_count=most, first_rounds=rounds)
+
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        """Go round."""
+        memory = rank.scratch if op.mode is Mode.GRAPH else rank.ccl_in
+        work = packed(memory, rank.user_in, align=1)
+        HelpedRing(rank, rank.flat, rank.main, 0).reduce_scatter(rank.user_in, work, rank.user_out)
+
+
+def shared_rounds(counts: Sequence[int], room: int) -> tuple[int, ...]:
+    """Return how much of every block a round takes, at most, where all blocks share the room; none
+    where there is no room for one element of each.
+    """
+    found, left = [], list(counts)
+    while any(left):
+        level, free = 0, room
+        while each := _even_share(left, level, free):
+            free -= sum(min(count - level, each) for count in left if count > level)
+            level += each
+        if not level:
+            return ()
+        found.append(level)
+        left = [max(count - level, 0) for count in left]
+    return tuple(found)
+
+
+def _even_share(left: Sequence[int], level: int, free: int) -> int:
+    """Return how much more each block may have that has more than `level` left."""
+    blocks = sum(count > level for count in left)
+    return free // blocks if blocks else 0

@@ -13,11 +13,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hccl_executors.levels import choices
+from hccl_executors.levels import choices, fidelities
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
+from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.mesh_in_place import (
     mesh_all_gather_in_place,
+    mesh_all_gather_meeting,
+    mesh_barrier,
     mesh_gather,
     mesh_scatter,
 )
@@ -36,34 +39,54 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.fidelity import ours, same, steps
 from hccl_py.orchestration import Chunks
 
 __all__ = [
+    "REDUCING_IN_TURN",
+    "ROOTLESS",
     "AllGatherMeshExecutor",
     "AllGatherMeshGraphExecutor",
-    "AllGatherMixExecutor",
     "AllReduceMeshExecutor",
-    "AllReduceMixExecutor",
     "BroadCastMeshExecutor",
-    "BroadCastMixExecutor",
     "GatherMeshExecutor",
+    "Hierarchical",
     "ReduceMeshExecutor",
     "ReduceScatterMeshExecutor",
     "ReduceScatterMeshGraphExecutor",
-    "ReduceScatterMixExecutor",
     "ScatterMeshExecutor",
 ]
 
 
-class Mesh:
-    """The mesh inside a server. It reduces as data arrives, atomically, or in turns."""
+_IN_TURN = steps(
+    "In turns, main joins the streams after every round; HCCL's meet once, with signals of their "
+    "own for every peer.",
+    hccl_template("temp_reduce_scatter/reduce_scatter_mesh.cc"),
+)
+ROOTLESS = steps(
+    "In servers without the root, HCCL's device 0 scatters what nobody has written, before the "
+    "data comes; that is left out.",
+    hccl_executor("coll_broadcast/coll_broadcast_mesh_executor.cc"),
+    hccl_executor("coll_native_executor_base.cc"),
+)
+REDUCING_IN_TURN = {"910": _IN_TURN, "deterministic": _IN_TURN, "local_reduce": _IN_TURN}
 
-    def __init__(self, rank: Rank[Any, Any], *, atomic: bool) -> None:
-        self.rank, self.plane, self.atomic = rank, rank.level0, atomic
+
+class Mesh:
+    """The mesh inside a server. It reduces as data arrives, atomically, or in turns. On Atlas A2
+    streams meet between the Acks and the transfers. A scatter may end with a barrier.
+    """
+
+    def __init__(self, rank: Rank[Any, Any], *, deterministic: bool, barrier: bool = False) -> None:
+        self.rank, self.plane, self.barrier = rank, rank.level0, barrier
+        topology = rank.topology
+        self.meets = topology.product.device == "910B" and topology.has_sdma_inside
+        self.atomic = self.meets and rank.inline_reduce and not deterministic
 
     def all_gather(self, slots: Chunks) -> None:
         """Leave in every device all slots."""
-        mesh_all_gather_in_place(self.rank, self.plane, slots)
+        template = mesh_all_gather_meeting if self.meets else mesh_all_gather_in_place
+        template(self.rank, self.plane, slots)
 
     def reduce_scatter(self, slots: Chunks) -> None:
         """Leave in slot d of device d the reduction of all slots d."""
@@ -73,6 +96,8 @@ class Mesh:
     def scatter(self, slots: Chunks, root: int) -> None:
         """Leave slot d of the root's device in slot d of device d."""
         mesh_scatter(self.rank, self.plane, slots, self.plane.index_of(root))
+        if self.barrier:
+            mesh_barrier(self.rank, self.plane)
 
     def gather(self, slots: Chunks, root: int) -> None:
         """Leave slot d of device d in slot d of the root's device."""
@@ -83,12 +108,12 @@ class Hierarchical:
     """Stage the input, run both levels in the op's order, deliver.
 
     On Atlas A2 a mesh adds as data arrives, where links can and sums may depend on timing,
-    otherwise in turns, as HCCL's does. Main serves `by_main` of the peers in a mesh, sub streams
-    the others.
+    otherwise in turns, as HCCL's does. Main serves one of the peers in a mesh, sub streams the
+    others; `spare` streams are requested besides, as HCCL requests them, and not used.
     """
 
     op: str
-    by_main = 1
+    spare = 0
     modes: tuple[Mode, ...] = tuple(Mode)
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
@@ -104,13 +129,12 @@ class Hierarchical:
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """Links inside the servers and between them, a sub stream per peer but one."""
         between = links(op.name, [(rank.plane(all_servers(rank)), op.level1)], op.root or 0)
-        subs = max(int(rank.level0.size) - 1 - self.by_main, 0)
+        subs = max(int(rank.level0.size) - 2 + self.spare, 0)
         return request(op, rank, ("level0", "mesh"), *between, sub_streams=subs)
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Stage, run, deliver."""
-        is_a2 = rank.topology.product.device == "910B"
-        mesh = Mesh(rank, atomic=rank.inline_reduce and is_a2 and not op.deterministic)
+        mesh = Mesh(rank, deterministic=op.deterministic, barrier=op.name == "scatter")
         between = OuterLevel(rank.main, rank.plane(all_servers(rank)), op.level1)
         work = staged(op, rank)
         COMPOSITIONS[op.name](TwoLevels(rank.level0, mesh, between), work, op.root or 0)
@@ -122,6 +146,11 @@ class AllReduceMeshExecutor(Hierarchical):
 
     op = "all_reduce"
     algorithm = f"level0:mesh;level1:{choices('all_reduce')}"
+    fidelity = same(
+        hccl_executor("coll_all_reduce/coll_all_reduce_mesh_executor.cc"),
+        hccl_template("temp_all_gather/all_gather_mesh_atomic.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic.cc"),
+    ).with_cases({**REDUCING_IN_TURN, **fidelities("all_reduce")})
 
 
 class AllGatherMeshExecutor(Hierarchical):
@@ -129,6 +158,11 @@ class AllGatherMeshExecutor(Hierarchical):
 
     op = "all_gather"
     algorithm = f"level0:mesh;level1:{choices('all_gather')}"
+    fidelity = same(
+        hccl_executor("coll_all_gather/coll_all_gather_mesh_executor.cc"),
+        hccl_template("temp_all_gather/all_gather_mesh_atomic.cc"),
+        hccl_template("temp_all_gather/all_gather_mesh.cc"),
+    ).with_cases(fidelities("all_gather"))
 
 
 class AllGatherMeshGraphExecutor(Hierarchical):
@@ -137,6 +171,11 @@ class AllGatherMeshGraphExecutor(Hierarchical):
     op = "all_gather"
     algorithm = f"level0:mesh;level1:{choices('all_gather')}"
     modes = (Mode.GRAPH,)
+    fidelity = same(
+        hccl_executor("coll_all_gather/coll_all_gather_mesh_graph_executor.cc"),
+        hccl_template("temp_all_gather/all_gather_mesh_atomic.cc"),
+        hccl_template("temp_all_gather/all_gather_mesh.cc"),
+    ).with_cases(fidelities("all_gather"))
 
 
 class ReduceScatterMeshExecutor(Hierarchical):
@@ -146,6 +185,10 @@ class ReduceScatterMeshExecutor(Hierarchical):
 
     op = "reduce_scatter"
     algorithm = f"level0:mesh;level1:{choices('reduce_scatter')}"
+    fidelity = same(
+        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_mesh_executor.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic.cc"),
+    ).with_cases({**REDUCING_IN_TURN, **fidelities("reduce_scatter")})
 
 
 class ReduceScatterMeshGraphExecutor(Hierarchical):
@@ -154,22 +197,30 @@ class ReduceScatterMeshGraphExecutor(Hierarchical):
     op = "reduce_scatter"
     algorithm = f"level0:mesh;level1:{choices('reduce_scatter')}"
     modes = (Mode.GRAPH,)
+    fidelity = same(
+        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_mesh_graph_executor.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic.cc"),
+    ).with_cases({**REDUCING_IN_TURN, **fidelities("reduce_scatter")})
 
 
 class BroadCastMeshExecutor(Hierarchical):
-    """Broadcast in three phases. One server has a sub stream per peer in op-base mode; with Atlas
-    800 (model 9000), HCCL leaves one to main there, too.
-    """
+    """Broadcast in three phases. One server of Atlas A2 requests a stream more in op-base mode."""
 
     op = "broadcast"
     algorithm = f"level0:mesh;level1:{choices('broadcast')}"
+    fidelity = same(
+        hccl_executor("coll_broadcast/coll_broadcast_mesh_executor.cc"),
+        hccl_template("temp_scatter/scatter_mesh.cc"),
+        hccl_template("temp_all_gather/all_gather_mesh_atomic.cc"),
+        hccl_template("temp_all_gather/all_gather_mesh.cc"),
+    ).with_cases({"servers": ROOTLESS, **fidelities("broadcast")})
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """The same, with a sub stream for every peer where there is one server."""
+        """The same, and the stream more."""
         asked = super().resources(op, rank)
-        if op.mode is Mode.GRAPH or rank.size > rank.level0.size:
-            return asked
-        return replace(asked, sub_streams=rank.size - 1)
+        is_one = bool(rank.size == rank.level0.size) and rank.topology.product.device == "910B"
+        spare = int(op.mode is Mode.OP_BASE and is_one and rank.size > 1)
+        return replace(asked, sub_streams=asked.sub_streams + spare)
 
 
 class ReduceMeshExecutor(Hierarchical):
@@ -177,15 +228,25 @@ class ReduceMeshExecutor(Hierarchical):
 
     op = "reduce"
     algorithm = f"level0:mesh;level1:{choices('reduce')}"
+    fidelity = same(
+        hccl_executor("coll_reduce/coll_reduce_mesh_executor.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic.cc"),
+        hccl_template("temp_gather/gather_mesh.cc"),
+    ).with_cases({**REDUCING_IN_TURN, **fidelities("reduce")})
 
 
 class ScatterMeshExecutor(Hierarchical):
-    """Scatter in two phases. Only the roots of meshes use their sub streams, only the root's plane
-    its links between servers; HCCL requests both everywhere.
+    """Scatter in two phases, on main alone, though a stream for every peer but one is requested;
+    only the root's plane uses its links between servers.
     """
 
     op = "scatter"
     algorithm = f"level0:mesh;level1:{choices('scatter')}"
+    fidelity = same(
+        hccl_executor("coll_scatter/coll_scatter_mesh_executor.cc"),
+        hccl_executor("coll_scatter/coll_scatter_executor.cc"),
+        hccl_template("temp_scatter/scatter_mesh.cc"),
+    ).with_cases(fidelities("scatter"))
 
 
 class GatherMeshExecutor(Hierarchical):
@@ -193,35 +254,6 @@ class GatherMeshExecutor(Hierarchical):
 
     op = "gather"
     algorithm = f"level0:mesh;level1:{choices('gather')}"
-
-
-class AllReduceMixExecutor(Hierarchical):
-    """AllReduce with a sub stream per peer and NHR: HCCL's for servers of mixed devices."""
-
-    op = "all_reduce"
-    algorithm = "level0:mesh;level1:NHR"
-    by_main = 0
-
-
-class AllGatherMixExecutor(Hierarchical):
-    """AllGather with a sub stream per peer and NHR: HCCL's for servers of mixed devices."""
-
-    op = "all_gather"
-    algorithm = "level0:mesh;level1:NHR"
-    by_main = 0
-
-
-class ReduceScatterMixExecutor(Hierarchical):
-    """ReduceScatter with a sub stream per peer and NHR: HCCL's for servers of mixed devices."""
-
-    op = "reduce_scatter"
-    algorithm = "level0:mesh;level1:NHR"
-    by_main = 0
-
-
-class BroadCastMixExecutor(Hierarchical):
-    """Broadcast with a sub stream per peer and NHR: HCCL's for servers of mixed devices."""
-
-    op = "broadcast"
-    algorithm = "level0:mesh;level1:NHR"
-    by_main = 0
+    fidelity = ours(
+        "HCCL has no gather in its API.",
+    )

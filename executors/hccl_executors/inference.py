@@ -5,13 +5,38 @@ PCIe joins the devices, so nothing is gained by levels.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 from hccl_executors.flat import Flat
+from hccl_executors.sources import hccl_executor, hccl_newest, hccl_template
+from hccl_executors.staging import delivered, request, staged
+from hccl_executors.templates.slim_ring import (
+    MOST,
+    NOTIFIES,
+    slim_ring_all_gather,
+    slim_ring_reduce_scatter,
+)
+from hccl_py.executor import (
+    OpParam,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
+from hccl_py.fidelity import same
+from hccl_py.orchestration import Chunks, Plane, Stream
 
 __all__ = [
     "AllGatherFor310PExecutor",
+    "AllGatherSlimRingFor310PExecutor",
     "AllReduceRing",
     "BroadCastCommFor310P",
     "ReduceScatterRing",
+    "ReduceScatterSlimRing",
 ]
 
 
@@ -20,6 +45,10 @@ class AllReduceRing(Flat):
 
     op = "all_reduce"
     algorithm = "level0:NA;level1:ring"
+    fidelity = same(
+        hccl_executor("coll_all_reduce/310P/coll_all_reduce_for_310p_ring_executor.cc"),
+        hccl_template("temp_all_reduce/all_reduce_ring.cc"),
+    )
 
 
 class AllGatherFor310PExecutor(Flat):
@@ -27,6 +56,10 @@ class AllGatherFor310PExecutor(Flat):
 
     op = "all_gather"
     algorithm = "level0:NA;level1:ring"
+    fidelity = same(
+        hccl_executor("coll_all_gather/310P/coll_all_gather_for_310p_executor.cc"),
+        hccl_template("temp_all_gather/all_gather_ring.cc"),
+    )
 
 
 class ReduceScatterRing(Flat):
@@ -34,6 +67,10 @@ class ReduceScatterRing(Flat):
 
     op = "reduce_scatter"
     algorithm = "level0:NA;level1:ring"
+    fidelity = same(
+        hccl_executor("coll_reduce_scatter/310P/coll_reduce_scatter_for_310p_ring_executor.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_ring.cc"),
+    )
 
 
 class BroadCastCommFor310P(Flat):
@@ -41,3 +78,67 @@ class BroadCastCommFor310P(Flat):
 
     op = "broadcast"
     algorithm = "level0:NA;level1:ring"
+    fidelity = same(
+        hccl_executor("coll_broadcast/310P/coll_broadcast_for_310p_comm_executor.cc"),
+        hccl_template("temp_broadcast/broadcast_ring.cc"),
+    )
+
+
+_SLIM: dict[str, Callable[[Stream, Plane, Chunks], None]] = {
+    "all_gather": slim_ring_all_gather,
+    "reduce_scatter": slim_ring_reduce_scatter,
+}
+
+
+class SlimRing:
+    """Stage the input, go round with one signal per step, deliver."""
+
+    op: str
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs SDMA links, and no more ranks than a transport has notifies for steps."""
+        ranks = topology.size
+        return require(
+            (not topology.has_rdma, "reads from neighbours: SDMA links only"),
+            (ranks <= MOST, f"has a notify for every step: {MOST} ranks, there are {ranks}"),
+        )
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """A ring's links with eight more notifies each."""
+        asked = request(op, rank, ("flat", "ring"))
+        planes = tuple(replace(plane, extra_notifies=NOTIFIES) for plane in asked.planes)
+        return replace(asked, planes=planes)
+
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        """Stage, run, deliver."""
+        work = staged(op, rank)
+        _SLIM[self.op](rank.main, rank.flat, work)
+        delivered(op, rank, work)
+
+
+class AllGatherSlimRingFor310PExecutor(SlimRing):
+    """AllGather of small data over one ring: p - 1 steps with one signal each."""
+
+    op = "all_gather"
+    algorithm = "level0:NA;level1:ring"
+    fidelity = same(
+        hccl_newest(
+            "impl/coll_executor/coll_all_gather/310P/coll_all_gather_slim_for_310p_executor.cc"
+        ),
+        hccl_newest("base/alg_template/temp_all_gather/all_gather_slim_ring.cc"),
+    )
+
+
+class ReduceScatterSlimRing(SlimRing):
+    """ReduceScatter of small data over one ring: p - 1 steps with one signal each."""
+
+    op = "reduce_scatter"
+    algorithm = "level0:NA;level1:ring"
+    fidelity = same(
+        hccl_newest(
+            "impl/coll_executor/coll_reduce_scatter/310P/"
+            "coll_reduce_scatter_slim_ring_for_310p_executor.cc"
+        ),
+        hccl_newest("base/alg_template/temp_reduce_scatter/reduce_scatter_slim_ring.cc"),
+        hccl_newest("base/alg_template/component/reducer.cc"),
+    )

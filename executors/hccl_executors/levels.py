@@ -9,30 +9,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from hccl_executors.sources import hccl_template
 from hccl_executors.templates import ahc, nb, nhr, nhr_v1, rhd, ring
+from hccl_py.executor import Fidelity, ours, same, steps
+from hccl_py.fidelity import joined
 from hccl_py.orchestration import Plane, Region, Stream
 from hccl_py.orchestration.plane import PlaneView
 from hccl_py.resources import Pattern
 
-__all__ = ["LEVELS", "Level", "choices"]
+__all__ = ["LEVELS", "Level", "choices", "fidelities"]
 
 
 class Level(NamedTuple):
     """A template, called with (stream, plane, work) and the root's index where the op has one, and
-    its links: a pattern, or `links`, which makes one from a plane and the root's index.
+    its links: a pattern, or `links`, which makes one from a plane and the root's index. `fidelity`
+    says how the template stands to HCCL's. Between superpods it is `outermost`, if that is given.
     """
 
     template: Callable[..., None]
+    fidelity: Fidelity
     pattern: Pattern = ""
     links: Callable[[PlaneView, int], Pattern] | None = None
+    outermost: Callable[..., None] | None = None
 
     def peers(self, plane: PlaneView, root: int = 0) -> Pattern:
         """Return the pattern of the links on a plane."""
         return self.links(plane, root) if self.links else self.pattern
 
-    def run(self, *arguments: Any) -> None:
+    def run(self, stream: Stream, plane: Plane, *arguments: Any) -> None:
         """Record the template."""
-        self.template(*arguments)
+        outermost = self.outermost if plane.name == "level2" else None
+        (outermost or self.template)(stream, plane, *arguments)
 
 
 def _nhr_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
@@ -60,50 +67,182 @@ def _ahc_broke_links(plane: PlaneView, root: int) -> Pattern:
     return ahc.ahc_peers(plane.groups, broke=True)
 
 
+def _ring(file: str) -> Fidelity:
+    return same(
+        hccl_template(file),
+        hccl_template("component/sender.cc"),
+        hccl_template("component/reducer.cc"),
+    )
+
+
+def _rhd(file: str) -> Fidelity:
+    return steps(
+        "In HCCL both ranks of a transfer wait for each other, and over SDMA once more after it; "
+        "with a power of two ranks and RDMA only broadcast and reduce differ.",
+        hccl_template(file),
+    )
+
+
+def _nb(file: str, deviation: str = "") -> Fidelity:
+    barrier = (
+        "Over SDMA, HCCL's announces data before it is read and ends every step with a barrier."
+    )
+    return steps(f"{barrier} {deviation}".rstrip(), hccl_template(file))
+
+
+def _nhr_v1(file: str) -> Fidelity:
+    return same(hccl_template(file), hccl_template("nonuniform_hierarchical_ring_v1_base.cc"))
+
+
+def _ahc(file: str) -> Fidelity:
+    return ours("Data is cut at exact fractions, HCCL's in aligned slices.", hccl_template(file))
+
+
+def _scattered(*files: str, deviation: str = "") -> Fidelity:
+    left_out = (
+        "Where ranks are no power of two, HCCL also sends slices that the sender does not have; "
+        "nobody reads them, and they are left out."
+    )
+    return steps(f"{left_out} {deviation}".rstrip(), *map(hccl_template, files))
+
+
+_PIECES = "Neighbouring slices of a step travel as one piece, HCCL's one by one."
+_ORDER = "The pieces of a step go in another order."
+_HEARD = (
+    "HCCL's receivers say first that there is room, over SDMA, too, and last that data is there."
+)
+_SMALL = "Slices below 128 KiB are cut to 128 bytes, HCCL's to 128 KiB."
+_GATHER = ours("HCCL has no gather in its API.")
+
 LEVELS: dict[str, dict[str, Level]] = {
     "all_gather": {
-        "ring": Level(ring.ring_all_gather, "ring"),
-        "NHR": Level(nhr.nhr_all_gather, "nhr"),
-        "NHR_V1": Level(nhr_v1.nhr_v1_all_gather, nhr_v1.nhr_v1_peers),
-        "NB": Level(nb.nb_all_gather, "nhr"),
-        "H-D_R": Level(rhd.rhd_all_gather, "rhd"),
+        "ring": Level(ring.ring_all_gather, _ring("temp_all_gather/all_gather_ring.cc"), "ring"),
+        "NHR": Level(
+            nhr.nhr_all_gather, same(hccl_template("temp_all_gather/all_gather_nhr.cc")), "nhr"
+        ),
+        "NHR_V1": Level(
+            nhr_v1.nhr_v1_all_gather,
+            _nhr_v1("temp_all_gather/all_gather_nhr_v1.cc"),
+            nhr_v1.nhr_v1_peers,
+        ),
+        "NB": Level(nb.nb_all_gather, _nb("temp_all_gather/all_gather_nb.cc", _PIECES), "nhr"),
+        "H-D_R": Level(
+            rhd.rhd_all_gather, _rhd("temp_all_gather/all_gather_recursive_hd.cc"), "rhd"
+        ),
     },
     "reduce_scatter": {
-        "ring": Level(ring.ring_reduce_scatter, "ring"),
-        "NHR": Level(nhr.nhr_reduce_scatter, "nhr"),
-        "NHR_V1": Level(nhr_v1.nhr_v1_reduce_scatter, nhr_v1.nhr_v1_peers),
-        "NB": Level(nb.nb_reduce_scatter, "nhr"),
-        "H-D_R": Level(rhd.rhd_reduce_scatter, "rhd"),
+        "ring": Level(
+            ring.ring_reduce_scatter, _ring("temp_reduce_scatter/reduce_scatter_ring.cc"), "ring"
+        ),
+        "NHR": Level(
+            nhr.nhr_reduce_scatter,
+            same(hccl_template("temp_reduce_scatter/reduce_scatter_nhr.cc")),
+            "nhr",
+        ),
+        "NHR_V1": Level(
+            nhr_v1.nhr_v1_reduce_scatter,
+            _nhr_v1("temp_reduce_scatter/reduce_scatter_nhr_v1.cc"),
+            nhr_v1.nhr_v1_peers,
+        ),
+        "NB": Level(
+            nb.nb_reduce_scatter,
+            _nb("temp_reduce_scatter/reduce_scatter_nb.cc"),
+            "nhr",
+        ),
+        "H-D_R": Level(
+            rhd.rhd_reduce_scatter,
+            _rhd("temp_reduce_scatter/reduce_scatter_recursive_hd.cc"),
+            "rhd",
+        ),
     },
     "all_reduce": {
-        "ring": Level(ring.ring_all_reduce, "ring"),
-        "NHR": Level(_nhr_all_reduce, "nhr"),
-        "NHR_V1": Level(nhr_v1.nhr_v1_all_reduce, nhr_v1.nhr_v1_peers),
-        "NB": Level(nb.nb_all_reduce, "nhr"),
-        "H-D_R": Level(rhd.rhd_all_reduce, "rhd"),
-        "AHC": Level(_ahc_all_reduce, links=_ahc_links),
-        "AHC_BROKE": Level(_ahc_broke_all_reduce, links=_ahc_broke_links),
+        "ring": Level(ring.ring_all_reduce, _ring("temp_all_reduce/all_reduce_ring.cc"), "ring"),
+        "NHR": Level(
+            _nhr_all_reduce,
+            steps(
+                "Where ranks are no power of two, the pieces of a step go in another order. Sums "
+                "of small data, over trees, have no DataAck in HCCL.",
+                hccl_template("temp_all_reduce/all_reduce_nhr.cc"),
+                hccl_template("temp_all_reduce/all_reduce_nhr_oneshot.cc"),
+            ),
+            "nhr",
+            outermost=nhr.nhr_all_reduce,
+        ),
+        "NHR_V1": Level(
+            nhr_v1.nhr_v1_all_reduce,
+            _nhr_v1("temp_all_reduce/all_reduce_nhr_v1.cc"),
+            nhr_v1.nhr_v1_peers,
+        ),
+        "NB": Level(
+            nb.nb_all_reduce, _nb("temp_all_reduce/all_reduce_nb.cc", f"{_PIECES} {_SMALL}"), "nhr"
+        ),
+        "H-D_R": Level(
+            rhd.rhd_all_reduce, _rhd("temp_all_reduce/all_reduce_recursive_hd.cc"), "rhd"
+        ),
+        "AHC": Level(_ahc_all_reduce, _ahc("temp_all_reduce/all_reduce_ahc.cc"), links=_ahc_links),
+        "AHC_BROKE": Level(
+            _ahc_broke_all_reduce,
+            _ahc("temp_all_reduce/all_reduce_ahc_broke.cc"),
+            links=_ahc_broke_links,
+        ),
     },
     "broadcast": {
-        "H-D_R": Level(rhd.rhd_broadcast, links=_rhd_links),
-        "ring": Level(ring.ring_broadcast, "ring"),
-        "NHR": Level(nhr.nhr_broadcast, "nhr"),
-        "NHR_V1": Level(nhr_v1.nhr_v1_broadcast, nhr_v1.nhr_v1_peers),
-        "NB": Level(nb.nb_broadcast, "nhr"),
+        "H-D_R": Level(
+            rhd.rhd_broadcast,
+            _rhd("temp_broadcast/bcast_recursive_halvingdoubling.cc"),
+            links=_rhd_links,
+        ),
+        "ring": Level(ring.ring_broadcast, _ring("temp_broadcast/broadcast_ring.cc"), "ring"),
+        "NHR": Level(
+            nhr.nhr_broadcast,
+            _scattered(
+                "temp_broadcast/broadcast_nhr.cc", "temp_broadcast/broadcast_nhr_oneshot.cc"
+            ),
+            "nhr",
+            outermost=nhr.nhr_broadcast_in_parts,
+        ),
+        "NHR_V1": Level(
+            nhr_v1.nhr_v1_broadcast,
+            _nhr_v1("temp_broadcast/broadcast_nhr_v1.cc"),
+            nhr_v1.nhr_v1_peers,
+        ),
+        "NB": Level(
+            nb.nb_broadcast,
+            _scattered(
+                "temp_broadcast/broadcast_nb.cc",
+                "temp_broadcast/broadcast_nb_binary.cc",
+                deviation=_HEARD,
+            ),
+            "nhr",
+            outermost=nb.nb_broadcast_in_parts,
+        ),
     },
     "reduce": {
-        "H-D_R": Level(rhd.rhd_reduce, links=_rhd_links),
-        "ring": Level(ring.ring_reduce, "ring"),
-        "NHR": Level(nhr.nhr_reduce, "nhr"),
+        "H-D_R": Level(
+            rhd.rhd_reduce, _rhd("temp_reduce/reduce_recursive_hd.cc"), links=_rhd_links
+        ),
+        "ring": Level(ring.ring_reduce, _ring("temp_reduce/reduce_ring.cc"), "ring"),
+        "NHR": Level(
+            nhr.nhr_reduce,
+            ours(
+                "HCCL has NHR for reduce only inside of small all-reduces.",
+                hccl_template("temp_reduce/reduce_nhr_oneshot.cc"),
+            ),
+            "nhr",
+        ),
     },
     "scatter": {
-        "ring": Level(ring.ring_scatter, "ring"),
-        "NHR": Level(nhr.nhr_scatter, "nhr"),
-        "NB": Level(nb.nb_scatter, "nhr"),
+        "ring": Level(ring.ring_scatter, _ring("temp_scatter/scatter_ring.cc"), "ring"),
+        "NHR": Level(
+            nhr.nhr_scatter, _scattered("temp_scatter/scatter_nhr.cc", deviation=_ORDER), "nhr"
+        ),
+        "NB": Level(
+            nb.nb_scatter, _scattered("temp_scatter/scatter_nb.cc", deviation=_HEARD), "nhr"
+        ),
     },
     "gather": {
-        "ring": Level(ring.ring_gather, "ring"),
-        "NHR": Level(nhr.nhr_gather, "nhr"),
+        "ring": Level(ring.ring_gather, _GATHER, "ring"),
+        "NHR": Level(nhr.nhr_gather, _GATHER, "nhr"),
     },
 }
 """By op, then by HCCL_ALGO's word; the first one is the default."""
@@ -112,3 +251,12 @@ LEVELS: dict[str, dict[str, Level]] = {
 def choices(op: str, *without: str) -> str:
     """Return the algorithms of an op as executors format_value them, the default first."""
     return "|".join(name for name in LEVELS[op] if name not in without)
+
+
+def fidelities(*ops: str) -> dict[str, Fidelity]:
+    """Return how every word stands to HCCL where an executor runs these ops on a level."""
+    words = dict.fromkeys(word for op in ops for word in LEVELS[op])
+    return {
+        word: joined([LEVELS[op][word].fidelity for op in ops if word in LEVELS[op]])
+        for word in words
+    }

@@ -1,4 +1,4 @@
-"""What executors inside one server share, where all devices reach each other."""
+"""What executors of meshes share: one server, or servers alike, whose devices reach each other."""
 
 from hccl_py.enums import Buffer
 from hccl_py.executor import (
@@ -12,7 +12,13 @@ from hccl_py.executor import (
     require,
 )
 
-__all__ = ["in_one_mesh", "in_one_mesh_in_op_base_mode", "mesh_request"]
+__all__ = [
+    "in_even_meshes",
+    "in_one_mesh",
+    "in_one_mesh_in_op_base_mode",
+    "mesh_request",
+    "reduces_on_its_way",
+]
 
 
 def in_one_mesh(topology: Topology) -> bool | Unsuitable:
@@ -29,6 +35,24 @@ def in_one_mesh_in_op_base_mode(op: OpParam, topology: Topology) -> bool | Unsui
     return in_one_mesh(topology) and require(
         (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only")
     )
+
+
+def in_even_meshes(op: OpParam, topology: Topology) -> bool | Unsuitable:
+    """Demand servers alike, each a full mesh of SDMA links, and CCL buffers."""
+    devices = sorted(set(topology.servers))
+    return require(
+        (topology.has_mesh, "needs every device linked to every other one"),
+        (topology.has_sdma_inside, "needs SDMA between all devices of a server"),
+        (len(devices) == 1, f"needs as many devices in every server, there are {devices}"),
+        (topology.is_in_server_order, "needs ranks numbered server by server"),
+        (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"),
+    )
+
+
+def reduces_on_its_way(op: OpParam, topology: Topology) -> bool | Unsuitable:
+    """Demand links that reduce the call's data."""
+    inline = topology.reduces_inline(op.dtype, op.reduce)
+    return require((inline, f"needs links that reduce {op.dtype.value} on their way"))
 
 
 def mesh_request(

@@ -7,7 +7,9 @@ outside and back:
     broadcast    scatter from the root, broadcast on the last plane, all-gather
     reduce       reduce-scatter, reduce on the last plane, gather at the root
 
-So all ranks share what crosses the last plane, the slowest. With one plane it is the op itself.
+So all ranks share what crosses the last plane, the slowest. With one plane it is the op itself. As
+in HCCL, all superpods scatter and gather, though only what the root's do is read: they scatter from
+the root's index, and gather at the first one.
 """
 
 from __future__ import annotations
@@ -83,8 +85,7 @@ def broadcast(outer_levels: Sequence[OuterLevel], work: Region, root: int) -> No
         return
     first, *others = outer_levels
     chunks = work.split(first.plane.size)
-    if holds_root([outer.plane for outer in others], root):
-        first.run("scatter", chunks, root)
+    first.run("scatter", chunks, root)
     broadcast(others, chunks[first.plane.id], root)
     first.run("all_gather", chunks)
 
@@ -99,8 +100,7 @@ def reduce(outer_levels: Sequence[OuterLevel], work: Region, root: int) -> None:
     chunks = work.split(first.plane.size)
     first.run("reduce_scatter", chunks)
     reduce(others, chunks[first.plane.id], root)
-    if holds_root([outer.plane for outer in others], root):
-        first.run("gather", chunks, root)
+    first.run("gather", chunks, root if holds_root([outer.plane for outer in others], root) else 0)
 
 
 def holds_root(planes: Sequence[Plane], root: int) -> bool:

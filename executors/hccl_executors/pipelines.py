@@ -4,15 +4,17 @@ One template, `templates/pipeline.py`, does both levels at once, so there is no 
 no choice between servers: a ring. Blocks lie in the CCL buffers:
 
     all_gather       two, one in each buffer
-    reduce_scatter   three in CCL_In, so that the own part of the next one is copied meanwhile; what
-                     comes from the next server lands in CCL_Out
-    all_reduce       as many, two in each buffer; the data has a slot per rank
+    reduce_scatter   three in CCL_In
+    all_reduce       two, one in each buffer; the data has a slot per rank, the last of which has
+                     what remains of elements
 
-Rounds take what HCCL's do, which keeps 16 KiB of a buffer free. Where the CCL buffer is so small
-that nothing would be left for three blocks (below 96 KiB), blocks are cut without (ours). Slots of
-an all-reduce that fill more than half of a buffer go in two parts, one after the other (ours).
+A slot lies as far behind a multiple of 16 KiB in its block as it does in user memory, so that
+source and destination of a transfer are aligned alike; rounds leave 16 KiB free for that. Where the
+CCL buffer is so small that nothing would be left for three blocks (below 96 KiB), they are cut
+without (ours), and a last slot that would not fit where it should lie begins as far back as it must
+(ours).
 
-Source: HCCL's public documents.
+Sources: coll_*_mesh_opbase_pipeline_executor.cc of HCCL (hcomm b5f3e5b).
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+import numpy as np
+
 from hccl_executors.outer_levels import all_servers
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.templates.mesh_collect import ALIGN
 from hccl_executors.templates.pipeline import (
     pipeline_all_gather,
     pipeline_all_reduce,
@@ -37,8 +43,10 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.fidelity import same, steps
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.values import IntArray
 
 __all__ = [
     "AllGatherMeshOpbasePipelineExecutor",
@@ -46,18 +54,24 @@ __all__ = [
     "ReduceScatterMeshOpbasePipelineExecutor",
 ]
 
-FREE = 16384
+FREE = ALIGN
 """Bytes of a buffer that HCCL leaves free, and to multiples of which it cuts three blocks."""
 
 DEPTH = 3
-"""Blocks that are reduced in turn: HCCL's PIPELINE_DEPTH."""
+"""Blocks of a reduce_scatter: HCCL's PIPELINE_DEPTH."""
+
+
+_OVER_SDMA = steps(
+    "Between servers of a superpod a rank also says that it has read what it got; HCCL's pipelines "
+    "are for RDMA, and would write a block anew that is still read.",
+    hccl_template("temp_all_reduce/all_reduce_opbase_pipeline.cc"),
+)
 
 
 class Pipeline(ABC):
     """A mesh inside the servers and a ring between them, in op-base mode.
 
-    There is a sub stream for every device of a server: its peers and the ring. With one server
-    nothing goes between, so the ring's is not requested.
+    There is a sub stream for every device of a server: its peers and the ring.
     """
 
     op: str
@@ -76,14 +90,13 @@ class Pipeline(ABC):
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """Links inside and between, a sub stream for each, and the bytes of a block."""
-        devices, servers = int(rank.level0.size), int(rank.level12.size)
         return ResourceRequest(
             planes=(PlaneRequest("level0", "mesh"), PlaneRequest(all_servers(rank), "ring")),
-            sub_streams=devices if servers > 1 else devices - 1,
-            max_count=max(self.block_bytes(rank), 0) // op.unit,
+            sub_streams=int(rank.level0.size),
+            max_count=max(self.block_bytes(op, rank), 0) // op.unit,
         )
 
-    def block_bytes(self, rank: RankView | Rank[Any, Any]) -> int:
+    def block_bytes(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
         """Return the bytes of a round: of one block, where ops have a slot per rank."""
         return rank.ccl_bytes - FREE
 
@@ -96,13 +109,18 @@ class AllGatherMeshOpbasePipelineExecutor(Pipeline):
     """AllGather straight into the user's output."""
 
     op = "all_gather"
+    fidelity = same(
+        hccl_executor("coll_all_gather/coll_all_gather_mesh_opbase_pipeline_executor.cc"),
+        hccl_template("temp_all_gather/all_gather_pipeline.cc"),
+    ).with_cases({"910_93": _OVER_SDMA})
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
         """Stage the own slot, then hand blocks round."""
-        blocks = [buffer.head(rank.user_out.largest) for buffer in (rank.ccl_in, rank.ccl_out)]
-        rank.main.copy(blocks[0].head(rank.user_in.size), rank.user_in)
+        slots, starts = rank.user_out, np.arange(rank.size) * op.size % ALIGN
+        images = [_image(block, slots, starts) for block in (rank.ccl_in, rank.ccl_out)]
         ring = rank.plane(all_servers(rank))
-        pipeline_all_gather(rank, rank.level0, ring, rank.user_out, blocks)
+        rank.main.copy(images[0][ring.id * rank.level0.size + rank.level0.id], rank.user_in)
+        pipeline_all_gather(rank, rank.level0, ring, slots, images)
 
 
 class ReduceScatterMeshOpbasePipelineExecutor(Pipeline):
@@ -110,20 +128,28 @@ class ReduceScatterMeshOpbasePipelineExecutor(Pipeline):
 
     op = "reduce_scatter"
     order = "arrival"
+    fidelity = same(
+        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_mesh_opbase_pipeline_executor.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_pipeline.cc"),
+        hccl_template("component/sender.cc"),
+        hccl_template("component/reducer.cc"),
+    ).with_cases({"910_93": _OVER_SDMA})
 
-    def block_bytes(self, rank: RankView | Rank[Any, Any]) -> int:
+    def block_bytes(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
         """Return a third of CCL_In."""
-        each = rank.ccl_bytes // (DEPTH * FREE) * FREE - FREE
+        each = _third(rank) - FREE
         return each if each > 0 else rank.ccl_bytes // DEPTH // SLICE_ALIGN * SLICE_ALIGN
 
     def orchestrate(self, op: OpParam, rank: Rank[Chunks, Region]) -> None:
         """Hand partial sums round, then copy the own one."""
-        each = rank.ccl_bytes // DEPTH // SLICE_ALIGN * SLICE_ALIGN
-        size = rank.user_in.largest
-        blocks = [rank.ccl_in[k * each : k * each + size] for k in range(DEPTH)]
+        slots, room = rank.user_in, _third(rank)
+        starts = slots.offsets % ALIGN
+        if room <= FREE:
+            room, starts = rank.ccl_bytes // DEPTH // SLICE_ALIGN * SLICE_ALIGN, starts * 0
+        blocks = [rank.ccl_in[k * room : (k + 1) * room] for k in range(DEPTH)]
+        images = [_image(block, slots, starts) for block in blocks]
         ring = rank.plane(all_servers(rank))
-        land = rank.ccl_out.head(size)
-        done = pipeline_reduce_scatter(rank, rank.level0, ring, rank.user_in, blocks, land)
+        done = pipeline_reduce_scatter(rank, rank.level0, ring, slots, images)
         rank.main.copy(rank.user_out, done)
 
 
@@ -132,18 +158,43 @@ class AllReduceMeshOpbasePipelineExecutor(Pipeline):
 
     op = "all_reduce"
     order = "arrival"
+    fidelity = same(
+        hccl_executor("coll_all_reduce/coll_all_reduce_mesh_opbase_pipeline_executor.cc"),
+        hccl_template("temp_all_reduce/all_reduce_opbase_pipeline.cc"),
+        hccl_template("component/sender.cc"),
+        hccl_template("component/reducer.cc"),
+    ).with_cases({"910_93": _OVER_SDMA})
 
-    def block_bytes(self, rank: RankView | Rank[Any, Any]) -> int:
-        """Return the bytes of all slots."""
-        return (rank.ccl_bytes - FREE) * rank.size
+    def block_bytes(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
+        """Return the bytes of all slots; the last one may have an element of every rank more."""
+        return (rank.ccl_bytes - max(FREE, rank.size * op.unit)) * rank.size
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
         """Hand partial sums round, then results."""
-        inputs, outputs = rank.user_in.split(rank.size), rank.user_out.split(rank.size)
-        half = rank.ccl_bytes // 2 // SLICE_ALIGN * SLICE_ALIGN
-        buffers = rank.ccl_in.head(2 * half), rank.ccl_out.head(2 * half)
-        places = [place for buffer in buffers for place in buffer.split(2)]
-        ring, parts = rank.plane(all_servers(rank)), 1 if inputs.largest <= half else 2
-        for part, result in zip(inputs.parts(parts), outputs.parts(parts), strict=True):
-            *blocks, land = [place.head(part.largest) for place in places]
-            pipeline_all_reduce(rank, rank.level0, ring, part, result, blocks, land)
+        inputs = _equal(rank.user_in, rank.size, op.unit)
+        outputs = _equal(rank.user_out, rank.size, op.unit)
+        starts = np.minimum(
+            (inputs.offsets - inputs.offsets[:, :1]) % ALIGN, rank.ccl_bytes - inputs.sizes
+        )
+        images = [_image(block, inputs, starts) for block in (rank.ccl_in, rank.ccl_out)]
+        ring = rank.plane(all_servers(rank))
+        pipeline_all_reduce(rank, rank.level0, ring, inputs, outputs, images)
+
+
+def _third(rank: RankView | Rank[Any, Any]) -> int:
+    """Return the bytes of one of three blocks, with what is left free."""
+    return rank.ccl_bytes // (DEPTH * ALIGN) * ALIGN
+
+
+def _image(block: Region, slots: Chunks, starts: IntArray) -> Chunks:
+    """Return the slots as they lie, one at a time, at `starts` of a block."""
+    offsets = np.broadcast_to(int(block.offset) + starts, slots.sizes.shape)
+    return Chunks(block.buffer, offsets, slots.sizes, slots.row)
+
+
+def _equal(region: Region, n: int, unit: int) -> Chunks:
+    """Cut into n chunks of as many elements, but for the last one, which has the rest, too."""
+    each = int(region.size) // unit // n * unit
+    starts = np.arange(n) * each
+    sizes = np.append(np.full(n - 1, each), int(region.size) - (n - 1) * each)
+    return Chunks(region.buffer, int(region.offset) + starts[None], sizes[None])

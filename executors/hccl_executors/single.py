@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hccl_executors.sources import hccl_executor
 from hccl_py.executor import (
     OpParam,
     Rank,
@@ -13,6 +14,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.fidelity import ours, same
 from hccl_py.ops import ALL_TO_ALL
 
 __all__ = [
@@ -50,45 +52,69 @@ class AllReduceSingleExecutor(Single):
     """AllReduce of one rank."""
 
     op = "all_reduce"
+    fidelity = same(
+        hccl_executor("coll_all_reduce/coll_all_reduce_single_rank_executor.cc"),
+    )
 
 
 class AllGatherSingleExecutor(Single):
     """AllGather of one rank."""
 
     op = "all_gather"
+    fidelity = same(
+        hccl_executor("coll_all_gather/coll_all_gather_single_rank_executor.cc"),
+    )
 
 
 class ReduceScatterSingleExecutor(Single):
     """ReduceScatter of one rank."""
 
     op = "reduce_scatter"
+    fidelity = same(
+        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_single_rank_executor.cc"),
+    )
 
 
 class ReduceSingleExecutor(Single):
     """Reduce of one rank."""
 
     op = "reduce"
+    fidelity = same(
+        hccl_executor("coll_reduce/coll_reduce_single_rank_executor.cc"),
+    )
 
 
 class ScatterSingleExecutor(Single):
     """Scatter of one rank."""
 
     op = "scatter"
+    fidelity = same(
+        hccl_executor("coll_scatter/coll_scatter_single_rank_executor.cc"),
+    )
 
 
 class BroadCastSingleExecutor(Single):
     """Broadcast of one rank; HCCL has no executor for it."""
 
     op = "broadcast"
+    fidelity = ours(
+        "HCCL returns from a broadcast of one rank before it selects anything.",
+    )
 
 
 class GatherSingleExecutor(Single):
     """Gather of one rank; HCCL has no executor for it."""
 
     op = "gather"
+    fidelity = ours(
+        "HCCL has no gather in its API.",
+    )
 
 
 class RunAlltoAllSingleExecutor(Single):
     """The all_to_all family of one rank."""
 
     op = ALL_TO_ALL
+    fidelity = same(
+        hccl_executor("coll_all_to_all/coll_all_to_all_single_rank_executor.cc"),
+    )

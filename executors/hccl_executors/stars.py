@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hccl_executors.sources import hccl_template
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.star import (
     star_all_reduce,
@@ -19,6 +20,7 @@ from hccl_executors.templates.star import (
     star_scatter,
 )
 from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
+from hccl_py.fidelity import ours
 from hccl_py.ops import OPS
 
 __all__ = ["AllReduceStar", "BroadCastStar", "GatherStar", "ReduceStar", "ScatterStar"]
@@ -58,27 +60,44 @@ class AllReduceStar(StarExecutor):
     """AllReduce as a reduce to rank 0, in rank order, and a broadcast from it."""
 
     op = "all_reduce"
+    fidelity = ours(
+        "HCCL has stars for ranks on a CPU only, and none for all_reduce.",
+    )
 
 
 class BroadCastStar(StarExecutor):
     """Broadcast: the root offers everybody the data at once."""
 
     op = "broadcast"
+    fidelity = ours(
+        "HCCL has this template for ranks on a CPU only.",
+        hccl_template("temp_broadcast/broadcast_star.cc"),
+    )
 
 
 class ReduceStar(StarExecutor):
     """Reduce: the root takes one rank's data after the other, in rank order."""
 
     op = "reduce"
+    fidelity = ours(
+        "HCCL has stars for ranks on a CPU only, and none for reduce.",
+    )
 
 
 class ScatterStar(StarExecutor):
     """Scatter: the root offers everybody their slot at once."""
 
     op = "scatter"
+    fidelity = ours(
+        "HCCL has stars for ranks on a CPU only, and none for scatter.",
+    )
 
 
 class GatherStar(StarExecutor):
     """Gather: the root takes everybody's slot."""
 
     op = "gather"
+    fidelity = ours(
+        "HCCL has no gather in its API.",
+        hccl_template("temp_gather/gather_star.cc"),
+    )

@@ -30,8 +30,9 @@ from typing import Any, Protocol
 
 from hccl_executors.outer_levels import OuterLevel, holds_root
 from hccl_py.orchestration import Chunks, Plane, Region
+from hccl_py.values import RankInt
 
-__all__ = ["COMPOSITIONS", "Inside", "TwoLevels"]
+__all__ = ["COMPOSITIONS", "Inside", "TwoLevels", "column"]
 
 
 class Inside(Protocol):
@@ -80,6 +81,13 @@ class TwoLevels:
     def is_roots_plane(self, root: int) -> bool:
         """Whether the root is on this rank's plane between servers."""
         return holds_root([self.server], root)
+
+
+def column(slots: Chunks, device: RankInt, n: int) -> Chunks:
+    """Return the slots of a device's number in every server of n devices."""
+    servers = len(slots) // n
+    by_device = tuple(server * n + d for d in range(n) for server in range(servers))
+    return slots.renumbered(by_device).taken(device * servers, servers)
 
 
 def _all_gather(levels: TwoLevels, slots: Chunks, root: int) -> None:

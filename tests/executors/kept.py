@@ -11,17 +11,20 @@ from typing import NamedTuple
 
 import hccl_executors
 
-__all__ = ["KEPT", "kept_lines"]
+__all__ = ["KEPT", "PIPELINE", "kept_lines", "lines_of"]
 
 FOLDER = Path(hccl_executors.__file__).parent
 
 
 class Kept(NamedTuple):
-    """One statement of a file that holds this text, and the reason why it stays."""
+    """One statement of a file that holds this text, and the reason why it stays; of a function,
+    where others of the file say the same.
+    """
 
     file: str
     text: str
     reason: str
+    function: str | None = None
 
 
 STAR = Kept(
@@ -29,34 +32,75 @@ STAR = Kept(
     "exchange(stream, frm=plane[root], recv=work)",
     "rank 0 has had this rank's data, so it knows that memory is free; a broadcast alone needs it",
 )
-TURN = (
-    "planes of 3 have one step of the kind, and the steps beside it order it; larger ones need it"
+BARRIER = tuple(
+    Kept(
+        "templates/ring.py",
+        text,
+        "HCCL ends rings with a barrier; where nothing follows, nothing needs it",
+        function,
+    )
+    for text, function in (
+        ("plane.left.tx_ack(stream)", "ring_barrier"),
+        ("plane.right.tx_data_signal(stream)", "ring_barrier"),
+        ("plane.right.tx_data_signal(stream)", "_signal"),
+    )
 )
-GATHER = Kept("templates/nhr_v1.py", "send=chunks[(me - step * way.inner) % p]", TURN)
-REDUCE = Kept("templates/nhr_v1.py", "send=chunks[(me - (back + 1) * way.inner) % p]", TURN)
+"""In every executor that runs a ring."""
+
+MEETING = Kept(
+    "rings/semi.py",
+    "other.post(stream, self.done)",
+    "what the last step takes from a neighbour has been there since the meeting of the one before",
+)
+PIPELINE = (
+    Kept(
+        "templates/pipeline.py",
+        "frm.tx_ack(stream)",
+        "HCCL ends the ring with a barrier, of which the second half is enough",
+        "_barrier",
+    ),
+    Kept(
+        "templates/pipeline.py",
+        "frm.tx_data_ack(stream)",
+        "HCCL's; an all-reduce and an all-gather need it, a reduce-scatter does not",
+        "_Pipeline",
+    ),
+    Kept(
+        "templates/pipeline.py",
+        "frm.tx_data_signal(stream)",
+        "needed where servers are joined by SDMA and by RDMA, or blocks are filled locally",
+        "_Pipeline",
+    ),
+)
 KEPT = {
+    "AllGatherMeshOpbasePipelineExecutor": PIPELINE,
+    "ReduceScatterMeshOpbasePipelineExecutor": PIPELINE,
+    "ReduceScatterSemiRingExecutor": (MEETING,),
     "AllReduceStar": (STAR,),
     "AllReduceReducePlusBcast": (STAR,),
-    "AllReduceRingExecutor": (GATHER,),
-    "AllReduceDoubleRingConcurrentExecutor": (REDUCE,),
-    "BroadCastRingExecutor": (GATHER,),
 }
 """By executor."""
 
 
 def kept_lines(executor: str) -> dict[str, str]:
     """Return an executor's entries as `check_executor` takes them, by file and line."""
-    return {f"{kept.file}:{_line(kept)}": kept.reason for kept in KEPT.get(executor, ())}
+    return lines_of(*BARRIER, *KEPT.get(executor, ()))
+
+
+def lines_of(*entries: Kept) -> dict[str, str]:
+    """Return these entries in the same form."""
+    return {f"{kept.file}:{_line(kept)}": kept.reason for kept in entries}
 
 
 def _line(kept: Kept) -> int:
     """Return the line on which the one call begins that holds the text, the innermost statement."""
     source = (FOLDER / kept.file).read_text(encoding="utf-8")
-    statements = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr))
     lines = [
         node.lineno
-        for node in statements
-        if kept.text in (ast.get_source_segment(source, node) or "")
+        for top in ast.parse(source).body
+        if kept.function in (None, getattr(top, "name", None))
+        for node in ast.walk(top)
+        if isinstance(node, ast.Expr) and kept.text in (ast.get_source_segment(source, node) or "")
     ]
     assert len(lines) == 1, f"{kept.file} has {len(lines)} statements with {kept.text!r}"
     return lines[0]

@@ -65,8 +65,11 @@ def test_other_ops_may_use_the_buffers_before_and_after(executor: type[Executor]
 def test_an_op_that_another_one_cuts_in_two_is_found_out() -> None:
     """The test before this one sees what it looks for."""
     case = Case(topology_of(4), op_of("all_gather"), 1 << 20)
-    program = between_others(recorded(AllGatherComm, case), case.ccl_bytes, early=6)
-    assert races(program, case)
+    program = recorded(AllGatherComm, case)
+    # The end: Ack posted, Ack awaited, DataSignal posted, DataSignal awaited, 4 slots copied out.
+    # The right neighbour reads this rank's slots until it posts that Ack.
+    assert races(between_others(program, case.ccl_bytes, early=4 + 3), case)
+    assert not races(between_others(program, case.ccl_bytes, early=4 + 2), case)
 
 
 def between_others(program: Program, size: int, early: int = 0) -> Program:

@@ -20,17 +20,19 @@ from hccl_py.verifier import verify
 from hccl_py.verifier.numeric import run_numeric
 from tests.recording import op_of, recorded
 
-EVERYWHERE: list[Any] = [AllGatherVComm, ReduceScatterVComm, ReduceScatterVDeterExecutor]
+EVERYWHERE: list[Any] = [AllGatherVComm, ReduceScatterVComm]
 ONE_MESH: list[Any] = [
     AllGatherVMeshExecutor,
     AllGatherVMeshOpbaseExecutor,
     ReduceScatterVMeshExecutor,
     ReduceScatterVMeshOpbaseExecutor,
 ]
+MESHES: list[Any] = [ReduceScatterVDeterExecutor]
+"""One in every server."""
 
 
 @given(
-    executor=st.sampled_from(EVERYWHERE + ONE_MESH),
+    executor=st.sampled_from(EVERYWHERE + ONE_MESH + MESHES),
     servers=st.lists(st.integers(1, 4), min_size=1, max_size=3),
     dtype=st.sampled_from([DataType.FP32, DataType.INT8, DataType.FP64]),
     mode=st.sampled_from(Mode),

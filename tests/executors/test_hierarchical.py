@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hccl_executors import hierarchical
+from hccl_executors import hierarchical, mixed
 from hccl_executors.hierarchical import (
     AllGatherMeshExecutor,
     AllReduceMeshExecutor,
@@ -35,7 +35,10 @@ from tests.recording import filled, op_of, same_tasks
 from tests.recording import recorded as record_it
 
 EXECUTORS: tuple[type[Executor], ...] = tuple(
-    getattr(hierarchical, name) for name in hierarchical.__all__
+    getattr(module, name)
+    for module in (hierarchical, mixed)
+    for name in module.__all__
+    if name.endswith("Executor")
 )
 A2, A3 = PRESETS["atlas-800t-a2"], PRESETS["atlas-900-a3"]
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from hccl_executors import hierarchical
+from hccl_executors import hierarchical, mixed
 from hccl_py.enums import Buffer, Mode, ReduceOp
 from hccl_py.executor import ResourceRequest, with_levels
 from hccl_py.orchestration.rank import RankView
@@ -35,9 +35,9 @@ TABLE = (
     Row("AllReduceMeshExecutor", 6, WHOLE),
     Row("AllReduceMixExecutor", 7, WHOLE),
     Row("AllGatherMeshExecutor", 6, SLOT),
-    Row("AllGatherMixExecutor", 7, SLOT),
+    Row("AllGatherMixExecutor", 7, CCL // 16 // UNIT),
     Row("ReduceScatterMeshExecutor", 6, SLOT, 16 * COUNT * UNIT),
-    Row("ReduceScatterMixExecutor", 7, SLOT, 16 * COUNT * UNIT),
+    Row("ReduceScatterMixExecutor", 7, CCL // 16 // UNIT, 16 * COUNT * UNIT),
     Row("BroadCastMeshExecutor", 6, WHOLE),
     Row("BroadCastMixExecutor", 7, WHOLE),
     Row("ReduceMeshExecutor", 6, WHOLE),
@@ -61,7 +61,7 @@ def asked(
     reduce: ReduceOp = ReduceOp.SUM,
     rank: int = 5,
 ) -> ResourceRequest:
-    executor = getattr(hierarchical, name)()
+    executor = getattr(mixed if "Mix" in name else hierarchical, name)()
     op = filled(op_of(executor.op, COUNT, reduce=reduce, mode=mode), topology.size)
     op = with_levels(executor, op)
     request = executor.resources(op, RankView(np.array([rank]), op, topology, CCL))

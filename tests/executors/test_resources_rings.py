@@ -1,12 +1,13 @@
 """The resources of ring and pipeline executors: those of HCCL's own, row by row."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from hccl_executors import inference, pipelines, stars
-from hccl_executors.rings import concurrent, semi, servers, superpods
+from hccl_executors.rings import blocks, concurrent, semi, servers, superpods
 from hccl_py.enums import Buffer, Mode, ReduceOp
 from hccl_py.executor import Executor, ResourceRequest, Topology, with_levels
 from hccl_py.orchestration.rank import RankView
@@ -88,8 +89,8 @@ TABLE = (
     *rows(ONE_DIE_EACH, (0, 0), "ScatterRingFor91093Executor"),
     *(row._replace(loop=min(row.loop, WHOLE)) for row in rows(A2, (0, 0), *inference.__all__)),
 )
-"""HCCL has no scratch for scatter in graph mode, where the root's input is exported instead. Of the
-concurrent and the fast rings it is not public what they ask for.
+"""HCCL has no scratch for scatter in graph mode, where the root's input is exported instead. The
+concurrent rings are ours.
 """
 
 
@@ -151,15 +152,38 @@ def test_links_between_superpods() -> None:
         assert planes == {"ring0", "ring1", "level1", "level2"}
 
 
+@pytest.mark.parametrize(
+    ("place", "level1", "subs", "peers"),
+    [
+        ((8, 4), "ring", 1, {0: [1, 3, 4, 8], 5: [1, 4, 6, 9]}),
+        ((8, 4), "NHR", 0, {0: [1, 2, 4, 8, 10], 5: [1, 3, 4, 7, 9]}),
+    ],
+)
+def test_rings_of_blocks(
+    place: tuple[int, ...], level1: str, subs: int, peers: dict[int, list[int]]
+) -> None:
+    """Blocks of 4 with two rings and a ring between them, and of 2 with NHR."""
+    topology = Topology(PRESETS["atlas-900-a3"], place)
+    executor = blocks.AllGatherARSFor91093Executor()
+    op = replace(with_levels(executor, op_of("all_gather", COUNT)), level1=level1)
+    request = executor.resources(op, RankView(np.arange(12), op, topology, CCL))
+    assert request.sub_streams == subs
+    assert request.max_count == CCL // 12 // 128 * 128 // UNIT
+    assert [plane.level for plane in request.planes] == [*("flat", "back")[: 1 + subs], "flat"]
+    for rank, wanted in peers.items():
+        flat = [plane for plane in request.planes if plane.level == "flat"]
+        found = {peer for plane in flat for peer in plane.pattern(rank, 12)}  # type: ignore[operator]
+        assert sorted(found) == wanted
+
+
 @pytest.mark.parametrize("name", superpods.__all__)
-def test_helpers_that_had_nothing_to_do_are_not_requested(name: str) -> None:
-    """HCCL requests them anyway."""
-    pairs = topology_of(servers=2, devices=2, preset="atlas-900-a3")
-    op = str(EXECUTORS[name].op)
-    helped = op in ("all_gather", "all_reduce", "broadcast")
+def test_helpers_are_requested_even_where_they_have_nothing_to_do(name: str) -> None:
+    """As HCCL does: twice the rings in op-base mode, less main."""
+    pairs = topology_of(servers=2, devices=4, preset="atlas-900-a3")
+    helped = str(EXECUTORS[name].op) != "scatter"
     assert asked(name, pairs).sub_streams == (3 if helped else 1)
     if name in HELPED:
-        assert asked(name, SINGLE_RING).sub_streams == 0
+        assert asked(name, SINGLE_RING).sub_streams == 1
 
 
 @pytest.mark.parametrize("name", semi.__all__)
@@ -168,6 +192,7 @@ def test_semi_rings(name: str) -> None:
         request = asked(name, topology_of(devices, preset="atlas-900-a3"))
         assert [plane.level for plane in request.planes] == ["level0"]
         assert request.planes[0].pattern == "mesh"
+        assert request.planes[0].extra_notifies == devices + 4
         assert (request.sub_streams, request.notifies) == (2, 2 * 2 + devices + 4)
         assert request.max_count == CCL // (devices * UNIT)
     assert asked(name, topology_of(1, preset="atlas-900-a3")) == ResourceRequest(
@@ -194,7 +219,7 @@ def test_pipelines(name: str, loop: int) -> None:
     ]
     assert (request.sub_streams, request.notify_count, request.scratch_bytes) == (8, 16, 0)
     assert request.max_count == loop
-    assert asked(name, topology_of(8)).sub_streams == 7
+    assert asked(name, topology_of(8)).sub_streams == 8
 
 
 def test_small_buffers_are_cut_in_three_without_room() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hccl_executors import inference, stars
 from hccl_executors.rings import concurrent, semi, servers, superpods
+from hccl_executors.rings.orders import JOINED
 from hccl_py.enums import LinkKind, Mode
 from hccl_py.executor import Executor, OpParam, Topology, Unsuitable, choices_of
 from hccl_py.platforms import Schedule
@@ -105,6 +106,10 @@ def test_every_algorithm_between(executor: type[Executor], level1: str, level2: 
         op = options[(number * 37 + len(level1)) % len(options)]
         root = None if op.root is None else (5 * number + 3) % topology.size
         op = replace(op, level1=level1, level2=level2, count=37 * number, root=root)
+        if not executor().suits(op, topology):  # a word of one superpod's servers
+            assert level1 in ("NHR_V1", "H-D_R")
+            assert len(topology.superpods) > 1
+            continue
         check(executor, Case(topology, op, 1 << 20), in_turn(first + number // 8))
 
 
@@ -158,12 +163,15 @@ def test_two_superpods_of_two_servers(executor: type[Executor], devices: int) ->
     op = replace(filled(op_of(executor.op, 300), topology.size), level1="ring", level2="ring")  # type: ignore[arg-type]
     if op.root is not None:
         op = replace(op, root=topology.size - 2)
+    if "DoubleRing" in executor.__name__ and devices == 2:
+        assert not executor().suits(op, topology)  # two dies are one ring
+        return
     check(executor, Case(topology, op, 1 << 20), SCHEDULES[:1])
 
 
 def test_superpods_of_different_servers_with_ahc() -> None:
     topology = Topology(A3, (2,) * 5, (2, 3))
-    for word in superpods.JOINED:
+    for word in JOINED:
         op = replace(op_of("all_reduce", 1000), level1=word)
         check(A3_ALL_REDUCE, Case(topology, op, 1 << 20), SCHEDULES[:1])
 
@@ -273,12 +281,36 @@ ROCE = Topology(TRAINING, (8,), intra_roce=True)
         (SEMI[0], Topology(PRESETS["ring"], (4,)), "needs every device linked to every other one"),
         (SEMI[0], Topology(A3, (2, 2)), "needs one server, there are 2"),
         (SEMI[0], ROCE, "needs SDMA between all devices of a server"),
+        (SEMI[0], Topology(A3, (5,)), "needs an even number of devices, not 5"),
     ],
 )
 def test_refusals_say_why(executor: type[Executor], topology: Topology, reason: str) -> None:
     verdict = executor().suits(op_of(str(executor.op)), topology)
     assert isinstance(verdict, Unsuitable)
     assert verdict.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "mode", "tasks"),
+    [
+        # Input, fork; a step: meet 4, line up 8, read 2; the end 4; join.
+        ("AllGatherSemiRingExecutor", 8, Mode.GRAPH, 1 + 4 + 4 * 14 + 4 + 4),
+        # Ack and DataSignal take turns; after an even number of steps they meet once more.
+        ("AllGatherSemiRingExecutor", 8, Mode.OP_BASE, 1 + 4 + 4 * 14 + 12 + 4 + 4 + 8),
+        ("AllGatherSemiRingExecutor", 6, Mode.OP_BASE, 1 + 4 + 3 * 14 + 4 + 4 + 6),
+        # One march: meet 2, line up 4, read 1; the end 2.
+        ("AllGatherSemiRingExecutor", 2, Mode.GRAPH, 1 + 2 + 7 + 2 + 2),
+        # Slots to scratch, n/2 + 1 steps, the result from there.
+        ("ReduceScatterSemiRingExecutor", 8, Mode.GRAPH, 8 + 4 + 5 * 14 + 4 + 4 + 1),
+    ],
+)
+def test_semi_rings_have_the_tasks_of_the_source(
+    name: str, devices: int, mode: Mode, tasks: int
+) -> None:
+    """Counted in RunSingleStep, RunHalfSliceRead and RunLastStep of HCCL's unified march."""
+    executor = getattr(semi, name)
+    program = record_it(executor, op_of(str(executor.op), mode=mode), Topology(A3, (devices,)))
+    assert np.bincount(program.tasks.rank).tolist() == [tasks] * devices
 
 
 def test_rings_go_over_roce_inside_a_server() -> None:

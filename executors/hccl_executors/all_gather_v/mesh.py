@@ -1,7 +1,8 @@
 """AllGatherVMeshExecutor: everybody reads everybody's block in the output."""
 
 from hccl_executors.one_mesh import in_one_mesh, mesh_request
-from hccl_executors.templates.mesh_in_place import mesh_all_gather_in_place
+from hccl_executors.sources import hccl_executor
+from hccl_executors.templates.mesh_in_place import mesh_all_gather_meeting
 from hccl_py.executor import (
     Mode,
     OpParam,
@@ -12,6 +13,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.fidelity import same
 from hccl_py.orchestration import Chunks, Region
 
 __all__ = ["AllGatherVMeshExecutor"]
@@ -22,6 +24,9 @@ class AllGatherVMeshExecutor:
 
     op = "all_gather_v"
     algorithm = "level0:mesh"
+    fidelity = same(
+        hccl_executor("coll_all_gather_v/coll_all_gather_v_mesh_graph_executor.cc"),
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh, and outputs that peers can read."""
@@ -36,4 +41,4 @@ class AllGatherVMeshExecutor:
     def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
         """Put the own block in its place, then read from everyone."""
         rank.main.copy(rank.user_out[rank.id], rank.user_in)
-        mesh_all_gather_in_place(rank, rank.level0, rank.user_out)
+        mesh_all_gather_meeting(rank, rank.level0, rank.user_out)

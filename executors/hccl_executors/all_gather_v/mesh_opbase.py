@@ -1,8 +1,10 @@
 """AllGatherVMeshOpbaseExecutor: everybody reads everybody's block."""
 
 from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode, mesh_request
+from hccl_executors.sources import hccl_executor
 from hccl_executors.templates.mesh import mesh_all_gather
 from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
+from hccl_py.fidelity import same
 from hccl_py.orchestration import Chunks, Region
 
 __all__ = ["AllGatherVMeshOpbaseExecutor"]
@@ -16,6 +18,9 @@ class AllGatherVMeshOpbaseExecutor:
 
     op = "all_gather_v"
     algorithm = "level0:mesh"
+    fidelity = same(
+        hccl_executor("coll_all_gather_v/coll_all_gather_v_mesh_executor.cc"),
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh, and CCL buffers."""

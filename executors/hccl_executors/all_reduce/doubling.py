@@ -1,5 +1,6 @@
 """AllReduceDoubling: partners exchange whole buffers, for small data and powers of two."""
 
+from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.doubling import doubling_all_reduce
 from hccl_py.enums import Buffer
 from hccl_py.executor import (
@@ -13,6 +14,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.fidelity import same
 from hccl_py.orchestration import Region
 
 __all__ = ["AllReduceDoubling", "can_double"]
@@ -37,6 +39,10 @@ class AllReduceDoubling:
     op = "all_reduce"
     algorithm = "level0:NA;level1:H-D_R"
     order = "fixed"
+    fidelity = same(
+        hccl_executor("coll_all_reduce/310P/coll_all_reduce_for_310p_doubling_executor.cc"),
+        hccl_template("temp_all_reduce/all_reduce_doubling.cc"),
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs a power of two ranks, and links that reduce."""

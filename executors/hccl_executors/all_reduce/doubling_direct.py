@@ -1,6 +1,8 @@
 """AllReduceDoublingDirect: doubling whose sums lie in user memory."""
 
 from hccl_executors.all_reduce.doubling import can_double
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.templates.doubling import direct_doubling_all_reduce
 from hccl_py.executor import (
     Mode,
     OpParam,
@@ -12,26 +14,32 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.fidelity import same
 from hccl_py.orchestration import Region
 
 __all__ = ["AllReduceDoublingDirect"]
 
 
 class AllReduceDoublingDirect:
-    """AllReduce of small data in log2 p steps, on one stream, for SDMA links.
-
-    The sum lies in user memory and is never staged. Before every step it is copied to a CCL buffer,
-    the other one each time, where the partner reads it.
+    """AllReduce of small data in log2 p steps, on one stream, for SDMA links and up to 8 ranks; the
+    last step adds in user memory.
     """
 
     op = "all_reduce"
     algorithm = "level0:NA;level1:H-D_R"
     order = "fixed"
+    fidelity = same(
+        hccl_executor("coll_all_reduce/310P/coll_all_reduce_for_310p_doubling_direct_executor.cc"),
+        hccl_template("temp_all_reduce/all_reduce_doubling_direct.cc"),
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Needs what doubling needs, SDMA links, and op-base mode: data must fit a CCL buffer."""
-        fits = can_double(op, topology)
+        """Needs what doubling needs, SDMA links, few ranks, and op-base mode: data must fit a CCL
+        buffer.
+        """
+        fits, ranks = can_double(op, topology), topology.size
         return fits and require(
+            (ranks <= 8, f"has three steps at most: 8 ranks, there are {ranks}"),
             (not topology.has_rdma, "reads from partners: SDMA links only"),
             (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"),
         )
@@ -43,16 +51,8 @@ class AllReduceDoublingDirect:
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
-        """Copy, and add the partner's, in every step."""
-        main, total = rank.main, rank.user_out
-        if not op.in_place:
-            main.copy(total, rank.user_in)
-        for step in main.steps("all-reduce", rank.size.bit_length() - 1):
-            shown = (rank.ccl_out if step % 2 else rank.ccl_in).head(total.size)
-            partner = rank.flat[rank.id ^ (1 << step)]
-            main.copy(shown, total)
-            partner.tx_ack(main)  # you may read mine
-            partner.rx_ack(main)
-            main.reduce(total, partner.remote(shown))
-            partner.tx_data_signal(main)  # I have read yours
-            partner.rx_data_signal(main)
+        """Double, from user memory to user memory."""
+        if rank.size > 1:
+            direct_doubling_all_reduce(rank, rank.flat)
+        elif not op.in_place:
+            rank.main.copy(rank.user_out, rank.user_in)

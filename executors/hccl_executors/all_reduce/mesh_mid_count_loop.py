@@ -1,12 +1,20 @@
 """AllReduceMeshMidCountLoopExecutor: two steps over a mesh, whose sums do not depend on timing."""
 
-from hccl_executors.one_mesh import in_one_mesh, mesh_request
-from hccl_executors.templates.local_reduce import local_tree
-from hccl_executors.templates.mesh import mesh_all_gather
-from hccl_executors.templates.mesh_in_place import mesh_all_gather_in_place
-from hccl_executors.templates.mesh_push import aligned, beside, collect
+from hccl_executors.one_mesh import in_one_mesh, mesh_request, reduces_on_its_way
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.templates.mesh_collect_all_reduce import collected_all_reduce, fits
 from hccl_py.enums import Buffer
-from hccl_py.executor import Mode, OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
+from hccl_py.executor import (
+    Mode,
+    OpParam,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
+from hccl_py.fidelity import same, steps
 from hccl_py.orchestration import Region
 
 __all__ = ["AllReduceMeshMidCountLoopExecutor"]
@@ -14,47 +22,57 @@ __all__ = ["AllReduceMeshMidCountLoopExecutor"]
 
 class AllReduceMeshMidCountLoopExecutor:
     """AllReduce inside one full mesh: everybody's chunk r goes to rank r, side by side, is reduced
-    there in a tree, and goes to everybody.
+    there by halves, and goes to everybody.
 
-    User memory is written to peers and read into directly. CCL_In holds the own chunk, CCL_Out the
-    peers' ones; scratch does in graph mode, where HCCL asks for none.
+    User memory is written to peers and read into directly. Chunks come to lie in CCL_Out, in graph
+    mode in the output; there in scratch where the output is the input, or has no room for them.
     """
 
     op = "all_reduce"
     algorithm = "level0:mesh"
     order = "fixed"
+    fidelity = same(
+        hccl_executor("coll_all_reduce/coll_all_reduce_mesh_mid_count_executor.cc"),
+        hccl_template("temp_all_reduce/all_reduce_local_reduce.cc"),
+    ).with_cases(
+        {
+            "graph": steps(
+                "In place, and for data too small for their slots, peers write to scratch; HCCL's "
+                "overwrite the input there, and memory behind the output.",
+                hccl_template("temp_all_reduce/all_reduce_local_reduce.cc"),
+            )
+        }
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Needs one server with a full mesh."""
-        return in_one_mesh(topology)
+        """Needs one server with a full mesh that reduces, and a power of two ranks."""
+        ranks = topology.size
+        power = require((not ranks & (ranks - 1), f"needs a power of two ranks, there are {ranks}"))
+        return in_one_mesh(topology) and power and reduces_on_its_way(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """A stream and a link per peer; a round fills CCL_In, where the peers' chunks with their
-        alignment fit CCL_Out.
-        """
-        peers = max(rank.size - 1, 1)
-        fits = rank.ccl_bytes // peers // 128 * 128 * rank.size
-        chunk = -(-op.size // rank.size)
+        """A stream and a link per peer; a round fills CCL_Out."""
+        beside = rank.size > 1 and not _in_output(op, rank.size)
         return mesh_request(
             op,
             rank,
-            max_bytes=min(rank.ccl_bytes, fits),
-            scratch_bytes=aligned(chunk) * (rank.size - 1),
-            memories=(Buffer.USER_OUT, Buffer.SCRATCH),
+            max_bytes=rank.ccl_bytes,
+            scratch_bytes=(op.size + rank.size * op.unit) * beside,
+            memories=(Buffer.USER_IN, Buffer.SCRATCH) if beside else (None, None),
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
-        """Collect, reduce, gather."""
-        mesh, graph = rank.level0, op.mode is Mode.GRAPH
-        inputs, outputs = rank.user_in.split(mesh.size), rank.user_out.split(mesh.size)
-        memory = rank.scratch if graph else rank.ccl_out
-        places = beside([memory], inputs.largest, rank.size - 1)
-        mine = outputs[mesh.id] if graph else rank.ccl_in.head(inputs[mesh.id].size)
-        theirs = collect(rank, mesh, inputs, places)
-        if not (graph and op.in_place):
-            rank.main.copy(mine, inputs[mesh.id])
-        local_tree(rank, [mine, *theirs])
-        if graph:
-            mesh_all_gather_in_place(rank, mesh, outputs)
-        else:
-            mesh_all_gather(rank, mesh, outputs, rank.ccl_in)
+        """Collect, reduce, read."""
+        if rank.size == 1:
+            if not op.in_place:
+                rank.main.copy(rank.user_out, rank.user_in)
+            return
+        memory = rank.ccl_out
+        if op.mode is Mode.GRAPH:
+            memory = rank.user_out if _in_output(op, rank.size) else rank.scratch
+        collected_all_reduce(rank, rank.level0, memory, op.unit)
+
+
+def _in_output(op: OpParam, ranks: int) -> bool:
+    """Whether the slots of graph mode lie in the output."""
+    return not op.in_place and fits(op.size, ranks, op.unit)

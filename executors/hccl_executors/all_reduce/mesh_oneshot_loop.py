@@ -1,51 +1,59 @@
 """AllReduceMeshOneshotLoopExecutor: HCCL's chunk mesh, whose sums do not depend on timing."""
 
-from hccl_executors.one_mesh import in_one_mesh, mesh_request
-from hccl_executors.templates.mesh_in_place import mesh_all_gather_in_place
-from hccl_executors.templates.mesh_reduce import mesh_reduce_scatter_in_turn
-from hccl_py.enums import Buffer
-from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
+from hccl_executors.one_mesh import in_one_mesh, mesh_request, reduces_on_its_way
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.templates.chunk_mesh import chunk_mesh_all_reduce
+from hccl_py.executor import (
+    Mode,
+    OpParam,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+)
+from hccl_py.fidelity import same
 from hccl_py.orchestration import Region
 
-__all__ = ["AllReduceMeshOneshotLoopExecutor", "chunk_mesh"]
-
-
-def chunk_mesh(rank: Rank[Region, Region]) -> None:
-    """Reduce chunk r at rank r, part by part from one peer after the other; then gather."""
-    work = rank.stage_in()
-    chunks = work.split(rank.level0.size)
-    mesh_reduce_scatter_in_turn(rank, rank.level0, chunks)
-    mesh_all_gather_in_place(rank, rank.level0, chunks)
-    rank.deliver(work)
+__all__ = ["AllReduceMeshOneshotLoopExecutor"]
 
 
 class AllReduceMeshOneshotLoopExecutor:
     """AllReduce inside one full mesh: every chunk is cut into p - 1 parts that meet the peers in
     turn, so that all links are busy and the order of every sum is fixed.
 
-    Where links cannot reduce, what arrives lands in CCL_Out, or in as much scratch as the data in
-    graph mode.
+    Two ranks read each other's data at once, in one step. In graph mode, where HCCL's selection
+    never takes them here, they have the chunk mesh, too: what HCCL reads changes meanwhile.
     """
 
     op = "all_reduce"
     algorithm = "level0:mesh"
     order = "fixed"
+    fidelity = same(
+        hccl_executor("coll_all_reduce/coll_all_reduce_mesh_oneshot_executor.cc"),
+        hccl_template("temp_all_reduce/all_reduce_chunk_mesh.cc"),
+        hccl_template("temp_all_reduce/all_reduce_mesh_oneshot.cc"),
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Needs one server with a full mesh."""
-        return in_one_mesh(topology)
+        """Needs one server with a full mesh that reduces."""
+        return in_one_mesh(topology) and reduces_on_its_way(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """A stream and a link per peer; a round fills CCL_In."""
-        lands = not rank.inline_reduce and rank.size > 1
-        return mesh_request(
-            op,
-            rank,
-            max_bytes=rank.ccl_bytes,
-            scratch_bytes=op.size if lands else 0,
-            memories=(Buffer.USER_OUT, Buffer.SCRATCH) if lands else (None, None),
-        )
+        """A stream and a link per peer; a round fills CCL_Out."""
+        return mesh_request(op, rank, max_bytes=rank.ccl_bytes)
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
-        """Chunk mesh."""
-        chunk_mesh(rank)
+        """Chunk mesh, or one read."""
+        graph = op.mode is Mode.GRAPH
+        work = rank.user_out if graph else rank.ccl_out.head(rank.user_in.size)
+        if rank.size > 2 or (rank.size == 2 and graph):
+            chunk_mesh_all_reduce(rank, rank.level0, work)
+            return
+        if not op.in_place:
+            rank.main.copy(rank.user_out, rank.user_in)
+        if rank.size == 2:
+            rank.main.copy(work, rank.user_in)
+            partner = rank.level0[rank.level0.id ^ 1]
+            with rank.main.phase("one shot"), partner.handshake(rank.main):
+                rank.main.reduce(rank.user_out, partner.remote(work))

@@ -2,8 +2,10 @@
 mode.
 """
 
-from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode
-from hccl_executors.templates.mesh import mesh_all_gather, mesh_reduce_scatter
+from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode, reduces_on_its_way
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.templates.mesh_all_reduce import mesh_all_reduce
+from hccl_executors.templates.mesh_collect import ALIGN
 from hccl_py.executor import (
     OpParam,
     PlaneRequest,
@@ -13,8 +15,8 @@ from hccl_py.executor import (
     Topology,
     Unsuitable,
 )
+from hccl_py.fidelity import same
 from hccl_py.orchestration import Region
-from hccl_py.orchestration.region import SLICE_ALIGN
 
 __all__ = ["AllReduceMeshOpbaseLoopExecutor"]
 
@@ -23,32 +25,39 @@ class AllReduceMeshOpbaseLoopExecutor:
     """AllReduce inside one full mesh: reduce-scatter into CCL_Out, then all-gather from it.
 
     User memory is read and written directly at this rank's end, so CCL_Out holds only the own chunk
-    and a round takes p times the buffer. Two steps, n/p over each link in each. Without inline
-    reduce the peers' chunks need CCL_In, one slot each, and a round takes as much as the buffer.
+    and a round takes p times the buffer. Chunks are multiples of 16 KiB; a buffer that has less
+    takes as much as it holds, where HCCL would write beyond it.
     """
 
     op = "all_reduce"
     algorithm = "level0:mesh"
     order = "arrival"
+    fidelity = same(
+        hccl_executor("coll_all_reduce/coll_all_reduce_mesh_opbase_executor.cc"),
+        hccl_template("temp_all_reduce/all_reduce_mesh_opbase.cc"),
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Needs one server with a full mesh, and CCL buffers."""
-        return in_one_mesh_in_op_base_mode(op, topology)
+        """Needs one server with a full mesh that reduces, and CCL buffers."""
+        return in_one_mesh_in_op_base_mode(op, topology) and reduces_on_its_way(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """One sub stream and one link per peer."""
         size = rank.level0.size
-        chunk_limit = rank.ccl_bytes if rank.inline_reduce else rank.ccl_bytes // size
+        most = rank.ccl_bytes // ALIGN * ALIGN * size or rank.ccl_bytes
         return ResourceRequest(
             planes=(PlaneRequest("level0", "mesh"),),
             sub_streams=size - 1,
-            max_count=chunk_limit // SLICE_ALIGN * SLICE_ALIGN * size // op.unit,
+            max_count=most // op.unit,
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
         """Reduce chunk r at rank r, then read every chunk."""
-        mesh = rank.level0
-        inputs, outputs = rank.user_in.split(mesh.size), rank.user_out.split(mesh.size)
-        land = rank.ccl_out.head(inputs.largest)
-        mesh_reduce_scatter(rank, mesh, inputs, land)
-        mesh_all_gather(rank, mesh, outputs, land)
+        if rank.size == 1:
+            if not op.in_place:
+                rank.main.copy(rank.user_out, rank.user_in)
+            return
+        inputs, outputs = (
+            memory.split(rank.size, ALIGN) for memory in (rank.user_in, rank.user_out)
+        )
+        mesh_all_reduce(rank, rank.level0, inputs, outputs, rank.ccl_out)

@@ -1,75 +1,119 @@
-"""AllReduceMeshSmallCountExecutor: one step, everybody gets everything and reduces alone."""
+"""AllReduceMeshSmallCountExecutor: HCCL's choice for small data inside one server."""
 
-from hccl_executors.all_reduce.mesh_oneshot_loop import chunk_mesh
-from hccl_executors.one_mesh import in_one_mesh, mesh_request
-from hccl_executors.templates.local_reduce import local_tree
-from hccl_executors.templates.mesh_push import aligned, beside, mesh_push
+from typing import NamedTuple
+
+from hccl_executors.one_mesh import in_one_mesh, mesh_request, reduces_on_its_way
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.templates.doubling import direct_doubling_all_reduce, doubling_all_reduce
+from hccl_executors.templates.mesh_star import star_all_reduce_added, star_all_reduce_collected
+from hccl_executors.templates.recursive_doubling import (
+    recursive_doubling_all_reduce,
+    slots_needed,
+)
 from hccl_py.enums import Buffer
-from hccl_py.executor import Mode, OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
+from hccl_py.executor import (
+    Mode,
+    OpParam,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
+from hccl_py.fidelity import same, steps
 from hccl_py.orchestration import Region
 
 __all__ = ["AllReduceMeshSmallCountExecutor"]
 
-MOST_IN_SCRATCH = 7
-"""Ranks that gather in scratch in graph mode."""
+
+class Form(NamedTuple):
+    """One of the executor's algorithms: how many times the data its memory holds, and how many of
+    them are scratch in graph mode.
+    """
+
+    name: str
+    slots: int
+    in_scratch: int
 
 
 class AllReduceMeshSmallCountExecutor:
-    """AllReduce of small data inside one full mesh: every rank writes its input to all others, who
-    add what they have got in a tree in rank order. So all have the same bits, in every run.
+    """AllReduce of small data inside one full mesh, whole buffers in every step.
 
-    p - 1 whole inputs must fit: in both CCL buffers, in scratch of so many inputs up to 7 ranks in
-    graph mode. Where they do not, the chunk mesh does it. Like HCCL's, a round takes as much as a
-    CCL buffer; HCCL takes other forms for more ranks in graph mode, with ⌊log2(2p - 1)⌋ inputs of
-    scratch.
+    Atlas A3: recursive doubling in slots. Elsewhere everybody adds at rank 0, as it comes, and
+    reads the sum there; where the call asks for sums in a fixed order, 8 ranks double directly, and
+    others collect at rank 0.
+
+    HCCL cuts nothing: here a round takes what a CCL buffer holds. Doubling in graph mode shows
+    partners a copy in scratch; HCCL's overwrites the caller's input.
     """
 
     op = "all_reduce"
     algorithm = "level0:mesh"
     order = "fixed"
+    fidelity = same(
+        hccl_executor("coll_all_reduce/coll_all_reduce_mesh_small_count_executor.cc"),
+        hccl_template("temp_all_reduce/all_reduce_reduce_broadcast.cc"),
+        hccl_template("temp_all_reduce/all_reduce_local_reduce_bcast.cc"),
+        hccl_template("temp_all_reduce/all_reduce_hd_optim.cc"),
+    ).with_cases(
+        {
+            "graph": steps(
+                "Doubling shows partners a copy in scratch; HCCL's overwrites the caller's input.",
+                hccl_template("temp_all_reduce/all_reduce_doubling.cc"),
+            )
+        }
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Needs one server with a full mesh."""
-        return in_one_mesh(topology)
+        """Needs one server with a full mesh that reduces, on A3 two sub streams."""
+        ranks, least = topology.size, 4 if op.mode is Mode.GRAPH else 3
+        enough = topology.product.device != "910_93" or ranks >= least
+        fits = in_one_mesh(topology) and reduces_on_its_way(op, topology)
+        return fits and require(
+            (enough, f"needs two sub streams on Atlas A3: {least} ranks, there are {ranks}"),
+        )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """A stream and a link per peer; in graph mode scratch for the peers' inputs."""
-        peers = rank.size - 1
-        is_beside = peers < MOST_IN_SCRATCH
-        lands = int(not rank.inline_reduce and peers > 0)
+        """A stream and a link per peer; slots in CCL_Out, or in scratch in graph mode."""
+        form = _form(op, rank.topology)
         return mesh_request(
             op,
             rank,
-            max_bytes=rank.ccl_bytes,
-            scratch_bytes=aligned(op.size) * peers if is_beside else op.size * lands,
-            memories=(Buffer.USER_OUT, Buffer.SCRATCH)
-            if peers and (is_beside or lands)
-            else (None, None),
+            max_bytes=rank.ccl_bytes // form.slots,
+            scratch_bytes=op.size * form.in_scratch,
+            memories=(form.in_scratch and (Buffer.USER_IN, Buffer.SCRATCH)) or (None, None),
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
-        """Write to all and add; by the chunk mesh where there is no room."""
-        places = _places(op, rank)
-        if not places and rank.size > 1:
-            chunk_mesh(rank)
+        """Run the form of the product and the call."""
+        if rank.size == 1:
+            if not op.in_place:
+                rank.main.copy(rank.user_out, rank.user_in)
             return
-        with rank.main.phase("write to all"):
-            inputs = [rank.user_in] * len(places)
-            mesh_push(rank, rank.level0, inputs, [*reversed(places)])
-        if not op.in_place:
-            rank.main.copy(rank.user_out, rank.user_in)
-        me = int(rank.id)
-        pieces = [
-            rank.user_out if i == me else places[(me - i - 1) % rank.size] for i in range(rank.size)
-        ]
-        local_tree(rank, pieces)
-        if me:
-            rank.main.copy(rank.user_out, pieces[0])
+        form, graph = _form(op, rank.topology), op.mode is Mode.GRAPH
+        memory = rank.ccl_out
+        if graph:
+            memory = rank.scratch if form.in_scratch else rank.user_out
+        if form.name == "recursive doubling":
+            recursive_doubling_all_reduce(rank, rank.level0, memory)
+        elif form.name == "added":
+            star_all_reduce_added(rank, rank.level0, memory.head(rank.user_in.size))
+        elif form.name == "collected":
+            star_all_reduce_collected(rank, rank.level0, memory)
+        elif graph:
+            doubling_all_reduce(rank.main, rank.level0, rank.stage_in())
+        else:
+            direct_doubling_all_reduce(rank, rank.level0)
 
 
-def _places(op: OpParam, rank: Rank[Region, Region]) -> list[Region]:
-    """Return a place for the input of every peer, by distance; none where they do not fit."""
-    memories = [rank.scratch] if op.mode is Mode.GRAPH else [rank.ccl_in, rank.ccl_out]
-    size, peers = int(rank.user_in.size), rank.size - 1
-    needed = aligned(size) * -(-peers // len(memories))
-    return beside(memories, size, peers) if 0 < needed <= int(memories[0].size) else []
+def _form(op: OpParam, topology: Topology) -> Form:
+    ranks = topology.size
+    if topology.product.device == "910_93":
+        slots = slots_needed(ranks)
+        return Form("recursive doubling", slots, slots)
+    if not op.deterministic or ranks == 1:
+        return Form("added", 1, 0)
+    if ranks == 8:
+        return Form("doubling", 1, 1)
+    return Form("collected", ranks - 1, ranks - 1 if ranks > 2 else 0)

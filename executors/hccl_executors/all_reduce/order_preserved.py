@@ -1,72 +1,126 @@
-"""AllReduceOrderPreservedExecutor: sums like those of a loop over the ranks, to the last bit."""
+"""AllReduceOrderPreservedExecutor: sums whose order depends on the ranks only."""
 
-from hccl_executors.templates.local_reduce import local_fold
-from hccl_executors.templates.mesh_push import aligned, collect_in_order, in_order, mesh_push
+from __future__ import annotations
+
+from typing import Any
+
+from hccl_executors.levels import LEVELS, fidelities
+from hccl_executors.rank_order import outer, requested, suits_in_teams, team
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.templates.by_rank import Slots, combine, reduce_scatter_by_rank
+from hccl_executors.templates.mesh_in_place import mesh_all_gather_by_main
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
-    Mode,
-    OpParam,
-    PlaneRequest,
-    Rank,
-    RankView,
-    ResourceRequest,
-    Topology,
-)
-from hccl_py.orchestration import Region
+from hccl_py.executor import Mode, OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
+from hccl_py.fidelity import Fidelity, same, steps
+from hccl_py.orchestration import Chunks, Plane, Region
 
 __all__ = ["AllReduceOrderPreservedExecutor", "AllReduceOrderPreservedFor91093Executor"]
 
+WORDS = "NHR|ring|NB"
+"""Algorithms that gather between teams; HCCL takes NHR for all other words."""
+
 
 class AllReduceInRankOrder:
-    """AllReduce whose every sum is ((x0 + x1) + x2) + ... in rank order; runs everywhere.
+    """AllReduce whose every sum has the same order, by halving over the devices of a server, then
+    over servers: a reduce-scatter, and an all-gather in the team and between teams.
 
-    Rank r collects everybody's chunk r, side by side, adds them one after the other, and gives the
-    sum to everybody: two steps in which all write to all, and (p - 1)/p·nγ. Streams for the peers
-    of a server are shared by all peers. HCCL says nothing of what it requests; here a round fills
-    CCL_In, chunks are collected in CCL_Out or in scratch as large as the data.
+    Chunks lie in CCL_Out; what would lie at the end of a team's slots lies in CCL_In, so that a
+    round fills a buffer. Graph mode: both in scratch.
     """
 
     op = "all_reduce"
-    algorithm = "level0:mesh;level1:mesh"
     order = "rank"
+    in_pods: bool
 
-    def suits(self, op: OpParam, topology: Topology) -> bool:
-        """Runs everywhere, uneven servers included."""
-        return True
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs servers and superpods of equal sizes."""
+        return suits_in_teams(topology, self.in_pods)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to everybody, streams as for the server's mesh."""
-        graph = op.mode is Mode.GRAPH
-        pair = (Buffer.USER_OUT, Buffer.SCRATCH) if graph else (None, None)
-        chunk = aligned(-(-op.size // rank.size))
-        return ResourceRequest(
-            planes=(PlaneRequest("flat", "mesh", *pair),),
-            sub_streams=max(int(rank.level0.size) - (2 if graph else 1), 0),
-            scratch_bytes=chunk * rank.size if graph else 0,
-            max_count=rank.ccl_bytes // rank.size // 128 * 128 * rank.size // op.unit,
+        """Links in the team and between teams."""
+        graph, size = op.mode is Mode.GRAPH, rank.size
+        memory = (Buffer.SCRATCH, Buffer.SCRATCH) if graph else (Buffer.CCL_IN, Buffer.CCL_OUT)
+        slots = rank.ccl_bytes // max(size - 1, 1) // 128 * 128 * size
+        return requested(
+            rank,
+            memory,
+            in_pods=self.in_pods,
+            scratch_bytes=2 * size * _stride(op.size, op.unit, size) if graph else 0,
+            max_count=min(rank.ccl_bytes, slots) // op.unit,
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
-        """Collect, add in order, write to all, deliver."""
-        graph, everybody = op.mode is Mode.GRAPH, rank.flat
-        inputs = rank.user_in.split(rank.size)
-        work = rank.user_out if graph else rank.ccl_in.head(rank.user_in.size)
-        memory = rank.scratch if graph else rank.ccl_out
-        pieces = collect_in_order(
-            rank, everybody, inputs, in_order(memory, inputs.largest, rank.size)
+        """Reduce-scatter, all-gather, copy to the output."""
+        near, ranks, total = team(rank, self.in_pods), rank.size, int(rank.user_in.size)
+        n, stride = int(near.size), _stride(total, op.unit, ranks)
+        memory, spare = rank.ccl_out, rank.ccl_in
+        if op.mode is Mode.GRAPH:
+            half = ranks * stride
+            memory, spare = rank.scratch[:half], rank.scratch[half : 2 * half]
+        inputs, chunks = rank.user_in.split(ranks), memory.head(total).split(ranks)
+        slots = Slots(memory, stride, n, tuple(inputs.sizes[0].tolist()), spare)
+        reduce_scatter_by_rank(
+            rank, near, lambda index: inputs[index], slots, in_turns=self.in_pods
         )
-        local_fold(rank, pieces)
-        mine = work.split(rank.size)[rank.id]
-        with rank.main.phase("all-gather"):
-            peers = rank.size - 1
-            rank.main.copy(mine, pieces[0])
-            mesh_push(rank, everybody, [pieces[0]] * peers, [mine] * peers)
-        rank.deliver(work)
+        teams = None
+        if slots.groups > 1:
+            teams = outer(rank, self.in_pods)
+            combine(rank, teams, near.id, slots)
+        mine = chunks.taken(0 if teams is None else teams.id * n, n)
+        self._gather(rank, near, mine)
+        if teams is not None:
+            word = (op.level2 if self.in_pods else op.level1) or WORDS.split("|")[0]
+            LEVELS["all_gather"][word].run(rank.main, teams, chunks.joined(n))
+        rank.main.copy(rank.user_out, memory.head(total))
+
+    def _gather(self, rank: Rank[Any, Any], near: Plane, chunks: Chunks) -> None:
+        """Gather in the team."""
+        raise NotImplementedError
+
+
+def _fidelity(executor: str) -> Fidelity:
+    return same(
+        hccl_executor(f"coll_all_reduce/{executor}.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce_combine.cc"),
+    ).with_cases(
+        {
+            **fidelities("all_gather"),
+            "graph": steps(
+                "Works in scratch; HCCL's works in the output, and keeps what is at the end of a "
+                "team's slots in the caller's input.",
+                hccl_executor(f"coll_all_reduce/{executor}.cc"),
+            ),
+        }
+    )
 
 
 class AllReduceOrderPreservedExecutor(AllReduceInRankOrder):
-    """AllReduce in rank order."""
+    """AllReduce in rank order: servers, whose devices write to all others at once, and then read
+    from all others at once.
+    """
+
+    algorithm = f"level0:mesh;level1:{WORDS}"
+    in_pods = False
+    fidelity = _fidelity("coll_all_reduce_order_preserved_executor")
+
+    def _gather(self, rank: Rank[Any, Any], near: Plane, chunks: Chunks) -> None:
+        mesh_all_gather_by_main(rank, near, chunks)
 
 
 class AllReduceOrderPreservedFor91093Executor(AllReduceInRankOrder):
-    """AllReduce in rank order, as HCCL calls it on Atlas A3."""
+    """AllReduce in rank order on Atlas A3: superpods, whose members write to each other in turns,
+    and gather by NHR.
+    """
+
+    algorithm = f"level0:mesh;level1:NHR;level2:{WORDS}"
+    in_pods = True
+    fidelity = _fidelity("coll_all_reduce_order_preserved_for_910_93_executor")
+
+    def _gather(self, rank: Rank[Any, Any], near: Plane, chunks: Chunks) -> None:
+        LEVELS["all_gather"]["NHR"].run(rank.main, near, chunks)
+
+
+def _stride(total: int, unit: int, ranks: int) -> int:
+    """Return the bytes of a slot: a chunk's, in whole 128."""
+    return -(-(-(-total // unit // ranks) * unit) // 128) * 128

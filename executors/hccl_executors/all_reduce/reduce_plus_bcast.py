@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from hccl_executors.sources import hccl_executor
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.star import star_all_reduce, star_pattern
 from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
+from hccl_py.fidelity import ours
 
 __all__ = ["AllReduceReducePlusBcast"]
 
@@ -19,6 +21,10 @@ class AllReduceReducePlusBcast:
     op = "all_reduce"
     algorithm = "level0:NA;level1:star"
     order = "rank"
+    fidelity = ours(
+        "A star to rank 0, where HCCL runs its reduce and its broadcast by halving and doubling.",
+        hccl_executor("coll_all_reduce/coll_all_reduce_reduce_plus_bcast_executor.cc"),
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool:
         """Runs everywhere, uneven servers included."""

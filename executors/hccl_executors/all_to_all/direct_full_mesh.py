@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import zip_longest
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hccl_executors.all_to_all.layout import aligned
+from hccl_executors.all_to_all.between_pods import between_pods
+from hccl_executors.all_to_all.layout import UserParts, block_of, layout_of
+from hccl_executors.all_to_all.pods import Pods
+from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_py.enums import Buffer
 from hccl_py.executor import (
     Mode,
@@ -22,240 +23,228 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.fidelity import same
 from hccl_py.ops import ALL_TO_ALL
-from hccl_py.orchestration import Chunks, Notify, Region, Stream, exchange
-from hccl_py.values import IntArray, PerRank, RankInt, values_of
+from hccl_py.orchestration import Link, Region, Stream
+from hccl_py.values import PerRank, values_of
 
 __all__ = ["RunAlltoAllDirectFullmesh"]
 
 AT_ONCE = 8
 """Peers that a rank talks to at the same time over SDMA."""
 
+LARGE = 1 << 20
+"""Bytes of a rank's largest part beyond which the next round is staged while one is moved."""
+
 
 class RunAlltoAllDirectFullmesh:
     """AlltoAll, AlltoAllV and AlltoAllVC in op-base mode.
 
-    Ranks that SDMA reaches, a superpod or a server, are a pod. A pod of p ranks has min(8, p) pairs
-    of streams: on the first half rank r talks to r + 4R + 1 .. r + 4R + 4 in round R, on the second
-    to r - 4R - 1 .. r - 4R - 4. With peers in other pods it talks pairwise, over RDMA, on a pair of
-    its own. A pair is two streams: one copies the next part to a CCL buffer while the other moves
-    the part before it. Each pair has two slots of CCL_In; RDMA sends from CCL_Out and lands there.
+    Ranks that SDMA reaches, a superpod or a server, are a pod of p ranks. Rank r meets its peers in
+    rounds of k = min(8, p): r - 1, r - 2, .. and r + 1, r + 2, .., as many below as above. The
+    parts of a round are copied to slots of CCL_In, then every peer reads its own. Main starts and
+    ends each of these: it stages, wakes a stream for every peer of the round to exchange Acks,
+    waits for all, and wakes them again to read.
 
-    Sub streams: 2·min(8, p), and 2 where there are other pods. Where p is at most 8, the pair
-    without a peer copies the own part, else main does.
+        main          stage │ wake ─┐  ┌─ wait, wake ─┐  ┌─ wait
+        k streams           └ Ack, Ack ─┘   read, DataSignals ─┘
+
+    Where a rank's largest part is more than 1 MiB, k streams more stage the parts of the next round
+    while those of this one are read, in the other half of CCL_In. Parts that are larger than a slot
+    go in pieces: all rounds once for each piece; who has nothing left neither waits nor posts.
+
+    With peers in other pods, a rank talks over RDMA meanwhile, one after the other, on two streams
+    more (between_pods.py).
     """
 
     op = ALL_TO_ALL
     algorithm = "level0:mesh"
+    fidelity = same(
+        hccl_executor("coll_all_to_all/coll_all_to_all_v_direct_fullmesh_executor.cc"),
+        hccl_template("temp_alltoallv/alltoallv_direct_fullmesh.cc"),
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs CCL buffers."""
         return require((op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"))
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to everyone; a round fills the two slots of every pair."""
-        pods = _Pods.of(rank.topology)
-        pairs = min(AT_ONCE, int(pods.size(rank.id)))
+        """Links to everyone; there are no rounds of the whole call."""
+        pods = Pods(rank.topology)
+        lanes = min(AT_ONCE, int(pods.size(rank.id)))
         return ResourceRequest(
             planes=(PlaneRequest("flat", "mesh"),),
-            sub_streams=2 * pairs + (2 if pods.several else 0),
-            max_count=_slot(rank) // op.unit,
+            sub_streams=2 * lanes + (2 if pods.several else 0),
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Chunks, Chunks]) -> None:
-        """Record all pairs, then join them."""
-        pods = _Pods.of(rank.topology)
-        size = int(pods.size(rank.id))
-        pairs = min(AT_ONCE, size)
-        own = rank.user_out[rank.id], rank.user_in[rank.id]
-        with _started(rank):
-            if size > AT_ONCE:
-                rank.main.copy(*own)
-            for pair in range(pairs):
-                if pair == size - 1:
-                    _halve(rank, 2 * pair, *own)
-                else:
-                    _record_pair(rank, 2 * pair, list(_steps(rank, pods, pair, pairs)))
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        """Start what goes over RDMA, record all that goes over SDMA, wait for both."""
+        pods, user = Pods(rank.topology), layout_of(op, rank.size)
+        own = user.receives.at(rank.id, rank.id), user.sends.at(rank.id, rank.id)
+        members = int(pods.size(rank.id))
+        with ExitStack() as last:
             if pods.several:
-                _record_pair(rank, 2 * pairs, list(_steps_between(rank, pods)))
+                last.enter_context(between_pods(rank, pods, user, 2 * min(AT_ONCE, members)))
+            rounds = _Rounds.of(op, rank, members)
+            pieces = _pieces(rank, pods, user, rounds) if members > 1 else 0
+            if pods.several or not pieces:
+                rank.main.copy(*own)
+            for number in range(pieces):
+                with rank.main.phase(f"piece {number + 1}/{pieces}"):
+                    piece = _Piece(rank, pods, rounds, user, number)
+                    piece.record(None if pods.several or number else own)
 
 
-class _PeerStep(NamedTuple):
-    """What a pair does with one peer, or two: `staged` is where it puts the part for `to`, `source`
-    where `frm` has put this rank's.
+class _Peer(NamedTuple):
+    """A peer of a round: how many places it is further in the pod, the slot of CCL_In here that
+    holds the part for it, and the one there that holds the part from it.
     """
 
-    to: RankInt | None
-    frm: RankInt | None
-    staged: Region
-    source: Region
+    distance: int
+    staged: int
+    source: int
 
 
-class _Pods(NamedTuple):
-    """Groups of ranks that SDMA reaches: of each rank the pod and the place in it, of each pod its
-    ranks.
+class _Rounds(NamedTuple):
+    """The rounds of a pod of so many ranks, `lanes` peers each, slots of `block` bytes; in `halves`
+    1 or 2 of CCL_In. Where data `is_large`, other streams stage the next round.
     """
 
-    number: IntArray
-    place: IntArray
-    members: tuple[IntArray, ...]
+    members: int
+    lanes: int
+    halves: int
+    block: int
+    is_large: bool
 
     @staticmethod
-    def of(topology: Topology) -> _Pods:
-        number = topology.sdma_groups
-        members = tuple(np.flatnonzero(number == k) for k in range(int(number.max()) + 1))
-        place = np.zeros(topology.size, np.int64)
-        for ranks in members:
-            place[ranks] = np.arange(len(ranks))
-        return _Pods(number, place, members)
+    def of(op: OpParam, rank: Rank[Any, Any], members: int) -> _Rounds:
+        most = layout_of(op, rank.size).sends.sizes[values_of(rank.id)].max(axis=-1) > LARGE
+        is_large = bool(PerRank.of(np.asarray(most, np.int64)))
+        lanes, halves = min(AT_ONCE, members), 2 if is_large or op.name != "all_to_all" else 1
+        block = block_of(rank.ccl_bytes, lanes * halves, op.unit)
+        return _Rounds(members, lanes, halves, block, is_large)
 
-    @property
-    def several(self) -> bool:
-        """Whether there are ranks that only RDMA reaches."""
-        return len(self.members) > 1
+    def __len__(self) -> int:
+        return -(-self.members // self.lanes)
 
-    @property
-    def even(self) -> bool:
-        """Whether all pods have as many ranks."""
-        return len({len(ranks) for ranks in self.members}) == 1
+    def peers(self, number: int) -> list[_Peer]:
+        """Return the peers of a round: those below, those above, and one that is both."""
+        left, half = self.members - 1 - number * self.lanes, self.lanes // 2
+        group = max(min(left, self.lanes), 0)
+        each = half if group == self.lanes else -(-group // 2)
+        shift = self.lanes if self.halves == 2 and number % 2 else 0
+        below, above, middle = [], [], []
+        for k in range(1, each + 1):
+            distance, near, far = number * half + k, half - k + shift, half - 1 + k + shift
+            if 2 * distance == self.members:
+                middle.append(_Peer(distance, shift, shift))
+            else:
+                below.append(_Peer(-distance, far, near))
+                above.append(_Peer(distance, near, far))
+        return below + above + middle
 
-    def size(self, rank: RankInt) -> RankInt:
-        """Return the ranks of a rank's pod."""
-        sizes = np.array([len(ranks) for ranks in self.members], np.int64)
-        return PerRank.of(sizes[self.number[values_of(rank)]])
-
-    def peer(self, rank: RankInt, pods: int, places: int) -> RankInt:
-        """Return the rank that is so many pods and so many places further."""
-        size, at = int(self.size(rank)), values_of(rank)
-        table = np.concatenate(self.members)
-        if not pods and not self.several:
-            found: RankInt = (rank + places) % size
-            return found
-        first = np.cumsum([0, *map(len, self.members)])
-        pod = (self.number[at] + pods) % len(self.members)
-        return PerRank.of(table[first[pod] + (self.place[at] + places) % size])
+    def slot(self, number: int) -> Region:
+        """Return a slot of CCL_In."""
+        return Region(Buffer.CCL_IN, number * self.block, self.block)
 
 
-def _steps(rank: Rank[Any, Any], pods: _Pods, pair: int, pairs: int) -> Iterator[_PeerStep]:
-    """Yield what one pair does in the pod, one peer a round."""
-    size = int(pods.size(rank.id))
-    half = min(AT_ONCE // 2, size // 2)
-    for number in range(size):
-        distance = number * AT_ONCE // 2 + 1 + pair % half
-        if pair >= 2 * half or distance > size // 2 or (pair >= half and 2 * distance == size):
-            return
-        opposite = pair if 2 * distance == size else (pair + half) % (2 * half)
-        peer = pods.peer(rank.id, 0, distance if pair < half else -distance)
-        slots = [_place(rank, Buffer.CCL_IN, 2 * at + number % 2) for at in (pair, opposite)]
-        yield _PeerStep(peer, peer, slots[0], slots[1])
+def _pieces(rank: Rank[Any, Any], pods: Pods, user: UserParts, rounds: _Rounds) -> int:
+    """Return how many pieces a rank's largest part takes, of all that it sends or receives."""
+    most: Any = 0
+    for distance in range(1, rounds.members):
+        peer = pods.near(rank.id, distance)
+        for table in user:
+            most = np.maximum(most, values_of(table.rounds(rank.id, peer, rounds.block)))
+    return int(PerRank.of(most))
 
 
-def _steps_between(rank: Rank[Any, Any], pods: _Pods) -> Iterator[_PeerStep]:
-    """Yield what the pair between pods does: pairwise, pod by pod; where pods differ in size, in
-    the order of ranks, without those of this pod.
+class _Piece:
+    """All rounds for one piece of every part."""
+
+    def __init__(
+        self, rank: Rank[Any, Any], pods: Pods, rounds: _Rounds, user: UserParts, number: int
+    ) -> None:
+        self._rank, self._pods, self._rounds = rank, pods, rounds
+        start, most = number * rounds.block, rounds.block
+        self._sends, self._receives = (table.piece(start, most) for table in user)
+
+    def record(self, own: tuple[Region, Region] | None) -> None:
+        """Record the rounds; in the first, main copies the rank's own part, unless that was done
+        before.
+        """
+        rounds, main = self._rounds, self._rank.main
+        for number in range(len(rounds)):
+            peers = rounds.peers(number)
+            if not peers:
+                break
+            if rounds.is_large and number == 0:
+                stagers = self._wake(peers, rounds.lanes)
+                self._stage(peers, stagers)
+                self._join(stagers)
+            elif not rounds.is_large:
+                self._stage(peers, [main] * len(peers))
+            self._exchange(peers, number, None if number else own)
+
+    def _exchange(self, peers: list[_Peer], number: int, own: tuple[Region, Region] | None) -> None:
+        """Meet the peers of a round, then read; large data for the next round is staged
+        meanwhile.
+        """
+        rounds = self._rounds
+        sides = [self._look_up(peer) for peer in peers]
+        readers = self._wake(peers)
+        for stream, side in zip(readers, sides, strict=True):
+            side.meet(stream)
+        self._join(readers)
+        readers, stagers = self._wake(peers), []
+        if rounds.is_large and number < len(rounds) - 1:
+            stagers = self._wake(peers, rounds.lanes)
+            self._stage(rounds.peers(number + 1), stagers)
+        for stream, peer, side in zip(readers, peers, sides, strict=True):
+            side.read(stream, rounds.slot(peer.source))
+        if own is not None:
+            self._rank.main.copy(*own)
+        self._join(readers)
+        self._join(stagers)
+
+    def _stage(self, peers: list[_Peer], streams: list[Stream]) -> None:
+        for stream, peer in zip(streams, peers, strict=False):
+            part = self._look_up(peer).sent
+            stream.copy(self._rounds.slot(peer.staged).head(part.size), part)
+
+    def _look_up(self, peer: _Peer) -> _Side:
+        rank = self._rank
+        other = self._pods.near(rank.id, peer.distance)
+        sent, received = self._sends.at(rank.id, other), self._receives.at(rank.id, other)
+        return _Side(rank.flat[other], sent, received)
+
+    def _wake(self, peers: list[_Peer], first: int = 0) -> list[Stream]:
+        return [self._rank.wake(first + k) for k in range(len(peers))]
+
+    def _join(self, streams: list[Stream]) -> None:
+        for stream in streams:
+            self._rank.join(stream)
+
+
+class _Side(NamedTuple):
+    """What a rank sends to one peer and receives from it, in this piece; an empty side says
+    nothing.
     """
-    size = int(pods.size(rank.id))
-    for number, (to, frm) in enumerate(_even(rank, pods, size) if pods.even else _any(rank, pods)):
-        staged = _place(rank, Buffer.CCL_OUT, number % 2)
-        yield _PeerStep(to, frm, staged, staged)
 
+    link: Link
+    sent: Region
+    received: Region
 
-def _even(rank: Rank[Any, Any], pods: _Pods, size: int) -> Iterator[tuple[RankInt, RankInt]]:
-    for ahead in range(1, len(pods.members)):
-        for k in range(size):
-            yield pods.peer(rank.id, ahead, k), pods.peer(rank.id, -ahead, -k)
+    def meet(self, stream: Stream) -> None:
+        """Exchange Acks: mine is staged, yours is."""
+        if self.sent.size > 0:
+            self.link.tx_ack(stream)
+        if self.received.size > 0:
+            self.link.rx_ack(stream)
 
-
-def _any(rank: Rank[Any, Any], pods: _Pods) -> Iterator[tuple[RankInt | None, RankInt | None]]:
-    at = values_of(rank.id)
-    for k in range(1, rank.size):
-        to, frm = (rank.id + k) % rank.size, (rank.id - k) % rank.size
-        away = [
-            bool(PerRank.of((pods.number[values_of(peer)] != pods.number[at]).astype(np.int64)))
-            for peer in (to, frm)
-        ]
-        if any(away):
-            yield to if away[0] else None, frm if away[1] else None
-
-
-@contextmanager
-def _started(rank: Rank[Any, Any]) -> Iterator[None]:
-    """Wake the first stream of each pair, which wakes the second; wait for the first at the end."""
-    subs, declared = rank.subs, len(rank.subs)
-    for i in range(0, declared, 2):
-        rank.main.post(rank.notifies[declared + i])
-        subs[i].wait(rank.notifies[declared + i])
-    yield
-    for i in range(0, declared, 2):
-        subs[i].post(rank.notifies[i])
-        rank.main.wait(rank.notifies[i])
-
-
-class _StreamPair(NamedTuple):
-    """Two streams and the two notifies between them: the second may `go`, it is `done`."""
-
-    copier: Stream
-    mover: Stream
-    go: Notify
-    done: Notify
-
-    @staticmethod
-    def of(rank: Rank[Any, Any], first: int) -> _StreamPair:
-        subs, notifies = rank.subs, rank.notifies
-        go, done = notifies[len(subs) + first + 1], notifies[first + 1]
-        return _StreamPair(subs[first], subs[first + 1], go, done)
-
-
-def _record_pair(rank: Rank[Chunks, Chunks], first: int, steps: Sequence[_PeerStep]) -> None:
-    """Copy the part of each step while the one before it is moved."""
-    pair = _StreamPair.of(rank, first)
-    _stage(rank, pair.copier, steps[0])
-    for step, following in zip_longest(steps, steps[1:]):
-        pair.copier.post(pair.go)
-        pair.mover.wait(pair.go)
-        _move(rank, pair.mover, step)
-        pair.mover.post(pair.done)
-        if following is not None:
-            _stage(rank, pair.copier, following)
-        pair.copier.wait(pair.done)
-
-
-def _stage(rank: Rank[Chunks, Chunks], stream: Stream, step: _PeerStep) -> None:
-    if step.to is not None:
-        part = rank.user_in[step.to]
-        stream.copy(step.staged.head(part.size), part)
-
-
-def _move(rank: Rank[Chunks, Chunks], stream: Stream, step: _PeerStep) -> None:
-    to = frm = None
-    send: list[Region] = []
-    recv: list[Region] = []
-    if step.to is not None:
-        to = rank.flat[step.to]
-        send = [step.staged.head(rank.user_in[step.to].size)]
-    if step.frm is not None:
-        frm, recv = rank.flat[step.frm], [rank.user_out[step.frm]]
-    land = _place(rank, Buffer.CCL_OUT, 2)
-    exchange(stream, to, frm, send, recv, source=step.source, land=land)
-
-
-def _halve(rank: Rank[Any, Any], first: int, dst: Region, src: Region) -> None:
-    """Copy with both streams of a pair."""
-    pair = _StreamPair.of(rank, first)
-    halves = list(zip(dst.split(2), src.split(2), strict=True))
-    pair.copier.post(pair.go)
-    pair.mover.wait(pair.go)
-    pair.copier.copy(*halves[0])
-    pair.mover.copy(*halves[1])
-    pair.mover.post(pair.done)
-    pair.copier.wait(pair.done)
-
-
-def _place(rank: Rank[Any, Any], buffer: Buffer, number: int) -> Region:
-    """Return a slot of a CCL buffer."""
-    return Region(buffer, number * _slot(rank), _slot(rank))
-
-
-def _slot(rank: RankView | Rank[Any, Any]) -> int:
-    """Return the bytes of a part in one round."""
-    return aligned(rank.ccl_bytes // (2 * AT_ONCE))
+    def read(self, stream: Stream, source: Region) -> None:
+        """Read what the peer has staged, and let it read."""
+        if self.received.size > 0:
+            stream.copy(self.received, self.link.remote(source.head(self.received.size)))
+            self.link.tx_data_signal(stream)
+        if self.sent.size > 0:
+            self.link.rx_data_signal(stream)

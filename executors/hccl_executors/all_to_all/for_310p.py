@@ -1,12 +1,12 @@
-"""RunAlltoAllVFor310PExecutor: all peers at once, on the few devices of an Atlas 300I Duo."""
+"""RunAlltoAllVFor310PExecutor: four dies of Atlas 300I Duo, second dies by way of the first."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from hccl_executors.all_to_all.layout import aligned, layout_of
-from hccl_executors.all_to_all.parts import Direct, Slots
-from hccl_executors.templates.pairwise import mesh_all_to_all
+from hccl_executors.all_to_all.layout import UserParts, layout_of
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_py.enums import Buffer
 from hccl_py.executor import (
     Mode,
     OpParam,
@@ -15,42 +15,180 @@ from hccl_py.executor import (
     RankView,
     ResourceRequest,
     Topology,
+    Unsuitable,
+    require,
 )
+from hccl_py.fidelity import same
 from hccl_py.ops import ALL_TO_ALL
+from hccl_py.orchestration import Region, Stream
+from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 __all__ = ["RunAlltoAllVFor310PExecutor"]
 
+RANKS = 4
+ALIGN = 128
+"""A part keeps its place in the output within so many bytes."""
+
 
 class RunAlltoAllVFor310PExecutor:
-    """AlltoAll, AlltoAllV and AlltoAllVC with a sub stream for every peer, all at once.
+    """AlltoAll, AlltoAllV and AlltoAllVC between the four dies of two cards.
 
-    Op-base mode: one slot of the CCL buffers for each rank, in rounds. Graph mode: in user memory.
-    HCCL chooses it for up to 4 devices; it is right for any number on any links. What HCCL's own
-    requests is not in the sources that this one follows.
+    Rank 0 and 2 are first dies, 1 and 3 their second ones. A second die talks to its first one
+    only, a first die to the other one, too; what goes between second dies, or across, is handed on.
+    After everybody has staged what goes first, in four steps, where a first die m has its second
+    die s, and M with S are the other card:
+
+        step   m reads from s   m reads from M   s reads from m
+        1      s → S            M → s            m → s
+        2      s → M            S → s            M → s
+        3      s → m            S → m            S → s
+        4                       M → m
+
+    m reads from M on its first sub stream, from s on its second; s has one. Data goes in pieces
+    of almost half a CCL buffer; HCCL works in these in graph mode, too, where it is scratch here.
     """
 
     op = ALL_TO_ALL
     algorithm = "level0:mesh"
+    fidelity = same(
+        hccl_executor("coll_all_to_all/310P/coll_all_to_all_v_for_310p_executor.cc"),
+        hccl_template("temp_alltoallv/alltoallv_for_310p.cc"),
+    )
 
-    def suits(self, op: OpParam, topology: Topology) -> bool:
-        """Runs everywhere, uneven servers included."""
-        return True
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """HCCL's template knows four ranks."""
+        return require(
+            (topology.size == RANKS, f"is for {RANKS} ranks, not {topology.size}"),
+            (not topology.has_rdma, "reads from peers, which needs SDMA links between all ranks"),
+        )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """A link and a sub stream per peer; a round fills all slots of a CCL buffer."""
+        """Two sub streams of a first die, one of a second."""
+        graph = op.mode is Mode.GRAPH
+        memory = (Buffer.SCRATCH, Buffer.SCRATCH) if graph else (Buffer.CCL_IN, Buffer.CCL_OUT)
         return ResourceRequest(
-            planes=(PlaneRequest("flat", "mesh"),),
-            sub_streams=rank.size - 1,
-            max_count=_slot(rank) // op.unit,
+            planes=(PlaneRequest("flat", "mesh", *memory),),
+            sub_streams=1 if rank.id % 2 else 2,
+            scratch_bytes=2 * rank.ccl_bytes if graph else 0,
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Exchange with everyone."""
-        graph = op.mode is Mode.GRAPH
-        parts = Direct(rank, layout_of(op, rank, None)) if graph else Slots(rank, _slot(rank))
-        mesh_all_to_all(rank, rank.flat, parts, rank.size - 1)
+        """Go through all pieces."""
+        user, most = layout_of(op, rank.size), rank.ccl_bytes // 2 // ALIGN * ALIGN - ALIGN
+        run = _second_die if rank.id % 2 else _first_die
+        pieces = -(-int(user.sends.sizes.max()) // most)
+        for number in rank.main.steps("piece", pieces):
+            run(rank, _Piece.of(rank, user, number * most, most))
 
 
-def _slot(rank: RankView | Rank[Any, Any]) -> int:
-    """Return the bytes of a part in one round."""
-    return aligned(rank.ccl_bytes // rank.size)
+class _Piece(NamedTuple):
+    """One piece of every part, and where it lies in the two buffers: in the first or the second
+    half, of `half` bytes, as far from its beginning as `shift` says, by sender and receiver.
+    """
+
+    rank: Rank[Any, Any]
+    user: UserParts
+    shift: IntArray
+    half: int
+
+    @staticmethod
+    def of(rank: Rank[Any, Any], user: UserParts, start: int, most: int) -> _Piece:
+        shift = (user.receives.offsets.T + start) % ALIGN
+        cut = UserParts(*(table.piece(start, most) for table in user))
+        return _Piece(rank, cut, shift, most + ALIGN)
+
+    def at(self, src: RankInt, dst: RankInt, buffer: Buffer, half: int) -> Region:
+        """Return where the part from one rank for another lies in a half of a buffer."""
+        begin = half * self.half
+        if self.rank.mode is Mode.GRAPH:
+            begin += self.rank.ccl_bytes if buffer is Buffer.CCL_OUT else 0
+            buffer = Buffer.SCRATCH
+        place = values_of(src), values_of(dst)
+        size = PerRank.of(self.user.sends.sizes[place])
+        return Region(buffer, PerRank.of(self.shift[place] + begin), size)
+
+    def stage(self, dst: RankInt, buffer: Buffer, half: int = 0) -> None:
+        """Copy this rank's part for another to a buffer."""
+        me = self.rank.id
+        self.rank.main.copy(self.at(me, dst, buffer, half), self.user.sends.at(me, dst))
+
+    def output(self, src: RankInt) -> Region:
+        """Return where the part from a rank belongs."""
+        return self.user.receives.at(self.rank.id, src)
+
+    def keep(self) -> None:
+        """Copy the rank's own part."""
+        me = self.rank.id
+        self.rank.main.copy(self.output(me), self.user.sends.at(me, me))
+
+
+def _first_die(rank: Rank[Any, Any], piece: _Piece) -> None:
+    me, second = rank.id, rank.id + 1
+    other, far = (rank.id + 2) % RANKS, (rank.id + 3) % RANKS
+    staged, handed_on = Buffer.CCL_IN, Buffer.CCL_OUT
+    piece.stage(second, staged)
+    piece.stage(far, staged, 1)
+    with rank.fork() as (across, beside):
+        _read(
+            beside,
+            rank,
+            second,
+            piece.at(second, far, handed_on, 1),
+            piece.at(second, far, staged, 0),
+        )
+        _read(
+            across,
+            rank,
+            other,
+            piece.at(other, second, handed_on, 0),
+            piece.at(other, second, staged, 1),
+        )
+    with rank.fork() as (across, beside):
+        _read(
+            beside,
+            rank,
+            second,
+            piece.at(second, other, staged, 1),
+            piece.at(second, other, handed_on, 0),
+        )
+        _read(
+            across,
+            rank,
+            other,
+            piece.at(far, second, staged, 0),
+            piece.at(far, second, handed_on, 1),
+        )
+    with rank.fork() as (across, beside):
+        piece.stage(other, handed_on)
+        _read(beside, rank, second, piece.output(second), piece.at(second, me, staged, 0))
+        _read(across, rank, other, piece.output(far), piece.at(far, me, staged, 1))
+    with rank.fork() as (across, _):
+        piece.keep()
+        _read(across, rank, other, piece.output(other), piece.at(other, me, handed_on, 0))
+
+
+def _second_die(rank: Rank[Any, Any], piece: _Piece) -> None:
+    me, first = rank.id, rank.id - 1
+    far, other = (rank.id + 1) % RANKS, (rank.id + 2) % RANKS
+    staged, handed_on = Buffer.CCL_IN, Buffer.CCL_OUT
+    piece.stage(other, staged)
+    with rank.fork() as (stream,):
+        piece.stage(far, handed_on)
+        _read(stream, rank, first, piece.output(first), piece.at(first, me, staged, 0))
+    with rank.fork() as (stream,):
+        piece.stage(first, staged)
+        _read(stream, rank, first, piece.output(far), piece.at(far, me, handed_on, 0))
+    with rank.fork() as (stream,):
+        _read(stream, rank, first, piece.output(other), piece.at(other, me, staged, 0))
+    with rank.fork():
+        piece.keep()
+
+
+def _read(stream: Stream, rank: Rank[Any, Any], peer: RankInt, into: Region, there: Region) -> None:
+    """Read from a peer, which reads from this rank."""
+    link = rank.flat[peer]
+    link.tx_ack(stream)
+    link.rx_ack(stream)
+    stream.copy(into, link.remote(there))
+    link.tx_data_signal(stream)
+    link.rx_data_signal(stream)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hccl_executors.all_to_all.layout import aligned, extents_fit, layout_of
-from hccl_executors.all_to_all.parts import Direct, Slots
-from hccl_executors.templates.pairwise import mesh_all_to_all, pairwise_all_to_all
+from hccl_executors.all_to_all.layout import extents_fit, layout_of
+from hccl_executors.all_to_all.parts import Direct
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.templates.pairwise import pairwise_all_to_all, pairwise_in_pieces
 from hccl_py.executor import (
     Mode,
     OpParam,
@@ -16,61 +17,61 @@ from hccl_py.executor import (
     ResourceRequest,
     Topology,
 )
+from hccl_py.fidelity import same
 from hccl_py.ops import ALL_TO_ALL
 
 __all__ = ["RunAlltoAllVFullMesh"]
 
 SMALL = 32
-"""Ranks of a superpod up to which all links work at once."""
+"""Ranks of a superpod up to which HCCL asks for a sub stream for every peer."""
 
 
 class RunAlltoAllVFullMesh:
-    """AlltoAll, AlltoAllV and AlltoAllVC between all ranks, whatever links them.
+    """AlltoAll, AlltoAllV and AlltoAllVC between all ranks, whatever links them: pairwise on main,
+    p - 1 steps.
 
-    Pairwise on main, p - 1 steps. In one superpod of up to 32 ranks all peers at once, on p - 1 sub
-    streams. In graph mode, and where all inputs and outputs fit the CCL buffers as they are, data
-    goes straight from place to place (ZCopy); else through the buffers in rounds (BCopy).
+    In graph mode, and where all inputs and outputs fit the CCL buffers as they are, data goes
+    straight from place to place (ZCopy), in op-base mode between copies of all input and all
+    output; else through the buffers, piece by piece (BCopy).
+
+    In one superpod of up to 32 ranks HCCL asks for p - 1 sub streams in op-base mode, which a
+    template had that it no longer has; they stay idle.
     """
 
     op = ALL_TO_ALL
     algorithm = "level0:NA;level1:pairwise"
+    fidelity = same(
+        hccl_executor("coll_all_to_all/coll_all_to_all_v_fullmesh_executor.cc"),
+        hccl_template("temp_alltoallv/alltoallv_pairwise.cc"),
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool:
         """Runs everywhere, uneven servers included."""
         return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to everyone; a round of BCopy fills a CCL buffer."""
+        """Links to everyone; HCCL cuts every part by itself, so there are no rounds."""
         return ResourceRequest(
-            planes=(PlaneRequest("flat", "mesh"),),
-            sub_streams=_subs(rank),
-            max_count=None if extents_fit(op, rank) else _slot(rank) // op.unit,
+            planes=(PlaneRequest("flat", "mesh"),), sub_streams=_subs(op, rank.topology)
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Stage what is not staged part by part, then exchange."""
-        parts: Direct | Slots
-        if op.mode is Mode.GRAPH or extents_fit(op, rank):
-            parts = Direct(rank, layout_of(op, rank, None))
+        """Exchange with everyone, one after the other."""
+        graph, user = op.mode is Mode.GRAPH, layout_of(op, rank.size)
+        fits = graph or extents_fit(op, rank)
+        parts = Direct(rank, user, staged=fits and not graph)
+        if not fits:
+            pairwise_in_pieces(rank, rank.flat, parts)
+            return
+        if not graph:
             parts.stage()
-        else:
-            parts = Slots(rank, _slot(rank) if _is_small_superpod(rank) else None)
-        if _is_small_superpod(rank):
-            mesh_all_to_all(rank, rank.flat, parts, _subs(rank))
-        else:
-            pairwise_all_to_all(rank, rank.flat, parts)
+        pairwise_all_to_all(rank, rank.flat, parts)
+        if not graph:
+            parts.deliver()
 
 
-def _is_small_superpod(rank: RankView | Rank[Any, Any]) -> bool:
-    topology = rank.topology
-    has_pods = topology.product.superpod_servers > 0
-    return has_pods and len(topology.superpods) == 1 and rank.size <= SMALL
-
-
-def _subs(rank: RankView | Rank[Any, Any]) -> int:
-    return rank.size - 1 if _is_small_superpod(rank) else 0
-
-
-def _slot(rank: RankView | Rank[Any, Any]) -> int:
-    """Return the bytes of a part in one round of BCopy."""
-    return aligned(rank.ccl_bytes // (rank.size if _is_small_superpod(rank) else 1))
+def _subs(op: OpParam, topology: Topology) -> int:
+    one_pod = topology.joins_servers and len(topology.superpods) == 1
+    return (
+        topology.size - 1 if op.mode is Mode.OP_BASE and one_pod and topology.size <= SMALL else 0
+    )

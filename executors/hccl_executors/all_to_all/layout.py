@@ -1,7 +1,8 @@
 """Where the parts of a round lie, at all ranks: tables of bytes, [owner, part].
 
-A round takes elements start .. start + count of every part. What each rank sends to each other one
-is known to all of them, so that a rank can reach its part in any peer's memory.
+What each rank sends to each other one is known to all of them, so that a rank can reach its part
+in any peer's memory. Data that is larger than the buffers goes in pieces, which HCCL cuts pair by
+pair.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hccl_py.enums import Buffer
-from hccl_py.executor import Mode, OpParam, Rank, RankView
+from hccl_py.executor import OpParam, Rank, RankView
 from hccl_py.operators.parts import exchange_of, extents
 from hccl_py.orchestration import Region
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
-__all__ = ["PartTable", "UserParts", "aligned", "extents_fit", "layout_of", "packed"]
+BLOCK_ALIGN = 16 << 10
+"""Bytes to whose multiples blocks of a buffer are rounded down."""
+
+__all__ = ["PartTable", "UserParts", "block_of", "extents_fit", "layout_of", "packed"]
 
 
 class PartTable(NamedTuple):
@@ -35,6 +39,19 @@ class PartTable(NamedTuple):
         place = values_of(owner), values_of(part)
         return Region(self.buffer, PerRank.of(self.offsets[place]), PerRank.of(self.sizes[place]))
 
+    def at_once(self, owner: RankInt, parts: int) -> list[Region]:
+        """Return all parts of an owner, as one region where they are gapless."""
+        return self.run(owner, 0, parts, self.is_gapless)
+
+    def piece(self, start: int, most: int) -> PartTable:
+        """Return bytes start .. start + most of every part; of one that ends before, none."""
+        sizes = np.clip(self.sizes - start, 0, most)
+        return PartTable(self.buffer, self.offsets + np.minimum(start, self.sizes), sizes, False)
+
+    def rounds(self, owner: RankInt, part: RankInt, most: int) -> RankInt:
+        """Return how many pieces of up to `most` bytes a part takes; an empty one takes none."""
+        return PerRank.of(-(-self.sizes[values_of(owner), values_of(part)] // most))
+
     def run(self, owner: RankInt, first: RankInt, k: int, merge: bool) -> list[Region]:
         """Return k parts, as one region where `merge` says so; the table is gapless then."""
         if not merge:
@@ -45,19 +62,19 @@ class PartTable(NamedTuple):
 
 
 class UserParts(NamedTuple):
-    """This round's parts in user memory: those that each rank sends, by receiver, and those that it
-    receives, by sender.
+    """Parts in user memory: those that each rank sends, by receiver, and those that it receives, by
+    sender.
     """
 
     sends: PartTable
     receives: PartTable
 
 
-def layout_of(op: OpParam, rank: Rank[Any, Any], each: int | None) -> UserParts:
-    """Return the layout of the round that is being recorded; rounds take `each` elements."""
-    if op.mode is Mode.GRAPH or each is None:
-        return _layout(op, rank.size, 0, op.extent)
-    return _layout(op, rank.size, rank.start, min(each, op.extent - rank.start))
+def layout_of(op: OpParam, ranks: int) -> UserParts:
+    """Return where a call's parts lie in user memory."""
+    parts = exchange_of(op, ranks)
+    sends = _user(Buffer.USER_IN, op, parts.send_displs, parts.sends)
+    return UserParts(sends, _user(Buffer.USER_OUT, op, parts.recv_displs, parts.receives))
 
 
 def packed(buffer: Buffer, sizes: IntArray) -> PartTable:
@@ -73,23 +90,17 @@ def extents_fit(op: OpParam, rank: RankView | Rank[Any, Any]) -> bool:
     return bool(max(sent, received) * op.unit <= rank.ccl_bytes)
 
 
-def aligned(size: int) -> int:
-    """Round down to the alignment of slices."""
-    return size // 128 * 128
+def block_of(memory: int, parts: int, unit: int) -> int:
+    """Return the bytes of each of so many equal blocks of a buffer: whole 16 KiB, unless the
+    blocks are smaller.
+    """
+    each = memory // parts
+    return each // BLOCK_ALIGN * BLOCK_ALIGN if each > BLOCK_ALIGN else each // unit * unit
 
 
-def _layout(op: OpParam, ranks: int, start: int, count: int) -> UserParts:
-    parts = exchange_of(op, ranks)
-    sends = _user(Buffer.USER_IN, op, parts.send_displs, parts.sends, start, count)
-    receives = _user(Buffer.USER_OUT, op, parts.recv_displs, parts.receives, start, count)
-    return UserParts(sends, receives)
-
-
-def _user(
-    buffer: Buffer, op: OpParam, displs: IntArray, counts: IntArray, start: int, count: int
-) -> PartTable:
-    sizes = np.clip(counts - start, 0, count) * op.unit
-    offsets = _with_empty_ones((displs + np.minimum(start, counts)) * op.unit, sizes)
+def _user(buffer: Buffer, op: OpParam, displs: IntArray, counts: IntArray) -> PartTable:
+    sizes = counts * op.unit
+    offsets = _with_empty_ones(displs * op.unit, sizes)
     is_gapless = bool((offsets[:, 1:] == offsets[:, :-1] + sizes[:, :-1]).all())
     return PartTable(buffer, offsets, sizes, is_gapless)
 

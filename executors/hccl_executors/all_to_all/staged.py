@@ -1,4 +1,4 @@
-"""RunAlltoAllVStaged: exchange inside servers first, then between them."""
+"""RunAlltoAllVStaged: HCCL's all-to-all in two steps, inside servers and between them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hccl_executors.all_to_all.layout import (
-    PartTable,
-    aligned,
-    extents_fit,
-    layout_of,
-    packed,
-)
+from hccl_executors.all_to_all.layout import PartTable, UserParts, extents_fit, layout_of, packed
 from hccl_executors.all_to_all.two_levels import (
     Blocks,
     ServerGrid,
@@ -21,11 +15,14 @@ from hccl_executors.all_to_all.two_levels import (
     shape_of,
 )
 from hccl_executors.outer_levels import all_servers
+from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.pairwise import (
+    PeerParts,
     Received,
     Sent,
     mesh_all_to_all,
     pairwise_all_to_all,
+    pairwise_in_pieces,
 )
 from hccl_py.enums import Buffer
 from hccl_py.executor import (
@@ -38,6 +35,7 @@ from hccl_py.executor import (
     Topology,
     Unsuitable,
 )
+from hccl_py.fidelity import same
 from hccl_py.operators.parts import exchange_of
 from hccl_py.ops import ALL_TO_ALL
 from hccl_py.orchestration import Stream
@@ -45,62 +43,111 @@ from hccl_py.values import RankInt
 
 __all__ = ["RunAlltoAllVStaged"]
 
+TINY = 2 << 20
+"""Bytes of scratch that HCCL asks for at least."""
+
 
 class RunAlltoAllVStaged:
     """AlltoAll, AlltoAllV and AlltoAllVC with fewer, larger messages between servers.
 
     First every rank of a server gets, from its neighbours, what they have for the ranks with its
     index anywhere; that regroups data by server, in scratch. Then pairwise between servers: one
-    message to each instead of one to each of its n ranks. (n - 1)α₀ + (S - 1)α₁, instead of
-    (Sn - 1) steps.
+    message to each instead of one to each of its n ranks. 2(n - 1)α₀ + 2(S - 1)α₁, instead of
+    2(Sn - 1) such steps.
 
-    The first exchange runs on main in rounds of BCopy, and on n - 2 sub streams (n - 1 in
-    superpods) and main in graph mode and where all data fits the CCL buffers (ZCopy).
+    Where all data fits the CCL buffers, and in graph mode, it goes from place to place (ZCopy), and
+    the first exchange runs on main and n - 2 sub streams at once; where a switch joins the devices
+    of a server (A3), it is pairwise. Else both are pairwise, through the buffers, piece by piece
+    (BCopy). In one server, ZCopy in op-base mode needs no second step, and reads right to the
+    output, which only RDMA does not reach.
     """
 
     op = ALL_TO_ALL
     algorithm = "level0:mesh;level1:pairwise"
+    fidelity = same(
+        hccl_executor("coll_all_to_all/coll_all_to_all_v_staged_executor.cc"),
+        hccl_template("temp_alltoallv/alltoallv_staged_mesh.cc"),
+        hccl_template("temp_alltoallv/alltoallv_staged_pairwise.cc"),
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs servers of equal sizes."""
         return even(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Scratch holds what a rank hands on in a round; a round of BCopy fills a CCL buffer with
-        parts for everyone.
+        """Scratch holds what a rank hands on, in op-base mode that of the busiest rank; there are
+        no rounds, as HCCL cuts every message by itself.
         """
         graph, whole = op.mode is Mode.GRAPH, extents_fit(op, rank)
         first = Buffer.USER_IN if graph else Buffer.CCL_IN
         last = Buffer.USER_OUT if graph else Buffer.CCL_OUT
-        each = None if whole else _each(op, rank)
+        outer = all_servers(rank)
+        if _is_one_step(op, rank):
+            return ResourceRequest(
+                planes=(PlaneRequest("level0", "mesh", first, last),), sub_streams=_subs(op, rank)
+            )
+        between = Buffer.SCRATCH if graph or whole else None
         return ResourceRequest(
             planes=(
-                PlaneRequest("level0", "mesh", first, Buffer.SCRATCH),
-                PlaneRequest(all_servers(rank), "mesh", Buffer.SCRATCH, last),
+                PlaneRequest("level0", "mesh", first, between or last),
+                PlaneRequest(outer, "mesh", between or first, last),
             ),
             sub_streams=_subs(op, rank),
-            scratch_bytes=_scratch(op, shape_of(rank), None if graph else each),
-            max_count=each,
+            scratch_bytes=_scratch(op, rank),
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Stage, regroup inside the server, exchange between servers."""
         shape, graph = shape_of(rank), op.mode is Mode.GRAPH
-        user = layout_of(op, rank, None if extents_fit(op, rank) else _each(op, rank))
+        user = layout_of(op, rank.size)
         staged, landed = user
-        if not graph:
-            staged = packed(Buffer.CCL_IN, user.sends.sizes)
-            landed = packed(Buffer.CCL_OUT, user.receives.sizes)
-            merge = user.sends.is_gapless
-            rank.main.copy(*(t.run(rank.id, 0, rank.size, merge) for t in (staged, user.sends)))
+        whole = not graph and extents_fit(op, rank)
+        if whole:
+            staged = user.sends._replace(buffer=Buffer.CCL_IN)
+            landed = user.receives._replace(buffer=Buffer.CCL_OUT)
+            rank.main.copy(*(t.at_once(rank.id, rank.size) for t in (staged, user.sends)))
+        if _is_one_step(op, rank):
+            into = landed if rank.topology.has_rdma else user.receives
+            _regroup(op, rank, _OneServer(shape, UserParts(staged, into)))
+            if into is landed:
+                rank.main.copy(*(t.at_once(rank.id, rank.size) for t in (user.receives, landed)))
+            return
         between = packed(Buffer.SCRATCH, regrouped(user.sends.sizes, shape.servers))
-        regrouping = _Regrouping(shape, staged, between)
-        if subs := _subs(op, rank):
-            mesh_all_to_all(rank, rank.level0, regrouping, subs)
+        _regroup(op, rank, _Regrouping(shape, staged, between))
+        blocks, outer = Blocks(shape, between, landed), rank.plane(all_servers(rank))
+        if graph or whole:
+            pairwise_all_to_all(rank, outer, blocks)
         else:
-            pairwise_all_to_all(rank, rank.level0, regrouping)
-        blocks = Blocks(shape, between, landed, user)
-        pairwise_all_to_all(rank, rank.plane(all_servers(rank)), blocks)
+            pairwise_in_pieces(rank, outer, blocks)
+        if whole:
+            rank.main.copy(*(t.at_once(rank.id, rank.size) for t in (user.receives, landed)))
+
+
+def _regroup(op: OpParam, rank: Rank[Any, Any], parts: PeerParts) -> None:
+    """Exchange inside the server."""
+    if op.mode is not Mode.GRAPH and not extents_fit(op, rank):
+        pairwise_in_pieces(rank, rank.level0, parts)
+    elif _is_mesh(rank):
+        mesh_all_to_all(rank, rank.level0, parts)
+    else:
+        pairwise_all_to_all(rank, rank.level0, parts)
+
+
+class _OneServer:
+    """Parts that go right to where they belong."""
+
+    def __init__(self, shape: ServerGrid, parts: UserParts) -> None:
+        self._me = shape.me
+        self._in, self._out = parts
+
+    def sent(self, to: RankInt) -> Sent:
+        return Sent([self._in.at(self._me, to)], [self._out.at(to, self._me)])
+
+    def received(self, frm: RankInt) -> Received:
+        return Received([self._in.at(frm, self._me)], [self._out.at(self._me, frm)])
+
+    def keep(self, stream: Stream) -> None:
+        stream.copy(self._out.at(self._me, self._me), self._in.at(self._me, self._me))
 
 
 class _Regrouping:
@@ -113,14 +160,13 @@ class _Regrouping:
 
     def sent(self, to: RankInt) -> Sent:
         shape = self._shape
-        here = self._all(self._staged, shape.me, to)
-        return Sent(here, here, self._all(self._between, shape.rank(shape.s, to), shape.d))
+        there = self._all(self._between, shape.rank(shape.s, to), shape.d)
+        return Sent(self._all(self._staged, shape.me, to), there)
 
     def received(self, frm: RankInt) -> Received:
         shape = self._shape
-        here = self._all(self._between, shape.me, frm)
         there = self._all(self._staged, shape.rank(shape.s, frm), shape.d)
-        return Received(there, here, here)
+        return Received(there, self._all(self._between, shape.me, frm))
 
     def keep(self, stream: Stream) -> None:
         shape = self._shape
@@ -131,20 +177,30 @@ class _Regrouping:
         return [table.at(owner, self._shape.rank(t, device)) for t in range(self._shape.servers)]
 
 
-def _each(op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
-    """Return the elements of a part in one round of BCopy."""
-    return aligned(rank.ccl_bytes // rank.size) // op.unit
+def _is_one_step(op: OpParam, rank: RankView | Rank[Any, Any]) -> bool:
+    one_server = int(rank.plane(all_servers(rank)).size) == 1
+    return one_server and op.mode is Mode.OP_BASE and extents_fit(op, rank)
+
+
+def _is_mesh(rank: RankView | Rank[Any, Any]) -> bool:
+    """Whether devices of a server are linked without a switch, so that all links work at once."""
+    return not rank.topology.product.superpod_servers and int(rank.level0.size) > 1
 
 
 def _subs(op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
-    n = int(rank.level0.size)
-    if rank.topology.product.superpod_servers:
-        return n - 1
-    return max(n - 2, 0) if op.mode is Mode.GRAPH or extents_fit(op, rank) else 0
+    whole = op.mode is Mode.GRAPH or extents_fit(op, rank)
+    return int(rank.level0.size) - 2 if whole and _is_mesh(rank) else 0
 
 
-def _scratch(op: OpParam, shape: ServerGrid, each: int | None) -> int:
-    """Return the bytes that the busiest rank hands on in a round."""
+def _scratch(op: OpParam, rank: RankView) -> int:
+    """Return the bytes that a rank hands on, or the busiest one does; at least a CCL buffer then,
+    and `TINY` bytes for data of none.
+    """
+    shape = shape_of(rank)
     sizes = regrouped(exchange_of(op, shape.servers * shape.devices).sends, shape.servers)
-    largest = np.minimum(sizes, op.extent if each is None else each)
-    return int(largest.sum(axis=1).max()) * op.unit
+    handed_on = sizes.sum(axis=1) * op.unit
+    if op.mode is Mode.GRAPH:
+        mine = np.where(handed_on > 0, handed_on, TINY)
+        return int(mine.max())
+    most = int(handed_on.max())
+    return max(most, rank.ccl_bytes, TINY) if most else TINY

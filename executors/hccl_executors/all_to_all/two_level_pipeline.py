@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from hccl_executors.all_to_all.layout import PartTable, UserParts, aligned, layout_of
-from hccl_executors.all_to_all.two_levels import (
-    Blocks,
-    ServerGrid,
-    even,
-    regrouped,
-    shape_of,
-)
+from hccl_executors.all_to_all.blocks_at_once import blocks_at_once
+from hccl_executors.all_to_all.blocks_in_halves import blocks_in_halves
+from hccl_executors.all_to_all.layout import layout_of
+from hccl_executors.all_to_all.two_levels import even, shape_of
 from hccl_executors.outer_levels import all_servers
-from hccl_executors.templates.pairwise import push, swap
+from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_py.enums import Buffer
 from hccl_py.executor import (
     Mode,
@@ -26,11 +20,11 @@ from hccl_py.executor import (
     ResourceRequest,
     Topology,
     Unsuitable,
+    require,
 )
-from hccl_py.operators.parts import exchange_of
+from hccl_py.fidelity import same, steps
+from hccl_py.operators.parts import exchange_of, extents
 from hccl_py.ops import ALL_TO_ALL
-from hccl_py.orchestration import Stream
-from hccl_py.values import IntArray
 
 __all__ = ["RunAlltoAllVTwoLevelPipeline"]
 
@@ -38,95 +32,66 @@ __all__ = ["RunAlltoAllVTwoLevelPipeline"]
 class RunAlltoAllVTwoLevelPipeline:
     """AlltoAll, AlltoAllV and AlltoAllVC with both levels at work.
 
-    In step i = 1 .. S the ranks of a server write into each other's block for server s + i, while
-    the block for server s + i - 1 goes there and one from server s - i + 1 comes. Blocks take turns
-    in two places; the last one, i = S, is for this server itself. One sub stream per peer in the
-    server, one for the other servers: n. Cost intra + (S - 1)·max(intra, inter), each of them for
-    one block of n parts.
+    With S servers, in step i = 1 .. S - 1 a rank sends its block for server s + i there and gets
+    one from server s - i, while the devices of its server read from it what came in step i - 1,
+    first of all what was here. One sub stream per peer in the server, one for the other servers: n.
+    Cost intra + (S - 1)·max(intra, inter), each of them for one block of n parts.
 
-    Op-base mode: blocks in CCL_In, what RDMA brings lands in CCL_Out. Graph mode: blocks in
-    scratch, it lands in the output.
+    Where all parts, each as large as the largest, fit a CCL buffer, every block has a place of its
+    own (blocks_at_once.py), in graph mode in scratch. Else blocks go in pieces through two halves
+    of the buffers (blocks_in_halves.py).
     """
 
     op = ALL_TO_ALL
     algorithm = "level0:mesh;level1:pipeline"
+    fidelity = same(
+        hccl_executor("coll_all_to_all/coll_all_to_all_v_2level_pipeline_excecutor.cc"),
+        hccl_template("temp_alltoall/allltoall_pipeline_mesh_pairwise_ccl_enough.cc"),
+        hccl_template("temp_alltoall/allltoall_pipeline_mesh_pairwise_ping_pong.cc"),
+    ).with_cases(
+        {
+            "graph": steps(
+                "Copies what stays in the server to scratch first; HCCL's template for graph mode, "
+                "which is never selected, reads it there without that.",
+                hccl_executor("coll_all_to_all/coll_all_to_all_v_2level_pipeline_excecutor.cc"),
+            )
+        }
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Needs servers of equal sizes."""
-        return even(op, topology)
+        """Needs several servers of equal sizes."""
+        return even(op, topology) and require(
+            (len(topology.servers) > 1, "needs several servers"),
+        )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Two blocks of n parts fill CCL_In."""
+        """In graph mode, scratch holds a block of each server."""
         shape, graph = shape_of(rank), op.mode is Mode.GRAPH
-        first = Buffer.SCRATCH if graph else Buffer.CCL_IN
-        last = Buffer.USER_OUT if graph else Buffer.CCL_OUT
+        first = Buffer.USER_IN if graph else Buffer.CCL_IN
+        last = Buffer.SCRATCH if graph else Buffer.CCL_OUT
         return ResourceRequest(
             planes=(
-                PlaneRequest("level0", "mesh", first, last),
+                PlaneRequest("level0", "mesh", last, last),
                 PlaneRequest(all_servers(rank), "mesh", first, last),
             ),
-            sub_streams=shape.devices - 1 + (shape.servers > 1),
-            scratch_bytes=2 * _largest_block(op, shape) if graph else 0,
-            max_count=_each(op, rank),
+            sub_streams=shape.devices,
+            scratch_bytes=_most(op, rank.size) if graph else 0,
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Collect, and pass on what was collected before."""
-        shape, graph = shape_of(rank), op.mode is Mode.GRAPH
-        user, outer = layout_of(op, rank, _each(op, rank)), rank.plane(all_servers(rank))
-        room = int(rank.scratch.size) if graph else rank.ccl_bytes
-        sizes = regrouped(user.sends.sizes, shape.servers)
-        place = Buffer.SCRATCH if graph else Buffer.CCL_IN
-        collected = _in_turns(place, sizes, shape.servers, room // 2)
-        landed = user.receives
-        if not graph:
-            landed = _in_turns(Buffer.CCL_OUT, landed.sizes, shape.servers, 0)
-        blocks = Blocks(shape, collected, landed, user)
-        for i in rank.main.steps("pipeline", shape.servers):
-            with rank.fork(shape.devices - 1 + (i > 0)) as subs:
-                _collect(rank, shape, (i + 1) % shape.servers, subs, user, collected)
-                if i:
-                    to, frm = (shape.s + i) % shape.servers, (shape.s - i) % shape.servers
-                    swap(subs[-1], outer[to], outer[frm], blocks.sent(to), blocks.received(frm))
-        blocks.keep(rank.main)
+        """Go with whole blocks, or in pieces."""
+        graph, user = op.mode is Mode.GRAPH, layout_of(op, rank.size)
+        if graph or _most(op, rank.size) <= rank.ccl_bytes:
+            blocks_at_once(rank, shape_of(rank), user)
+        else:
+            blocks_in_halves(rank, shape_of(rank), user, op.unit)
 
 
-def _collect(
-    rank: Rank[Any, Any],
-    shape: ServerGrid,
-    ahead: int,
-    subs: tuple[Stream, ...],
-    user: UserParts,
-    collected: PartTable,
-) -> None:
-    """Write into all ranks' blocks, of this server, for the server so far ahead."""
-    target, n = (shape.s + ahead) % shape.servers, shape.devices
-    own = collected.at(shape.me, shape.rank(target, shape.d))
-    rank.main.copy(own, user.sends.at(shape.me, shape.rank(target, shape.d)))
-    for sub, (peer, link) in zip(subs[: n - 1], rank.level0.others(), strict=True):
-        there = collected.at(shape.rank(shape.s, peer), shape.rank(target, shape.d))
-        push(sub, link, [user.sends.at(shape.me, shape.rank(target, peer))], [there])
-
-
-def _in_turns(buffer: Buffer, sizes: IntArray, servers: int, half: int) -> PartTable:
-    """Return one block a server, each at the beginning; in order of distance, every second one is
-    `half` bytes further.
+def _most(op: OpParam, ranks: int) -> int:
+    """Return the bytes of as many parts as there are ranks, each as large as the largest, or of
+    the largest input or output, if that is more.
     """
-    ranks, n = len(sizes), len(sizes) // servers
-    blocks = sizes.reshape(ranks, servers, n)
-    ahead = (np.arange(servers) - np.arange(ranks)[:, None] // n - 1) % servers
-    offsets = np.cumsum(blocks, axis=2) - blocks + ahead[:, :, None] % 2 * half
-    return PartTable(buffer, offsets.reshape(ranks, ranks), sizes, True)
-
-
-def _each(op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
-    """Return the elements of a part in one round: a block has n parts."""
-    return aligned(rank.ccl_bytes // 2 // int(rank.level0.size)) // op.unit
-
-
-def _largest_block(op: OpParam, shape: ServerGrid) -> int:
-    """Return the bytes of the largest block, in whole slices."""
-    ranks = shape.servers * shape.devices
-    sizes = regrouped(exchange_of(op, ranks).sends, shape.servers)
-    largest = int(sizes.reshape(ranks, shape.servers, -1).sum(axis=2).max())
-    return -(-largest * op.unit // 128) * 128
+    parts = exchange_of(op, ranks)
+    ends = extents(parts.send_displs, parts.sends), extents(parts.recv_displs, parts.receives)
+    most = max(int(parts.sends.max()) * ranks, *(int(end.max()) for end in ends))
+    return most * op.unit

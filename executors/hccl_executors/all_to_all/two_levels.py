@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from hccl_executors.all_to_all.layout import PartTable, UserParts
+from hccl_executors.all_to_all.layout import PartTable
 from hccl_executors.outer_levels import all_servers
 from hccl_executors.templates.pairwise import Received, Sent
 from hccl_py.executor import OpParam, Rank, RankView, Topology, Unsuitable, require
@@ -55,34 +55,27 @@ def regrouped(sizes: IntArray, servers: int) -> IntArray:
 
 
 class Blocks:
-    """Parts between servers: one block to each, one from each."""
+    """Parts between servers: one block to each, one from each, part by part."""
 
-    def __init__(
-        self, shape: ServerGrid, regrouped: PartTable, landed: PartTable, user: UserParts
-    ) -> None:
+    def __init__(self, shape: ServerGrid, regrouped: PartTable, landed: PartTable) -> None:
         self._shape = shape
         self._regrouped = regrouped
         self._landed = landed
-        self._out = user.receives
 
     def sent(self, to: RankInt) -> Sent:
-        """Return the block for a server, which lands in one piece where there is room for it."""
-        shape, n, merge = self._shape, self._shape.devices, self._landed.is_gapless
-        here = self._regrouped.run(shape.me, to * n, n, merge)
-        there = self._landed.run(shape.rank(to, shape.d), shape.s * n, n, merge)
-        return Sent(here, here, there)
+        """Return the block for a server."""
+        shape, n = self._shape, self._shape.devices
+        there = self._landed.run(shape.rank(to, shape.d), shape.s * n, n, merge=False)
+        return Sent(self._regrouped.run(shape.me, to * n, n, merge=False), there)
 
     def received(self, frm: RankInt) -> Received:
         """Return the block from a server."""
-        shape, n, merge = self._shape, self._shape.devices, self._out.is_gapless
-        data = self._out.run(shape.me, frm * n, n, merge)
-        there = self._regrouped.run(shape.rank(frm, shape.d), shape.s * n, n, merge)
-        if self._landed.buffer == self._out.buffer:
-            return Received(there, data, data)
-        return Received(there, self._landed.run(shape.me, frm * n, n, merge), data)
+        shape, n = self._shape, self._shape.devices
+        there = self._regrouped.run(shape.rank(frm, shape.d), shape.s * n, n, merge=False)
+        return Received(there, self._landed.run(shape.me, frm * n, n, merge=False))
 
     def keep(self, stream: Stream) -> None:
         """Copy the block of this rank's own server."""
-        shape, n, merge = self._shape, self._shape.devices, self._out.is_gapless
-        data = self._out.run(shape.me, shape.s * n, n, merge)
-        stream.copy(data, self._regrouped.run(shape.me, shape.s * n, n, merge))
+        shape, n = self._shape, self._shape.devices
+        here = self._regrouped.run(shape.me, shape.s * n, n, merge=False)
+        stream.copy(self._landed.run(shape.me, shape.s * n, n, merge=False), here)

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from hccl_executors.send_recv.messages import Mailbox, peers_of
-from hccl_executors.templates.pairwise import swap
-from hccl_py.executor import OpParam, PlaneRequest, Rank, RankView, ResourceRequest, Topology
+from hccl_executors.send_recv.messages import Incoming, Mailbox, Outgoing, peers_of
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_py.executor import (
+    Mode,
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+)
+from hccl_py.fidelity import ours, same
+from hccl_py.orchestration import Link, Stream
 
 __all__ = ["BatchSendRecv"]
 
@@ -15,12 +25,16 @@ UP, DOWN = "flat", "back"
 
 
 class BatchSendRecv:
-    """Any number of messages between any ranks.
+    """Any number of messages between any ranks, pairwise: rank r sends to r - 1, r - 2, .. and
+    receives from r + 1, r + 2, .., round the circle of ranks.
 
-    Main copies what a rank sends to itself, then sends, to higher ranks first; a sub stream
-    receives, from lower ranks first. Messages of a pair keep their order. Nothing blocks for good:
-    a message from a to b waits for an earlier one of a, to a rank above b, or for one that b
-    receives earlier, from a rank below a; either way b - a grows, which cannot go on.
+    Main copies what a rank sends to itself, then sends; a sub stream receives. Messages of a pair
+    keep their order. All have the shortest way left to go, so nobody waits for good: the message
+    with the least way down is the next one at both its ends.
+
+    A message goes from the sender's CCL_In to the receiver's CCL_Out, in slices as large as those,
+    one message after the other; empty messages do not go. In graph mode, which HCCL's does not
+    have, it goes from the input to the output.
 
     Messages to higher ranks and those to lower ones have links of their own, so that no two streams
     share a connection. Links join only ranks that have a message for each other.
@@ -28,34 +42,63 @@ class BatchSendRecv:
 
     op = "batch_send_recv"
     algorithm = "level0:NA"
+    fidelity = same(
+        hccl_executor("coll_send_receive/coll_batch_send_recv_executor.cc"),
+        hccl_template("temp_send_recv/send_receive.cc"),
+    ).with_cases({"graph": ours("HCCL's works through CCL buffers: it has no graph mode.")})
 
     def suits(self, op: OpParam, topology: Topology) -> bool:
         """Runs everywhere."""
         return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to the peers, a stream to receive on; the largest message's round fills a CCL
-        buffer.
-        """
+        """Links to the peers on both planes, a stream to receive on. There are no rounds."""
+        peers = peers_of(op, rank.size, 1, -1)
         return ResourceRequest(
-            planes=(
-                PlaneRequest(UP, peers_of(op, rank.size, 1)),
-                PlaneRequest(DOWN, peers_of(op, rank.size, -1)),
-            ),
-            sub_streams=1,
-            max_count=rank.ccl_bytes // op.unit,
+            planes=(PlaneRequest(UP, peers), PlaneRequest(DOWN, peers)), sub_streams=1
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Send and receive in orders that fit together."""
-        box = Mailbox(op, rank)
+        graph = op.mode is Mode.GRAPH
+        box = Mailbox(op, rank, None if graph else rank.ccl_bytes // op.unit)
+        box.copy_own()
+        if rank.size == 1:
+            return
         with rank.fork() as (receiver,):
-            box.copy_own()
             for k in range(box.count(box.sends)):
                 to, sent = box.sent(k)
                 link = rank.plane(UP if to > rank.id else DOWN)[to]
-                swap(rank.main, link, None, sent, None)
+                _send(rank.main, link, sent)
             for k in range(box.count(box.receives)):
                 frm, received = box.received(k)
                 link = rank.plane(UP if frm < rank.id else DOWN)[frm]
-                swap(receiver, None, link, None, received)
+                _receive(receiver, link, received)
+
+
+def _send(stream: Stream, link: Link, sent: Outgoing) -> None:
+    """Stage a slice in CCL_In; let the peer read it, or push it to the peer's CCL_Out."""
+    if sent.here is not sent.data:
+        stream.copy(sent.here, sent.data)
+    if link.rdma:
+        link.rx_ack(stream)
+        stream.copy(link.remote(sent.there), sent.here)
+        link.tx_data_signal(stream)
+        link.rx_data_ack(stream)
+    else:
+        link.tx_ack(stream)
+        link.rx_data_signal(stream)
+
+
+def _receive(stream: Stream, link: Link, received: Incoming) -> None:
+    """Take a slice to CCL_Out, say so, and copy it to the output."""
+    if link.rdma:
+        link.tx_ack(stream)
+        link.rx_data_signal(stream)
+        link.tx_data_ack(stream)
+    else:
+        link.rx_ack(stream)
+        stream.copy(received.here, link.remote(received.there))
+        link.tx_data_signal(stream)
+    if received.here is not received.data:
+        stream.copy(received.data, received.here)

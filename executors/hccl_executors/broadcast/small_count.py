@@ -1,74 +1,65 @@
-"""BroadCastSmallCountExecutor: the whole buffer along a tree, to two ranks at a time."""
+"""BroadCastSmallCountExecutor: whole buffers along a tree inside one server."""
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
-from hccl_executors.staging import staged
-from hccl_py.executor import OpParam, PlaneRequest, Rank, RankView, ResourceRequest, Topology
-from hccl_py.orchestration import exchange
+from hccl_executors.one_mesh import in_one_mesh
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.templates.mesh_tree import mesh_tree_broadcast
+from hccl_py.enums import Buffer
+from hccl_py.executor import (
+    Mode,
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
+from hccl_py.fidelity import same
 
 __all__ = ["BroadCastSmallCountExecutor"]
 
 
 class BroadCastSmallCountExecutor:
-    """Broadcast of small data along a binomial tree: ceil(log2 p) levels, α + nβ each.
+    """Broadcast of small data along a binomial tree, near ranks first: ceil(log2 p)(α + nβ).
 
-    d is a rank's distance to the right of the root. It has the buffer from the rank whose distance
-    lacks the last 1 in d's binary digits, and hands it to those at distances d + w, for all powers
-    w below that 1, the widest first. Main and one sub stream take turns in handing on; the sub
-    stream copies to the output, too. In graph mode the buffer is the output. HCCL requests scratch
-    in some cases; this needs none.
+    The buffer goes from CCL_In to CCL_In, and in the last step to user memory. Where a call has an
+    output of its own at the root, which HCCL's API has not, the root copies to it first. HCCL
+    requests scratch in graph mode that it does not use.
     """
 
     op = "broadcast"
     algorithm = "level0:NA;level1:tree"
+    fidelity = same(
+        hccl_executor("coll_broadcast/coll_broadcast_smallcount_executor.cc"),
+        hccl_template("temp_broadcast/broadcast_oneshot.cc"),
+    )
 
-    def suits(self, op: OpParam, topology: Topology) -> bool:
-        """Runs everywhere, uneven servers included."""
-        return True
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs one server with a full mesh, and three ranks."""
+        ranks = topology.size
+        return in_one_mesh(topology) and require(
+            (ranks > 2, f"has a first and a last step, which are not the same: {ranks} ranks")
+        )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links along the tree; a round fills CCL_In."""
+        """Links to everybody; a round fills CCL_In."""
+        graph = op.mode is Mode.GRAPH
+        work = Buffer.USER_OUT if graph else Buffer.CCL_IN
+        steps = (rank.size - 1).bit_length()
         return ResourceRequest(
-            planes=(PlaneRequest("flat", _tree(op.root or 0)),),
-            sub_streams=int(rank.size > 1),
+            planes=(PlaneRequest("level0", "mesh", work, work),),
+            sub_streams=1,
+            scratch_bytes=(steps - 1) * op.size if graph else 0,
             max_count=rank.ccl_bytes // op.unit,
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Receive, hand on, deliver."""
-        work = staged(op, rank)
-        root = op.root or 0
-        distance = (rank.id - root) % rank.size
-        with rank.main.phase("broadcast"):
-            if distance:
-                parent = rank.flat[((distance & (distance - 1)) + root) % rank.size]
-                exchange(rank.main, frm=parent, recv=work)
-            with rank.fork() as subs:
-                streams = (rank.main, *subs)
-                for i, width in enumerate(_widths(int(distance & -distance), rank.size)):
-                    if distance + width < rank.size:
-                        child = rank.flat[(rank.id + width) % rank.size]
-                        exchange(streams[i % len(streams)], to=child, send=work)
-                if work.buffer != rank.user_out.buffer:
-                    streams[-1].copy(rank.user_out, work)
-
-
-def _widths(lowest: int, size: int) -> list[int]:
-    """Return the powers of two below the lowest 1 of a distance, below `size` for none; the widest
-    first.
-    """
-    most = (lowest or 1 << (size - 1).bit_length()).bit_length() - 1
-    return [1 << k for k in reversed(range(most))]
-
-
-def _tree(root: int) -> Callable[[int, int], Iterable[int]]:
-    """Return the pattern of the links along the tree."""
-
-    def peers(index: int, size: int) -> Iterable[int]:
-        distance = (index - root) % size
-        ends = [distance + width for width in _widths(distance & -distance, size)]
-        parent = [distance & (distance - 1)] if distance else []
-        return [(end + root) % size for end in parent + ends if end < size]
-
-    return peers
+        """Broadcast from the root's user memory to everybody's."""
+        graph, root = op.mode is Mode.GRAPH, op.root or 0
+        if rank.id == root and not graph and not op.in_place:
+            rank.main.copy(rank.user_out, rank.user_in)
+        work = rank.user_out if graph else rank.ccl_in.head(rank.user_out.size)
+        mesh_tree_broadcast(rank, rank.level0, work, root)

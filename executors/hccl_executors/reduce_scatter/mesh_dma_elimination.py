@@ -1,9 +1,11 @@
 """ReduceScatterMeshDmaEliminationExecutor: everybody adds to everybody's landing place."""
 
 from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode, mesh_request
+from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.mesh import mesh_reduce_scatter
 from hccl_executors.templates.mesh_push import aligned
 from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
+from hccl_py.fidelity import ours, same
 from hccl_py.orchestration import Chunks, Region
 
 __all__ = ["DmaElimination", "ReduceScatterMeshDmaEliminationExecutor"]
@@ -40,3 +42,7 @@ class ReduceScatterMeshDmaEliminationExecutor(DmaElimination):
     """ReduceScatter inside one full mesh: α + nβ/p, and no copy but those of the own chunk."""
 
     op = "reduce_scatter"
+    fidelity = same(
+        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_mesh_dma_elimination.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic_opbase.cc"),
+    ).with_cases({"local_reduce": ours("HCCL's is for links that reduce on their way only.")})

@@ -1,67 +1,108 @@
-"""ReduceScatterOrderPreservedExecutor: sums like those of a loop over the ranks, to the last
-bit.
-"""
+"""ReduceScatterOrderPreservedExecutor: sums whose order depends on the ranks only."""
 
-from hccl_executors.templates.local_reduce import local_fold
-from hccl_executors.templates.mesh_push import aligned, collect_in_order, in_order
+from __future__ import annotations
+
+from hccl_executors.rank_order import outer, requested, suits_in_teams, team
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.templates.by_rank import Slots, combine, reduce_scatter_by_rank
+from hccl_executors.templates.recursive_halving import recursive_halving_reduce_scatter
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
-    Mode,
-    OpParam,
-    PlaneRequest,
-    Rank,
-    RankView,
-    ResourceRequest,
-    Topology,
-)
+from hccl_py.executor import Mode, OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
+from hccl_py.fidelity import same
 from hccl_py.orchestration import Chunks, Region
 
 __all__ = [
-    "ReduceScatterInRankOrder",
     "ReduceScatterOrderPreservedExecutor",
     "ReduceScatterOrderPreservedFor91093Executor",
 ]
 
 
-class ReduceScatterInRankOrder:
-    """ReduceScatter whose every sum is ((x0 + x1) + x2) + ... in rank order; runs everywhere.
+SMALL = 32 << 10
+"""Bytes of a chunk up to which four or eight devices halve."""
 
-    Rank r collects everybody's chunk r, side by side in CCL_Out, or in graph mode in scratch, and
-    adds them one after the other. Streams for the peers of a server are shared by all peers. HCCL
-    says nothing of what it requests.
+
+class ReduceScatterInRankOrder:
+    """ReduceScatter whose every sum has the same order, by halving over the devices of a server,
+    then over servers; a chunk for every rank fills CCL_Out, or scratch in graph mode.
     """
 
     op = "reduce_scatter"
-    algorithm = "level0:mesh;level1:mesh"
     order = "rank"
+    in_pods: bool
 
-    def suits(self, op: OpParam, topology: Topology) -> bool:
-        """Runs everywhere, uneven servers included."""
-        return True
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs servers and superpods of equal sizes."""
+        return suits_in_teams(topology, self.in_pods)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to everybody, streams as for the server's mesh; CCL_Out holds a chunk per rank."""
+        """Links in the team and between teams; CCL_Out holds a chunk per rank."""
         graph = op.mode is Mode.GRAPH
-        pair = (Buffer.USER_IN, Buffer.SCRATCH) if graph else (None, None)
-        return ResourceRequest(
-            planes=(PlaneRequest("flat", "mesh", *pair),),
-            sub_streams=max(int(rank.level0.size) - (2 if graph else 1), 0),
-            scratch_bytes=aligned(op.size) * rank.size if graph else 0,
+        memory = (Buffer.USER_IN, Buffer.SCRATCH) if graph else (Buffer.CCL_IN, Buffer.CCL_OUT)
+        return requested(
+            rank,
+            memory,
+            in_pods=self.in_pods,
+            scratch_bytes=op.size * rank.size if graph else 0,
             max_count=rank.ccl_bytes // rank.size // 128 * 128 // op.unit,
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Chunks, Region]) -> None:
-        """Collect, add in order, copy to the output."""
+        """Collect and add in the team, then between teams, copy to the output."""
+        near = team(rank, self.in_pods)
+        n, size = int(near.size), int(rank.user_in.largest)
         memory = rank.scratch if op.mode is Mode.GRAPH else rank.ccl_out
-        places = in_order(memory, rank.user_in.largest, rank.size)
-        pieces = collect_in_order(rank, rank.flat, rank.user_in, places)
-        local_fold(rank, pieces)
-        rank.main.copy(rank.user_out, pieces[0])
+        slots = Slots(memory, size, n, (size,) * rank.size)
+        reduce_scatter_by_rank(
+            rank, near, lambda index: rank.user_in[index], slots, in_turns=self.in_pods
+        )
+        found = slots.collected(near.id, 0, 0)
+        if slots.groups > 1:
+            found = combine(rank, outer(rank, self.in_pods), near.id, slots)
+        rank.main.copy(rank.user_out, found)
 
 
 class ReduceScatterOrderPreservedExecutor(ReduceScatterInRankOrder):
-    """ReduceScatter in rank order."""
+    """ReduceScatter in rank order: servers, whose devices write to all others at once.
+
+    Chunks of up to 32 KiB in one server of 4 or 8 devices are halved in op-base mode instead, which
+    adds in the same order.
+    """
+
+    algorithm = "level0:mesh;level1:mesh"
+    in_pods = False
+    fidelity = same(
+        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_order_preserved_executor.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce_combine.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_hd_stage.cc"),
+    )
+
+    def orchestrate(self, op: OpParam, rank: Rank[Chunks, Region]) -> None:
+        """Halve small data of few devices, else collect."""
+        if _is_halved(op, rank.topology) and rank.inline_reduce:
+            recursive_halving_reduce_scatter(
+                rank, rank.level0, rank.user_in, rank.ccl_out, rank.user_out
+            )
+        else:
+            super().orchestrate(op, rank)
 
 
 class ReduceScatterOrderPreservedFor91093Executor(ReduceScatterInRankOrder):
-    """ReduceScatter in rank order, as HCCL calls it on Atlas A3."""
+    """ReduceScatter in rank order on Atlas A3: superpods, whose members write to each other in
+    turns.
+    """
+
+    algorithm = "level0:mesh;level1:mesh;level2:mesh"
+    in_pods = True
+    fidelity = same(
+        hccl_executor(
+            "coll_reduce_scatter/coll_reduce_scatter_order_preserved_for_910_93_executor.cc"
+        ),
+        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce_combine.cc"),
+    )
+
+
+def _is_halved(op: OpParam, topology: Topology) -> bool:
+    few = topology.is_single_server and topology.size in (4, 8) and not topology.has_rdma
+    return few and op.mode is Mode.OP_BASE and op.size <= SMALL

@@ -2,6 +2,7 @@
 
 from hccl_executors.flat_v import packed, packed_bytes
 from hccl_executors.one_mesh import in_one_mesh, mesh_request
+from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.mesh_reduce import (
     mesh_reduce_scatter_atomic,
     mesh_reduce_scatter_in_turn,
@@ -17,6 +18,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.fidelity import ours, same
 from hccl_py.orchestration import Chunks, Region
 
 __all__ = ["ReduceScatterVMeshExecutor"]
@@ -33,6 +35,15 @@ class ReduceScatterVMeshExecutor:
     op = "reduce_scatter_v"
     algorithm = "level0:mesh"
     order = "fixed"
+    fidelity = same(
+        hccl_executor("coll_reduce_scatter_v/coll_reduce_scatter_v_mesh_executor.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic.cc"),
+    ).with_cases(
+        {
+            "deterministic": ours("HCCL's adds as data arrives in any case; this one in turn."),
+            "local_reduce": ours("HCCL's is for links that reduce on their way only."),
+        }
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh, and graph mode."""

@@ -1,6 +1,8 @@
 """ReduceScatterVMeshOpbaseExecutor: everybody adds to everybody's landing place."""
 
 from hccl_executors.reduce_scatter.mesh_dma_elimination import DmaElimination
+from hccl_executors.sources import hccl_executor
+from hccl_py.fidelity import ours, same
 
 __all__ = ["ReduceScatterVMeshOpbaseExecutor"]
 
@@ -11,3 +13,6 @@ class ReduceScatterVMeshOpbaseExecutor(DmaElimination):
     """
 
     op = "reduce_scatter_v"
+    fidelity = same(
+        hccl_executor("coll_reduce_scatter_v/coll_reduce_scatter_v_mesh_opbase_executor.cc"),
+    ).with_cases({"local_reduce": ours("HCCL's is for links that reduce on their way only.")})

@@ -36,6 +36,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.fidelity import ours
 from hccl_py.ops import OPS
 from hccl_py.orchestration import Chunks, Region, Stream
 
@@ -169,6 +170,9 @@ class AllReduceDoubleRingConcurrentExecutor(ConcurrentRings):
 
     op = "all_reduce"
     algorithm = _levels("all_reduce", "reduce_scatter", "all_gather")
+    fidelity = ours(
+        "HCCL's was taken out by April 2026; its older form is not restated.",
+    )
 
 
 class AllGatherDoubleRingConcurrentExecutor(ConcurrentRings):
@@ -176,6 +180,9 @@ class AllGatherDoubleRingConcurrentExecutor(ConcurrentRings):
 
     op = "all_gather"
     algorithm = _levels("all_gather", without=("H-D_R",))
+    fidelity = ours(
+        "HCCL's was taken out by April 2026; its older form is not restated.",
+    )
 
 
 class ReduceScatterDoubleRingConcurrentExecutor(ConcurrentRings):
@@ -183,3 +190,6 @@ class ReduceScatterDoubleRingConcurrentExecutor(ConcurrentRings):
 
     op = "reduce_scatter"
     algorithm = _levels("reduce_scatter", without=("H-D_R",))
+    fidelity = ours(
+        "HCCL's was taken out by April 2026; its older form is not restated.",
+    )

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
-from hccl_executors.templates.double_ring import rings_all_gather, rings_reduce_scatter
+from hccl_executors.templates.double_ring import (
+    parts_of_rings,
+    rings_all_gather,
+    rings_reduce_scatter,
+)
 from hccl_executors.templates.ring import ring_gather, ring_scatter
 from hccl_py.executor import Rank
-from hccl_py.orchestration import Chunks
+from hccl_py.orchestration import Chunks, Plane
 
 __all__ = ["Rings"]
 
 
 class Rings:
-    """A rank's rings: main runs the last one, sub streams the others. Work is in place, with one
-    slot per device.
+    """A rank's rings, or some of them: main runs the last one, sub streams the others. Work is in
+    place, with one slot per device.
     """
 
-    def __init__(self, rank: Rank[Any, Any]) -> None:
+    def __init__(self, rank: Rank[Any, Any], rings: Sequence[Plane] | None = None) -> None:
         self.rank = rank
-        self.rings = rank.rings
+        self.rings = rank.rings if rings is None else rings
 
     def all_gather(self, slots: Chunks) -> None:
         """Leave in every device all slots."""
@@ -32,14 +36,18 @@ class Rings:
 
     def scatter(self, slots: Chunks, root: int) -> None:
         """Leave slot d of the device that rank `root` has in its server in slot d of device d."""
-        self._rooted(ring_scatter, slots, root)
+        with self.rank.fork(len(self.rings) - 1) as subs:
+            parts = parts_of_rings(self.rings, slots)
+            for stream, ring, part in zip((*subs, self.rank.main), self.rings, parts, strict=True):
+                ring_scatter(stream, ring, part, ring.index_of(root))
 
     def gather(self, slots: Chunks, root: int) -> None:
-        """Leave slot d of device d in slot d of the device that rank `root` has in its server."""
-        self._rooted(ring_gather, slots, root)
+        """Leave slot d of device d in slot d of the device that rank `root` has in its server.
 
-    def _rooted(self, template: Callable[..., None], slots: Chunks, root: int) -> None:
+        As in HCCL, a ring without data does nothing, unless it is main's.
+        """
         with self.rank.fork(len(self.rings) - 1) as subs:
-            parts = slots.parts(len(self.rings))
+            parts = parts_of_rings(self.rings, slots)
             for stream, ring, part in zip((*subs, self.rank.main), self.rings, parts, strict=True):
-                template(stream, ring, part.renumbered(ring.order), ring.index_of(root))
+                if stream is self.rank.main or bool(part[0].size):
+                    ring_gather(stream, ring, part, ring.index_of(root))

@@ -15,12 +15,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hccl_executors.levels import choices
+from hccl_executors.levels import choices, fidelities
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
 from hccl_executors.rings.inside import Rings
+from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
 from hccl_py.executor import (
+    Mode,
     OpParam,
     Rank,
     RankView,
@@ -29,6 +31,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.fidelity import same
 from hccl_py.ops import OPS
 
 __all__ = [
@@ -42,13 +45,15 @@ __all__ = [
 
 
 class ServerRings:
-    """Stage the input, go through both levels in the op's order, deliver.
+    """Stage the input, go through both levels in the op's order, deliver. A round fills the CCL
+    buffer to the last element (`in_elements`), or in slots of whole 128 bytes.
 
     Without inline reduce, data lands in the other CCL buffer (HCCL: in scratch), or in scratch in
     graph mode.
     """
 
     op: str
+    in_elements = True
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs as many devices in every server, and ranks numbered server by server."""
@@ -68,14 +73,20 @@ class ServerRings:
             sub_streams=len(inside) - 1,
         )
         parts = rank.size if OPS[op.name].has_slots else 1
+        if not self.in_elements:
+            return asked
         return replace(asked, max_count=rank.ccl_bytes // (parts * op.unit))
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Stage, run, deliver."""
         work = staged(op, rank)
-        between = OuterLevel(rank.main, rank.plane(all_servers(rank)), op.level1)
-        COMPOSITIONS[op.name](TwoLevels(rank.level0, Rings(rank), between), work, op.root or 0)
+        COMPOSITIONS[op.name](self.levels(op, rank), work, op.root or 0)
         delivered(op, rank, work)
+
+    def levels(self, op: OpParam, rank: Rank[Any, Any]) -> TwoLevels:
+        """Return the rank's server, its rings, and the plane between servers."""
+        between = OuterLevel(rank.main, rank.plane(all_servers(rank)), op.level1)
+        return TwoLevels(rank.level0, Rings(rank), between)
 
 
 class AllReduceRingExecutor(ServerRings):
@@ -83,6 +94,9 @@ class AllReduceRingExecutor(ServerRings):
 
     op = "all_reduce"
     algorithm = f"level0:ring;level1:{choices('all_reduce')}"
+    fidelity = same(
+        hccl_executor("coll_all_reduce/coll_all_reduce_ring_executor.cc"),
+    ).with_cases(fidelities("all_reduce"))
 
 
 class AllGatherRingExecutor(ServerRings):
@@ -90,6 +104,9 @@ class AllGatherRingExecutor(ServerRings):
 
     op = "all_gather"
     algorithm = f"level0:ring;level1:{choices('all_gather')}"
+    fidelity = same(
+        hccl_executor("coll_all_gather/coll_all_gather_ring_executor.cc"),
+    ).with_cases(fidelities("all_gather"))
 
 
 class ReduceScatterRingExecutor(ServerRings):
@@ -97,24 +114,62 @@ class ReduceScatterRingExecutor(ServerRings):
 
     op = "reduce_scatter"
     algorithm = f"level0:ring;level1:{choices('reduce_scatter')}"
+    fidelity = same(
+        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_ring_executor.cc"),
+    ).with_cases(fidelities("reduce_scatter"))
 
 
 class BroadCastRingExecutor(ServerRings):
-    """Broadcast in three phases."""
+    """Broadcast in three phases. As in HCCL all servers scatter, though nobody reads what those do
+    that have no root: there the first device does, of what it stages for that.
+    """
 
     op = "broadcast"
-    algorithm = f"level0:ring;level1:{choices('broadcast')}"
+    algorithm = f"level0:ring;level1:{choices('broadcast', 'ring')}"
+    fidelity = same(
+        hccl_executor("coll_broadcast/coll_broadcast_ring_executor.cc"),
+        hccl_template("temp_scatter/scatter_ring.cc"),
+    ).with_cases(fidelities("broadcast"))
+
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        """Stage, run, deliver."""
+        levels, root = self.levels(op, rank), op.root or 0
+        graph = op.mode is Mode.GRAPH
+        work = rank.user_out if graph else rank.ccl_in.head(rank.user_in.size)
+        source = root if levels.is_roots_server(root) else 0
+        if rank.level0.id == rank.level0.index_of(source) and not (graph and op.in_place):
+            rank.main.copy(work, rank.user_in)
+        slots = levels.in_slots(work)
+        levels.inside.scatter(slots, source)
+        levels.between.run("broadcast", slots[rank.level0.id], root)
+        levels.inside.all_gather(slots)
+        delivered(op, rank, work)
 
 
 class ReduceRingPlusHd(ServerRings):
     """Reduce in three phases, by default with H-D_R between servers, as its name says."""
 
     op = "reduce"
-    algorithm = f"level0:ring;level1:{choices('reduce')}"
+    algorithm = f"level0:ring;level1:{choices('reduce', 'NHR')}"
+    fidelity = same(
+        hccl_executor("coll_reduce/coll_reduce_ring_plus_hd_executor.cc"),
+        hccl_template("temp_gather/gather_ring.cc"),
+    ).with_cases(fidelities("reduce"))
 
 
 class ScatterRingExecutor(ServerRings):
-    """Scatter in two phases."""
+    """Scatter in two phases. Inside a server one ring does, on main, though HCCL requests what all
+    of them need.
+    """
 
     op = "scatter"
     algorithm = f"level0:ring;level1:{choices('scatter')}"
+    in_elements = False
+    fidelity = same(
+        hccl_executor("coll_scatter/coll_scatter_ring_executor.cc"),
+        hccl_template("temp_scatter/scatter_ring.cc"),
+    ).with_cases(fidelities("scatter"))
+
+    def levels(self, op: OpParam, rank: Rank[Any, Any]) -> TwoLevels:
+        """The first ring only."""
+        return replace(super().levels(op, rank), inside=Rings(rank, rank.rings[:1]))

@@ -12,52 +12,43 @@ S servers in each of P superpods and slots of s bytes:
 
 The last plane that has several members takes the op itself, so level1 does with one superpod.
 
-Where both dies of all packages take part there are two rings inside, the two ways round, else one.
-They are aligned: all begin a read together. In op-base mode each ring has a helper stream besides,
-which moves data between user memory and the CCL buffer meanwhile; `templates/double_ring.py` says
-how. With one device per server, and for reductions with two, helpers would have nothing to do and
-are not requested.
+Where both dies of all packages take part there are two rings inside, the two ways round, else one;
+of two dies, too. In op-base mode each ring has a helper stream besides, which moves data between
+user memory and the CCL buffer meanwhile (`templates/direct_ring.py`); scatter has none, and reduce
+does without. The executors that are named for it align two rings: all begin a read together
+(`templates/aligned_rings.py`). HCCL requests helpers also where they have nothing to do.
 
 Links that cannot reduce on their way bring data to the other CCL buffer (HCCL: scratch), in graph
-mode to scratch. Source: HCCL's public documents; the way of broadcast, reduce and scatter between
-superpods is ours.
+mode to scratch. Source: cann-hcomm (b5f3e5b), the executors named below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
-from hccl_executors.levels import choices
-from hccl_executors.outer_levels import (
-    STEPS,
-    OuterLevel,
-    all_reduce,
-    broadcast,
-    holds_root,
-    links,
-    reduce,
-    words,
-)
-from hccl_executors.rings.inside import Rings
-from hccl_executors.rings.places import blocks, sets
-from hccl_executors.staging import delivered, request, staged
-from hccl_executors.templates.double_ring import aligned_all_gather, aligned_reduce_scatter
+from hccl_executors.levels import choices, fidelities
+from hccl_executors.outer_levels import STEPS, links, words
+from hccl_executors.rings.orders import JOINED, ORDERS, Superpods, between
+from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.staging import request
 from hccl_py.executor import (
+    Fidelity,
     Mode,
     OpParam,
     Rank,
     RankView,
     ResourceRequest,
+    SourceFile,
     Topology,
     Unsuitable,
+    ours,
     require,
+    same,
+    steps,
 )
 from hccl_py.ops import OPS
-from hccl_py.orchestration import Chunks, Region
-from hccl_py.orchestration.bundles import Bundles
 
 __all__ = [
     "AlignedAllGatherDoubleRingFor91093Executor",
@@ -73,213 +64,79 @@ __all__ = [
     "ScatterRingFor91093Executor",
 ]
 
-JOINED = ("AHC", "AHC_BROKE")
-"""Algorithms over the servers of all superpods, which may then differ in their servers."""
-
-
-class Superpods:
-    """A rank's three planes and the memory that its rings work on."""
-
-    def __init__(self, op: OpParam, rank: Rank[Any, Any], *, aligned: bool) -> None:
-        self.op, self.rank, self.aligned = op, rank, aligned
-        self.root = op.root or 0
-        self.inside = Rings(rank)
-        self.planes = (rank.level0, rank.level1, rank.level2)
-
-    @cached_property
-    def outer_levels(self) -> list[OuterLevel]:
-        """The planes between servers that have several members, from inside to outside."""
-        return [
-            OuterLevel(self.rank.main, self.rank.plane(n), w)
-            for n, w in _between(self.op, self.rank)
-        ]
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether rings move data from and to user memory themselves."""
-        return self.op.mode is Mode.OP_BASE
-
-    @property
-    def has_root(self) -> bool:
-        """Whether this is the root's server."""
-        return holds_root([outer.plane for outer in self.outer_levels], self.root)
-
-    def reduced_inside(self) -> tuple[Region, Chunks]:
-        """Reduce the input inside the server; return the work and its slots, one per device."""
-        rank, n = self.rank, self.rank.level0.size
-        if self.is_direct:
-            work = rank.ccl_in.head(rank.user_in.size)
-            slots = work.split(n)
-            self.reduce_scatter(rank.user_in.split(n), slots)
-        else:
-            work = rank.stage_in()
-            slots = work.split(n)
-            self.reduce_scatter(slots, slots)
-        return work, slots
-
-    def reduce_scatter(self, inputs: Chunks, slots: Chunks) -> None:
-        """Leave in slot d of device d the reduction of all `inputs` d of its server."""
-        if self.aligned and (self.rank.inline_reduce or not isinstance(slots, Bundles)):
-            aligned_reduce_scatter(self.rank, self.inside.rings, inputs, slots)
-            return
-        if inputs is not slots:
-            self.copy(slots, inputs)
-        self.inside.reduce_scatter(slots)
-
-    def all_gather(self, slots: Chunks, out: Chunks) -> None:
-        """Leave in `out` of every device all slots of its server."""
-        if self.aligned and self.rank.level0.size > 1:
-            aligned_all_gather(self.rank, self.inside.rings, slots, out)
-            return
-        self.inside.all_gather(slots)
-        if out is not slots:
-            self.copy(out, slots)
-
-    def copy(self, to: Chunks, source: Chunks) -> None:
-        """Copy with all streams, each a part of every slot."""
-        with self.rank.fork() as subs:
-            streams = (*subs, self.rank.main)
-            parts = zip(to.parts(len(streams)), source.parts(len(streams)), strict=True)
-            for stream, (there, here) in zip(streams, parts, strict=True):
-                stream.copy(_pieces(there), _pieces(here))
-
-
-def _pieces(slots: Chunks | Bundles) -> list[Region]:
-    return slots.pieces() if isinstance(slots, Bundles) else list(slots)
-
-
-def _between(op: OpParam, rank: RankView | Rank[Any, Any]) -> list[tuple[str, str]]:
-    """Return the planes between servers that have several members, and the algorithm on each."""
-    if op.level1 in JOINED:
-        named = [("level12", op.level1)]
-    else:
-        named = [("level1", op.level1), ("level2", op.level2)]
-    return [(name, word) for name, word in named if rank.plane(name).size > 1]
-
-
-def _all_gather(levels: Superpods) -> None:
-    rank = levels.rank
-    slots = rank.stage_out()
-    rank.main.copy(slots[rank.id], rank.user_in)
-    for outer in reversed(levels.outer_levels):
-        outer.run("all_gather", sets(slots, levels.planes, _number(outer)))
-    mine = sets(slots, levels.planes, 0)
-    levels.all_gather(mine, sets(rank.user_out, levels.planes, 0) if levels.is_direct else mine)
-
-
-def _reduce_scatter(levels: Superpods) -> None:
-    rank = levels.rank
-    slots = rank.slots(rank.user_out.size)
-    if levels.is_direct and levels.aligned and not levels.outer_levels:
-        aligned_reduce_scatter(rank, levels.inside.rings, rank.user_in, slots, rank.user_out)
-        return
-    mine = inputs = sets(slots, levels.planes, 0)
-    if levels.is_direct:
-        inputs = sets(rank.user_in, levels.planes, 0)
-    else:
-        rank.main.copy(slots, rank.user_in)
-    levels.reduce_scatter(inputs, mine)
-    for outer in levels.outer_levels:
-        outer.run("reduce_scatter", sets(slots, levels.planes, _number(outer)))
-    rank.main.copy(rank.user_out, slots[rank.id])
-
-
-def _all_reduce(levels: Superpods) -> None:
-    rank = levels.rank
-    _, slots = levels.reduced_inside()
-    all_reduce(levels.outer_levels, slots[rank.level0.id])
-    levels.all_gather(slots, rank.user_out.split(len(slots)) if levels.is_direct else slots)
-
-
-def _broadcast(levels: Superpods) -> None:
-    rank = levels.rank
-    slots = staged(levels.op, rank).split(rank.level0.size)
-    if levels.has_root:
-        levels.inside.scatter(slots, levels.root)
-    broadcast(levels.outer_levels, slots[rank.level0.id], levels.root)
-    levels.all_gather(slots, rank.user_out.split(len(slots)) if levels.is_direct else slots)
-
-
-def _reduce(levels: Superpods) -> None:
-    work, slots = levels.reduced_inside()
-    reduce(levels.outer_levels, slots[levels.rank.level0.id], levels.root)
-    if levels.has_root:
-        levels.inside.gather(slots, levels.root)
-    delivered(levels.op, levels.rank, work)
-
-
-def _scatter(levels: Superpods) -> None:
-    slots = staged(levels.op, levels.rank)
-    for outer in reversed(levels.outer_levels):
-        at = _number(outer)
-        if holds_root(levels.planes[:at], levels.root):
-            outer.run("scatter", blocks(slots, levels.planes, at), levels.root)
-    levels.inside.scatter(blocks(slots, levels.planes, 0), levels.root)
-    delivered(levels.op, levels.rank, slots)
-
-
-def _number(outer: OuterLevel) -> int:
-    return ("level0", "level1", "level2").index(outer.plane.name)
-
-
-_ORDERS: dict[str, Callable[[Superpods], None]] = {
-    "all_gather": _all_gather,
-    "reduce_scatter": _reduce_scatter,
-    "all_reduce": _all_reduce,
-    "broadcast": _broadcast,
-    "reduce": _reduce,
-    "scatter": _scatter,
-}
-
-_HELPED_FROM = {
-    "all_gather": 2,
-    "all_reduce": 2,
-    "broadcast": 2,
-    "reduce_scatter": 3,
-    "reduce": 3,
-}
-"""Devices per server from which helper streams have something to do."""
+_HELPED = ("all_gather", "all_reduce", "broadcast", "reduce_scatter", "reduce")
+"""Ops whose rings have helper streams in op-base mode."""
 
 
 class SuperpodRings:
-    """Rings inside, `op.level1` between servers, `op.level2` between superpods."""
+    """Rings inside, `op.level1` between servers, `op.level2` between superpods. `alone` are the
+    algorithms that `op.level1` may be with one superpod only.
+    """
 
     op: str
-    aligned = True
+    serial = False
     two_rings = False
+    alone: tuple[str, ...] = ()
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs servers and superpods alike, and SDMA inside the servers."""
         joined = op.level1 in JOINED and topology.has_equal_servers
-        level0 = topology.level0
+        level0, level1 = topology.level0, op.level1
+        is_one = len(topology.superpods) == 1
         return require(
             (topology.is_even or joined, "needs servers alike, and superpods alike"),
+            (is_one or level1 not in self.alone, f"{level1} takes one superpod"),
             (topology.has_sdma_inside, "needs SDMA between all devices of a server"),
+            (level0 != "8p_ring", "goes round one ring or two, and a server of 8 has four"),
             (
                 level0 == "double_ring" or not self.two_rings,
                 f"needs two rings in a server, not {level0}",
+            ),
+            (
+                not (op.in_place and self.serial and _is_fetched_late(op)),
+                "fetches what it sends first after what it keeps: not in place",
+            ),
+            (
+                not (op.in_place and _is_fetched_at_once(op, topology)),
+                "two devices fetch what they send while they fetch what they keep: not in place",
             ),
         )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """Links on all planes; a sub stream for every ring but one, and a helper for every ring."""
-        between = [(rank.plane(name), word) for name, word in _between(op, rank)]
+        outside = [(rank.plane(name), word) for name, word in between(op, rank)]
         inside = [(ring.name, "ring") for ring in rank.rings]
-        least = _HELPED_FROM.get(op.name)
-        helped = op.mode is Mode.OP_BASE and least is not None and rank.level0.size >= least
+        helped = op.mode is Mode.OP_BASE and op.name in _HELPED
         asked = request(
             op,
             rank,
             *inside,
-            *links(op.name, between, op.root or 0),
+            *links(op.name, outside, op.root or 0),
             sub_streams=len(inside) - 1 + (len(inside) if helped else 0),
         )
-        parts = rank.size if OPS[op.name].has_slots else 1
-        return replace(asked, max_count=rank.ccl_bytes // (parts * op.unit))
+        return asked if OPS[op.name].has_slots else replace(asked, max_count=_whole(op, rank))
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Go through the planes in the op's order."""
-        _ORDERS[op.name](Superpods(op, rank, aligned=self.aligned))
+        levels = Superpods(op, rank, aligned=self.two_rings, serial=self.serial)
+        ORDERS[op.name](levels)
+
+
+def _is_fetched_late(op: OpParam) -> bool:
+    """Whether a serial ring would fetch from an input over which it has written its output."""
+    return op.name == "reduce_scatter" and op.mode is Mode.OP_BASE
+
+
+def _is_fetched_at_once(op: OpParam, topology: Topology) -> bool:
+    """Whether a ring's first step is the last one, too, which receives into the output what is
+    fetched beside what is sent: two devices, and nothing outside their server.
+    """
+    return _is_fetched_late(op) and topology.servers == (2,)
+
+
+def _whole(op: OpParam, rank: RankView) -> int:
+    """Return the elements of a CCL buffer."""
+    return rank.ccl_bytes // op.unit
 
 
 def _levels(level0: str, op: str, *, without: Sequence[str] = ()) -> str:
@@ -288,8 +145,65 @@ def _levels(level0: str, op: str, *, without: Sequence[str] = ()) -> str:
     return f"level0:{level0};level1:{level1}{joined};level2:{choices(op, *JOINED)}"
 
 
-_ONE_BY_ONE = ("H-D_R",)
-"""These take slots one by one, not in sets as they go between servers."""
+_HD = ("H-D_R",)
+"""HCCL has it between superpods only, but for broadcast and reduce; it takes slots one by one, not
+in sets as they go between servers.
+"""
+
+_SOURCES: dict[str, tuple[SourceFile, ...]] = {
+    "all_reduce": (
+        hccl_executor("coll_all_reduce/coll_all_reduce_ring_for_910_93_executor.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_ring_concurrent_direct.cc"),
+        hccl_template("temp_all_gather/all_gather_ring_concurrent_direct.cc"),
+    ),
+    "all_gather": (
+        hccl_executor("coll_all_gather/coll_all_gather_ring_for_910_93_executor.cc"),
+        hccl_template("temp_all_gather/all_gather_ring_concurrent_direct.cc"),
+    ),
+    "reduce_scatter": (
+        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_ring_for_910_93_executor.cc"),
+        hccl_template("temp_reduce_scatter/reduce_scatter_ring_concurrent_direct.cc"),
+    ),
+    "broadcast": (
+        hccl_executor("coll_broadcast/coll_broadcast_ring_for_910_93_executor.cc"),
+        hccl_template("temp_scatter/scatter_ring_concurrent_direct.cc"),
+        hccl_template("temp_all_gather/all_gather_ring_concurrent_direct.cc"),
+    ),
+    "reduce": (
+        hccl_executor("coll_reduce/coll_reduce_ring_for_910_93_executor.cc"),
+        hccl_template("temp_gather/gather_ring.cc"),
+    ),
+    "scatter": (
+        hccl_executor("coll_scatter/coll_scatter_ring_for_910_93_executor.cc"),
+        hccl_template("temp_scatter/scatter_ring_direct.cc"),
+    ),
+}
+
+_REFUSED = ours("HCCL's refuses this algorithm.", *_SOURCES["all_gather"][:1])
+_CASES: dict[str, dict[str, Fidelity]] = {
+    "all_gather": {
+        "NHR_V1": _REFUSED,
+        "H-D_R": ours("HCCL's runs a ring between superpods.", *_SOURCES["all_gather"][:1]),
+    },
+    "reduce_scatter": {
+        "NHR_V1": ours("HCCL's runs NHR.", *_SOURCES["reduce_scatter"][:1]),
+        "H-D_R": ours("HCCL's runs a ring between superpods.", *_SOURCES["reduce_scatter"][:1]),
+    },
+    "broadcast": {
+        "double_ring": steps(
+            "HCCL's root reads, too, to leave memory bandwidth to those who read from it, and with "
+            "more than 4 MiB all ranks read before there is data: what nobody has written, so it "
+            "is left out.",
+            hccl_template("temp_scatter/scatter_double_ring_direct.cc"),
+        )
+    },
+}
+
+
+def _same(op: str, *sources: SourceFile) -> Fidelity:
+    """Return that all is the same but for words of HCCL_ALGO, and what the op makes of them."""
+    cases = {**fidelities(op), **_CASES.get(op, {})}
+    return same(*sources, *_SOURCES[op]).with_cases(cases)
 
 
 class AllReduceRingFor91093Executor(SuperpodRings):
@@ -298,37 +212,47 @@ class AllReduceRingFor91093Executor(SuperpodRings):
     """
 
     op = "all_reduce"
-    algorithm = _levels("ring", "all_reduce")
+    algorithm = _levels("ring", "all_reduce", without=_HD)
+    alone = ("NHR_V1",)
+    fidelity = _same("all_reduce")
 
 
 class AllGatherRingFor91093Executor(SuperpodRings):
     """AllGather over all levels, level2 first."""
 
     op = "all_gather"
-    algorithm = _levels("ring", "all_gather", without=_ONE_BY_ONE)
+    algorithm = _levels("ring", "all_gather", without=_HD)
+    fidelity = _same("all_gather")
 
 
 class ReduceScatterRingFor91093Executor(SuperpodRings):
-    """ReduceScatter over all levels, level0 first. With several servers and without inline reduce,
-    rings are not aligned, and all streams share the copies to the CCL buffer.
+    """ReduceScatter over all levels, level0 first. Two devices alone not in place in op-base mode,
+    where HCCL's copies overwrite an input that is being fetched.
     """
 
     op = "reduce_scatter"
-    algorithm = _levels("ring", "reduce_scatter", without=_ONE_BY_ONE)
+    algorithm = _levels("ring", "reduce_scatter", without=_HD)
+    fidelity = _same("reduce_scatter")
 
 
 class BroadCastRingFor91093Executor(SuperpodRings):
-    """Broadcast over all levels."""
+    """Broadcast over all levels. All servers scatter, though nobody reads what those do that have
+    no root: there the first device does, from its own buffer.
+    """
 
     op = "broadcast"
-    algorithm = _levels("ring", "broadcast")
+    algorithm = "level0:ring;level1:NHR|NB|NHR_V1|H-D_R;level2:NHR|NB|H-D_R"
+    alone = ("NHR_V1", "H-D_R")
+    fidelity = _same("broadcast")
 
 
 class ReduceRingFor91093Executor(SuperpodRings):
-    """Reduce over all levels."""
+    """Reduce over all levels. HCCL requests helpers and does not use them."""
 
     op = "reduce"
-    algorithm = _levels("ring", "reduce")
+    algorithm = "level0:ring;level1:ring|H-D_R;level2:ring|H-D_R"
+    alone = ("H-D_R",)
+    fidelity = _same("reduce")
 
 
 class ScatterRingFor91093Executor(SuperpodRings):
@@ -336,48 +260,82 @@ class ScatterRingFor91093Executor(SuperpodRings):
 
     op = "scatter"
     algorithm = _levels("ring", "scatter")
+    fidelity = _same("scatter")
 
 
 class AlignedAllReduceDoubleRingFor91093Executor(SuperpodRings):
     """AllReduce where there are two rings."""
 
     op = "all_reduce"
-    algorithm = _levels("double_ring", "all_reduce")
+    algorithm = _levels("double_ring", "all_reduce", without=_HD)
+    alone = ("NHR_V1",)
     two_rings = True
+    fidelity = _same(
+        "all_reduce",
+        hccl_executor("coll_all_reduce/coll_aligned_all_reduce_double_ring_for_910_93_executor.cc"),
+    )
 
 
 class AlignedAllGatherDoubleRingFor91093Executor(SuperpodRings):
     """AllGather where there are two rings."""
 
     op = "all_gather"
-    algorithm = _levels("double_ring", "all_gather", without=_ONE_BY_ONE)
+    algorithm = _levels("double_ring", "all_gather", without=_HD)
     two_rings = True
+    fidelity = _same(
+        "all_gather",
+        hccl_executor("coll_all_gather/coll_aligned_all_gather_double_ring_for_910_93_executor.cc"),
+        hccl_template("temp_all_gather/aligned_all_gather_double_ring.cc"),
+    )
 
 
 class AlignedReduceScatterDoubleRingFor91093Executor(SuperpodRings):
     """ReduceScatter where there are two rings; see ReduceScatterRingFor91093Executor."""
 
     op = "reduce_scatter"
-    algorithm = _levels("double_ring", "reduce_scatter", without=_ONE_BY_ONE)
+    algorithm = _levels("double_ring", "reduce_scatter", without=_HD)
     two_rings = True
+    fidelity = _same(
+        "reduce_scatter",
+        hccl_executor(
+            "coll_reduce_scatter/coll_aligned_reduce_scatter_double_ring_for_910_93_executor.cc"
+        ),
+        hccl_template("temp_reduce_scatter/aligned_reduce_scatter_double_ring.cc"),
+    )
 
 
 class AllReduceFastDoubleRingFor91093Executor(SuperpodRings):
-    """AllReduce where there are two rings that do not wait for each other in every step; in op-base
-    mode all streams share the copies from and to user memory. HCCL takes its own for servers with
-    seven HCCS ports; how it differs is not public, so this form of it is ours.
+    """AllReduce where there are two rings, and the second one's data is copied to the CCL buffer
+    before the rings start, by main alone. HCCL takes it for servers with seven HCCS ports, since
+    2026 for every double ring.
     """
 
     op = "all_reduce"
-    algorithm = _levels("double_ring", "all_reduce")
+    algorithm = _levels("double_ring", "all_reduce", without=_HD)
+    alone = ("NHR_V1",)
     two_rings = True
-    aligned = False
+    serial = True
+    fidelity = _same(
+        "all_reduce",
+        hccl_executor("coll_all_reduce/coll_all_reduce_fast_double_ring_for_910_93_executor.cc"),
+    )
 
 
 class ReduceScatterFastDoubleRingFor91093Executor(SuperpodRings):
-    """ReduceScatter likewise."""
+    """ReduceScatter likewise; not in place in op-base mode, where HCCL's order of copies overwrites
+    an input that has not been fetched yet.
+    """
 
     op = "reduce_scatter"
-    algorithm = _levels("double_ring", "reduce_scatter", without=_ONE_BY_ONE)
+    algorithm = _levels("double_ring", "reduce_scatter", without=_HD)
     two_rings = True
-    aligned = False
+    serial = True
+    fidelity = _same(
+        "reduce_scatter",
+        hccl_executor(
+            "coll_reduce_scatter/coll_reduce_scatter_fast_double_ring_for_910_93_executor.cc"
+        ),
+        hccl_template(
+            "temp_reduce_scatter/aligned_reduce_scatter_double_ring_with_serial_local_copy.cc"
+        ),
+    )

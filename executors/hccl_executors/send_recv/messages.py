@@ -8,50 +8,105 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hccl_executors.templates.pairwise import Received, Sent
 from hccl_py.enums import Buffer
 from hccl_py.executor import Mode, OpParam, Rank
 from hccl_py.operators.parts import MessageTables, messages_of
-from hccl_py.orchestration import Region
+from hccl_py.orchestration import Chunks, Region
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
-__all__ = ["Mailbox", "Queue", "peers_of"]
+__all__ = ["Incoming", "Mailbox", "Outgoing", "Queue", "peers_of", "ways_of"]
+
+
+class Outgoing(NamedTuple):
+    """A message that goes out: the data, copied `here` first unless it lies there, where the peer
+    reaches it, and the place `there`, in the peer's memory, that a push fills.
+    """
+
+    data: Region
+    here: Region
+    there: Region
+
+
+class Incoming(NamedTuple):
+    """A message that comes in: the place `there`, in the peer's memory, that a pull reads, the
+    place `here` where it lands, and where the data belongs, copied unless it is `here` already.
+    """
+
+    there: Region
+    here: Region
+    data: Region
 
 
 class Queue(NamedTuple):
-    """One rank's messages in one direction, in the order in which they are worked off: the k-th is
-    message `order[rank, k]` of those in `ends`; there are `number[rank]` with peers, those of a
-    rank to itself come after them, `own[rank]` in all.
+    """All ranks' messages in one direction, in the order in which they are worked off, as tables
+    [rank, k]: the peer, the number of the message, the elements of it that go, from which one on,
+    and where the message begins at the peer. There are `number[rank]` of them. Those of a rank to
+    itself are `own[rank, k]`, -1 where there are no more.
     """
 
-    ends: MessageTables
-    order: IntArray
+    peers: IntArray
+    messages: IntArray
+    counts: IntArray
+    starts: IntArray
+    places: IntArray
     number: IntArray
     own: IntArray
 
     @staticmethod
-    def of(ends: MessageTables, decreasing: bool) -> Queue:
-        """Order by peer; messages with the same peer keep their order."""
+    def of(ends: MessageTables, turn: int, limit: int | None) -> Queue:
+        """Order by the way to the peer, up (1) or down (-1) through the ranks, which are a circle;
+        messages with the same peer keep their order. With a limit, messages come in slices of so
+        many elements, and empty ones not at all.
+        """
         ranks = len(ends.peers)
         to_self = ends.peers == np.arange(ranks)[:, None]
-        away = (ends.peers >= 0) & ~to_self
-        key = np.where(away, -ends.peers if decreasing else ends.peers, ranks)
-        key[ends.peers < 0] = ranks + 1
-        order = np.argsort(key, axis=1, kind="stable")
-        return Queue(ends, order, away.sum(axis=1), to_self.sum(axis=1))
+        rank, k = np.nonzero((ends.peers >= 0) & ~to_self)
+        counts = ends.counts[rank, k]
+        if limit is not None:
+            slices = -(-counts // limit)
+            rank, k = np.repeat(rank, slices), np.repeat(k, slices)
+            starts = limit * (np.arange(len(rank)) - np.repeat(np.cumsum(slices) - slices, slices))
+            counts = np.minimum(np.repeat(counts, slices) - starts, limit)
+        else:
+            starts = np.zeros_like(counts)
+        peers = ends.peers[rank, k]
+        order = np.lexsort((turn * (peers - rank) % ranks, rank))
+        number = np.bincount(rank, minlength=ranks)
+
+        def table(column: IntArray) -> IntArray:
+            return _table(column[order], number)
+
+        return Queue(
+            table(peers),
+            table(k),
+            table(counts),
+            table(starts),
+            table(ends.places[rank, k]),
+            number,
+            _table(np.nonzero(to_self)[1], to_self.sum(axis=1)),
+        )
+
+
+def _table(values: IntArray, number: IntArray) -> IntArray:
+    """Return values, `number[rank]` of them of each rank, as a row per rank; the rest is -1."""
+    table = np.full((len(number), int(number.max(initial=0))), -1, np.int64)
+    table[np.arange(table.shape[1]) < number[:, None]] = values
+    return table
 
 
 class Mailbox:
-    """What a rank sends and receives in a round.
+    """What a rank sends and receives in a round, or, with a limit, in all, in slices of so many
+    elements.
 
-    Op-base mode: from CCL_In of the sender; a pull reads it into the output, a push lands in
-    CCL_Out. Graph mode: from input to output.
+    Op-base mode: from CCL_In of the sender to CCL_Out of the receiver. Graph mode: from input to
+    output.
     """
 
-    def __init__(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        self.sends, self.receives = _queues(op, rank.size)
+    def __init__(self, op: OpParam, rank: Rank[Any, Any], limit: int | None = None) -> None:
+        self.sends, self.receives = _queues(op, rank.size, limit)
         self._op = op
         self._rank = rank
+        self._limited = limit is not None
 
     def count(self, queue: Queue) -> int:
         """Return how many messages there are with peers; splits the batch where ranks differ."""
@@ -59,49 +114,53 @@ class Mailbox:
 
     def copy_own(self) -> None:
         """Copy what the rank sends to itself, on main."""
-        rank = self._rank
-        for k in range(int(PerRank.of(self.sends.own[self._me]))):
-            to, frm = (
-                PerRank.of(queue.order[self._me, queue.number[self._me] + k])
-                for queue in (self.receives, self.sends)
-            )
-            rank.main.copy(rank.user_out[to], rank.user_in[frm])
+        rank, me = self._rank, self._me
+        for k in range(self.sends.own.shape[1]):
+            frm, to = PerRank.of(self.sends.own[me, k]), PerRank.of(self.receives.own[me, k])
+            if frm >= 0:
+                rank.main.copy(rank.user_out[to], rank.user_in[frm])
 
-    def sent(self, k: int) -> tuple[RankInt, Sent]:
+    def sent(self, k: int) -> tuple[RankInt, Outgoing]:
         """Return the receiver and the places of the k-th message that goes out."""
-        peer, index, place = self._look_up(self.sends, k)
-        data = self._rank.user_in[index]
+        peer, data, place = self._look_up(self.sends, k, self._rank.user_in)
         if self._op.mode is Mode.GRAPH:
-            here = [data]
-            return peer, Sent(here, here, [Region(Buffer.USER_OUT, place, data.size)])
+            return peer, Outgoing(data, data, Region(Buffer.USER_OUT, place, data.size))
         ccl = self._rank.ccl_in.head(data.size), self._rank.ccl_out.head(data.size)
-        return peer, Sent([data], [ccl[0]], [ccl[1]])
+        return peer, Outgoing(data, *ccl)
 
-    def received(self, k: int) -> tuple[RankInt, Received]:
+    def received(self, k: int) -> tuple[RankInt, Incoming]:
         """Return the sender and the places of the k-th message that comes in."""
-        peer, index, place = self._look_up(self.receives, k)
-        data = self._rank.user_out[index]
+        peer, data, place = self._look_up(self.receives, k, self._rank.user_out)
         if self._op.mode is Mode.GRAPH:
-            here = [data]
-            return peer, Received([Region(Buffer.USER_IN, place, data.size)], here, here)
+            return peer, Incoming(Region(Buffer.USER_IN, place, data.size), data, data)
         ccl = self._rank.ccl_in.head(data.size), self._rank.ccl_out.head(data.size)
-        return peer, Received([ccl[0]], [ccl[1]], [data])
+        return peer, Incoming(*ccl, data)
 
     @property
     def _me(self) -> Any:
         return values_of(self._rank.id)
 
-    def _look_up(self, queue: Queue, k: int) -> tuple[RankInt, RankInt, RankInt]:
-        at = queue.order[self._me, k]
-        peers, places = queue.ends.peers[self._me, at], queue.ends.places[self._me, at]
-        return PerRank.of(peers), PerRank.of(at), PerRank.of(places * self._op.unit)
+    def _look_up(self, queue: Queue, k: int, data: Chunks) -> tuple[RankInt, Region, RankInt]:
+        """Return the peer, the data here, and where the message begins there, in bytes."""
+        me, unit = self._me, self._op.unit
+        message = data[PerRank.of(queue.messages[me, k])]
+        if self._limited:
+            start = PerRank.of(queue.starts[me, k] * unit)
+            message = message[start : start + PerRank.of(queue.counts[me, k] * unit)]
+        return PerRank.of(queue.peers[me, k]), message, PerRank.of(queue.places[me, k] * unit)
 
 
 @lru_cache(maxsize=16)
-def _queues(op: OpParam, ranks: int) -> tuple[Queue, Queue]:
+def _queues(op: OpParam, ranks: int, limit: int | None) -> tuple[Queue, Queue]:
     """Return what is sent and what is received, of all ranks."""
     found = messages_of(op, ranks)
-    return Queue.of(found.by_sender, True), Queue.of(found.by_receiver, False)
+    return Queue.of(found.by_sender, -1, limit), Queue.of(found.by_receiver, 1, limit)
+
+
+def ways_of(op: OpParam, ranks: int) -> list[int]:
+    """Return which ways messages go: to higher ranks (1), to lower ones (-1)."""
+    found = messages_of(op, ranks)
+    return [way for way in (1, -1) if (np.sign(found.dst - found.src) == way).any()]
 
 
 def peers_of(op: OpParam, ranks: int, *ways: int) -> Callable[[int, int], Iterable[int]]:

@@ -1,27 +1,22 @@
 """Local reduce: what lies side by side at one rank becomes one, in a fixed order.
 
-    fold     one after the other, ((x0 + x1) + x2) + x3: n - 1 steps on one stream
     tree     neighbours first, (x0 + x1) + (x2 + x3): ceil(log2 n) steps, on as many streams as
              there are
+    halving  what exceeds a power of two first, then the upper half, (x0 + x2) + (x1 + x3):
+             ceil(log2 n) steps, each on as many streams as it has sums
 
-Both give the same bits in every run. Only the fold adds in the order of the ranks as a loop over
-them does. Cost for k pieces of n bytes: fold (k-1)nγ, tree ceil(log2 k)nγ. Source: HCCL's public
-documents (local reduce).
+Both give the same bits in every run. Cost for k pieces of n bytes: ceil(log2 k)nγ. Source: HCCL's
+public documents (local reduce); halving: ReduceScatterLocalReduce (hcomm b5f3e5b,
+alg_template/temp_reduce_scatter).
 """
 
 from collections.abc import Sequence
 from typing import Any
 
+from hccl_executors.templates.mesh_meetings import nothing
 from hccl_py.orchestration import Rank, Region
 
-__all__ = ["local_fold", "local_tree"]
-
-
-def local_fold(rank: Rank[Any, Any], pieces: Sequence[Region]) -> None:
-    """Leave in the first piece the reduction of all, added in order."""
-    with rank.main.phase("local reduce"):
-        for piece in pieces[1:]:
-            rank.main.reduce(pieces[0], piece)
+__all__ = ["local_halving", "local_tree"]
 
 
 def local_tree(rank: Rank[Any, Any], pieces: Sequence[Region]) -> None:
@@ -33,3 +28,20 @@ def local_tree(rank: Rank[Any, Any], pieces: Sequence[Region]) -> None:
             streams = (rank.main, *subs)
             for i, piece in enumerate(added):
                 streams[i % len(streams)].reduce(into[i], piece)
+
+
+def local_halving(rank: Rank[Any, Any], pieces: Sequence[Region]) -> None:
+    """Leave in the first piece the reduction of all; the others hold partial results. A step with
+    k sums wakes k - 1 sub streams.
+    """
+    left = list(pieces)
+    steps = (len(pieces) - 1).bit_length()
+    for step in rank.main.steps("local reduce", steps):
+        kept = 1 << (steps - 1 - step)
+        into, added = left[:kept], left[kept:]
+        nothing(rank, pieces[0])
+        with rank.fork(len(added) - 1) as subs:
+            for stream, dst, src in zip((rank.main, *subs), into, added, strict=False):
+                stream.reduce(dst, src)
+        nothing(rank, pieces[0])
+        left = into

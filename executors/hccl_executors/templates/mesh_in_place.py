@@ -1,16 +1,19 @@
 """Mesh in place: chunks lie at the same place in every rank's exported memory, and arrive there.
 
     all-gather:  everyone takes every peer's chunk at once
-    scatter:     the root offers everybody their chunk at once
+    scatter:     the root lets everybody have their chunk, one after the other, and everybody takes
+                 it at once; main alone
     gather:      the root takes everybody's chunk at once
 
 Reduce-scatter has a file of its own, mesh_reduce.py. A broadcast is a scatter and an all-gather, a
 reduce is a reduce-scatter and a gather, an all-reduce a reduce-scatter and an all-gather: see
 two_levels.py, where another algorithm may come in between.
 
-p - 1 streams: as many subs as were requested, p - 2 at least, and main for the last peer then. Over
-links of any kind. Cost for p ranks and n bytes: α + nβ/p each; β is per link, links are parallel.
-Source: HCCL's public documents.
+p - 1 streams: p - 2 subs, and main for the last peer, or for the first in a gather. Over links of
+any kind. Cost for p ranks and n bytes: α + nβ/p each; β is per link, links are parallel. Barriers
+of all pairs, one after the other on main, cost (2p - 3)α where nobody has to wait otherwise.
+Sources: AllGatherMesh, AllGatherMeshAtomic, ScatterMesh and GatherMesh of HCCL (hcomm b5f3e5b,
+alg_template).
 """
 
 from collections.abc import Iterator
@@ -18,10 +21,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from hccl_py.orchestration import Chunks, Link, Plane, Rank, Stream, exchange
+from hccl_py.orchestration.exchange import rx_data, tx_data
 from hccl_py.values import RankInt
 
 __all__ = [
+    "mesh_all_gather_by_main",
     "mesh_all_gather_in_place",
+    "mesh_all_gather_meeting",
+    "mesh_barrier",
     "mesh_gather",
     "mesh_scatter",
     "mesh_streams",
@@ -33,7 +40,7 @@ __all__ = [
 def mesh_streams(rank: Rank[Any, Any], plane: Plane) -> Iterator[list[Stream]]:
     """Wake a stream for every peer; wait for all at the end."""
     peers = int(plane.size) - 1
-    with rank.fork(max(peers - 1, min(peers, len(rank.subs)))) as subs:
+    with rank.fork(max(peers - 1, 0)) as subs:
         yield [*subs, rank.main][:peers]
 
 
@@ -49,26 +56,99 @@ def mesh_all_gather_in_place(rank: Rank[Any, Any], plane: Plane, chunks: Chunks)
     """Leave in every rank all chunks; rank r starts with chunk r."""
     with rank.main.phase("all-gather"), mesh_subs(rank, plane) as subs:
         for stream, peer, link in subs:
-            exchange(stream, link, link, send=chunks[plane.id], recv=chunks[peer])
+            link.tx_ack(stream)
+            link.rx_ack(stream)
+            tx_data(stream, link, chunks[plane.id])
+            rx_data(stream, link, chunks[peer])
+            _meet(stream, link)
+
+
+def mesh_all_gather_meeting(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) -> None:
+    """The same over SDMA links, where streams meet between the Acks and the reads."""
+    with rank.main.phase("all-gather"):
+        mesh_acks(rank, plane)
+        with mesh_subs(rank, plane) as subs:
+            for stream, peer, link in subs:
+                stream.copy(chunks[peer], link.remote(chunks[peer]))
+                link.tx_data_signal(stream)
+                link.rx_data_signal(stream)
+
+
+def mesh_all_gather_by_main(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) -> None:
+    """The same where main serves the last peer, whatever sub streams there are; over RDMA links, or
+    both kinds, without a meeting.
+    """
+    count = max(int(plane.size) - 2, 0)
+    with rank.main.phase("all-gather"):
+        sides = list(zip((*rank.subs[:count], rank.main), plane.others(), strict=False))
+        if any(bool(link.rdma) for _, (_, link) in sides):
+            with rank.fork(count):
+                for stream, (peer, link) in sides:
+                    exchange(stream, link, link, send=chunks[plane.id], recv=chunks[peer])
+            return
+        with rank.fork(count):
+            for stream, (_, link) in sides:
+                link.tx_ack(stream)
+                link.rx_ack(stream)
+        with rank.fork(count):
+            for stream, (peer, link) in sides:
+                stream.copy(chunks[peer], link.remote(chunks[peer]))
+                link.tx_data_signal(stream)
+                link.rx_data_signal(stream)
+
+
+def mesh_acks(rank: Rank[Any, Any], plane: Plane) -> None:
+    """Let everybody wait until all peers are ready."""
+    with mesh_subs(rank, plane) as subs:
+        for stream, _, link in subs:
+            link.tx_ack(stream)
+            link.rx_ack(stream)
 
 
 def mesh_scatter(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, root: int) -> None:
-    """Leave chunk r of the root in chunk r of rank r."""
-    with rank.main.phase("scatter"):
+    """Leave chunk r of the root in chunk r of rank r. Nobody says that data has been read: the next
+    Ack does, or a barrier.
+    """
+    main = rank.main
+    with main.phase("scatter"):
         if plane.id == root:
-            with mesh_subs(rank, plane) as subs:
-                for stream, peer, link in subs:
-                    exchange(stream, to=link, send=chunks[peer])
+            for peer in range(int(plane.size)):
+                if peer != root:
+                    plane[peer].rx_ack(main)
+                    tx_data(main, plane[peer], chunks[peer])
         else:
-            exchange(rank.main, frm=plane[root], recv=chunks[plane.id])
+            plane[root].tx_ack(main)
+            rx_data(main, plane[root], chunks[plane.id])
+
+
+def mesh_barrier(rank: Rank[Any, Any], plane: Plane) -> None:
+    """Wait for every peer, one after the other in order of rank."""
+    me = int(plane.id)
+    with rank.main.phase("barrier"):
+        for peer in range(int(plane.size)):
+            if peer != me:
+                _meet(rank.main, plane[peer])
 
 
 def mesh_gather(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, root: int) -> None:
-    """Leave chunk r of rank r in chunk r of the root."""
+    """Leave chunk r of rank r in chunk r of the root, whose main serves the first peer."""
     with rank.main.phase("gather"):
-        if plane.id == root:
-            with mesh_subs(rank, plane) as subs:
-                for stream, peer, link in subs:
-                    exchange(stream, frm=link, recv=chunks[peer])
-        else:
-            exchange(rank.main, to=plane[root], send=chunks[plane.id])
+        if plane.id != root:
+            plane[root].rx_ack(rank.main)
+            tx_data(rank.main, plane[root], chunks[plane.id])
+            plane[root].rx_data_signal(rank.main)
+            return
+        peers = [peer for peer in range(int(plane.size)) if peer != root]
+        with mesh_streams(rank, plane) as streams:
+            for stream, peer in zip([*streams[-1:], *streams[:-1]], peers, strict=True):
+                plane[peer].tx_ack(stream)
+                rx_data(stream, plane[peer], chunks[peer])
+                plane[peer].tx_data_signal(stream)  # I have it
+
+
+def _meet(stream: Stream, link: Link) -> None:
+    """Signal both ways, twice: HCCL's ExecuteBarrier."""
+    link.tx_ack(stream)
+    link.rx_ack(stream)
+    link.tx_data_signal(stream)
+    link.rx_data_signal(stream)

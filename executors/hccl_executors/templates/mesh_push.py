@@ -17,7 +17,7 @@ from typing import Any
 from hccl_py.orchestration import Chunks, Link, Plane, Rank, Region, Stream
 from hccl_py.orchestration.region import SLICE_ALIGN
 
-__all__ = ["aligned", "beside", "collect", "collect_in_order", "in_order", "mesh_push"]
+__all__ = ["aligned", "beside", "collect", "mesh_push"]
 
 Part = tuple[Link, Region, Region]
 
@@ -52,34 +52,11 @@ def collect(
     return [place.head(mine) for place in places]
 
 
-def collect_in_order(
-    rank: Rank[Any, Any], plane: Plane, chunks: Chunks, places: Chunks
-) -> list[Region]:
-    """Bring everybody's chunk r to rank r; return where they lie: places[i], or its beginning, has
-    that of member i. Places are exported.
-    """
-    mine, peers = chunks[plane.id].size, [peer for peer, _ in plane.others()]
-    with rank.main.phase("collect"):
-        rank.main.copy(places[plane.id].head(mine), chunks[plane.id])
-        mesh_push(
-            rank,
-            plane,
-            [chunks[peer] for peer in peers],
-            [places[plane.id].head(chunks[peer].size) for peer in peers],
-        )
-    return [place.head(mine) for place in places]
-
-
 def beside(memories: Sequence[Region], size: int, n: int) -> list[Region]:
     """Return n places of `size` bytes, as many in each memory, that begin at multiples of 128."""
     each, stride = -(-n // len(memories)), aligned(size)
     starts = [(memory, i * stride) for memory in memories for i in range(each)]
     return [memory[start : start + size] for memory, start in starts[:n]]
-
-
-def in_order(memory: Region, size: int, n: int) -> Chunks:
-    """Return n places of `size` bytes, rounded up to 128, side by side."""
-    return memory.head(aligned(size) * n).split(n, align=1)
 
 
 def aligned(size: int) -> int:

@@ -2,6 +2,7 @@
 
 As data arrives: all peers' chunk r comes at once and is added to the own one atomically, in an open
 order, so that sums of floats may differ in the last bit from run to run. Needs inline reduce.
+Streams meet between the Acks and the transfers: HCCL's ReduceScatterMeshAtomic.
 
     one step, α + n/p·(β + γ)
 
@@ -23,22 +24,41 @@ documents of mesh; the second is HCCL's ReduceScatterMesh, for all products but 
 where sums must not depend on timing.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from hccl_executors.templates.mesh_in_place import mesh_streams, mesh_subs
-from hccl_py.orchestration import Chunks, Plane, Rank, exchange
+from hccl_executors.templates.mesh_in_place import mesh_streams
+from hccl_py.orchestration import Chunks, Link, Plane, Rank, Stream, exchange
 
 __all__ = ["mesh_reduce_scatter_atomic", "mesh_reduce_scatter_in_turn"]
 
 
 def mesh_reduce_scatter_atomic(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) -> None:
     """Leave in chunk r of rank r the reduction of all ranks' chunk r, added as they arrive; other
-    chunks keep what they had.
+    chunks keep what they had. Links are SDMA.
     """
     mine = chunks[plane.id]
-    with rank.main.phase("reduce-scatter"), mesh_subs(rank, plane) as subs:
-        for stream, peer, link in subs:
-            exchange(stream, link, link, send=chunks[peer], recv=mine, reduce=True)
+    with rank.main.phase("reduce-scatter"):
+        with _mesh_ahead(rank, plane) as links:
+            for stream, link in links:
+                link.tx_ack(stream)
+                link.rx_ack(stream)
+        with _mesh_ahead(rank, plane) as links:
+            for stream, link in links:
+                stream.reduce(mine, link.remote(mine))
+                link.tx_data_signal(stream)
+                link.rx_data_signal(stream)
+
+
+@contextmanager
+def _mesh_ahead(rank: Rank[Any, Any], plane: Plane) -> Iterator[list[tuple[Stream, Link]]]:
+    """Wake a stream for every peer, main for the next one above if it serves one at all."""
+    with mesh_streams(rank, plane) as streams:
+        if streams and streams[-1] is rank.main:
+            streams = [rank.main, *streams[:-1]]
+        peers = [plane[(plane.id + k) % plane.size] for k in range(1, int(plane.size))]
+        yield list(zip(streams, peers, strict=True))
 
 
 def mesh_reduce_scatter_in_turn(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) -> None:

@@ -1,37 +1,51 @@
-"""NHR_V1: rings along the rows, then along the columns of a grid of about √p × √p members.
+"""NHR_V1: rings along the rows and along the columns of a grid of about √p × √p members.
 
-HCCL's older variant of NHR; of it only the grid, the volume and the number of steps are published.
-How the grid is closed for every p is ours: the rows, each w = ⌈√p⌉ long, are wound up as a helix,
-so that member r has neighbours r ± 1 along its row and r ± w along its column, modulo p. A row is
-left at its end into the next one, and no p needs a special case.
+HCCL's older variant of NHR. With s = ⌊√p⌋, the grid is the rectangle of p members next to a square,
+if its sides differ by less than 5. Otherwise it is s × s, one row more if s members are left, and
+what is left then are one member more in the first rows, which a column of their own is too short
+for: the extra member of row v ends the ring of column v.
 
-    all-gather       w - 1 steps to r + 1: one slot each; then r has slots r, r - 1, ..., r - w + 1
-                     h - 1 steps to r + w, h = ⌈p/w⌉: the block that came last, w slots; the last
-                     block is cut to the p - (h - 1)w slots that are missing
-    reduce-scatter   the same backwards: along the columns, then along the rows
-    all-reduce       reduce-scatter, then all-gather, columns first
-    broadcast        scatter along the root's row, then down all columns; then all-gather
+    p = 8 is 2 × 4          p = 14 is  0  1  2  3        column rings {0, 4, 8, 11, 3},
+                                       4  5  6  7        {1, 5, 9, 12, 7}, {2, 6, 10, 13}
+                                       8  9 10
+                                      11 12 13
 
-p - 1 slots sent and received by everyone, w + h - 2 ≈ 2√p - 2 steps. Cost: all-gather (w+h-2)α +
-(p-1)/p·nβ, reduce-scatter (w+h-2)α + (p-1)/p·n(β+γ), all-reduce both, broadcast twice an
-all-gather.
+    all-gather       a ring in every row, then the rows' blocks along every column
+    reduce-scatter   blocks along the columns, then along the rows without extra members; what is
+                     theirs goes to the last one of the row with its own, and from there to them
+    all-reduce       the buffer in as many parts as columns: reduce-scatter along the rows,
+                     all-reduce along the columns, all-gather along the rows; extra members have no
+                     part
+    broadcast        scatter along the root's row, broadcast down the columns, all-gather
 
-All-reduce and broadcast may say where a slot lies. They number slots down the columns, so that what
-travels along a row is one range of memory; then all-gather goes columns first.
+Cost on a grid of h rows and w columns without extra members, a barrier for every ring: all-gather
+(w+h)α + (p-1)/p·nβ, reduce-scatter (w+h)α + (p-1)/p·n(β+γ), all-reduce (2w+2h-1)α +
+(p-1)/p·n(2β+γ). Source: nonuniform_hierarchical_ring_v1_base.cc and *_nhr_v1.cc of cann-hcomm
+(b5f3e5b).
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from functools import lru_cache
 from math import isqrt
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from hccl_executors.templates.ring import ring_scatter
-from hccl_py.orchestration import Chunks, Plane, Region, Stream, exchange
+from hccl_executors.templates.ring import (
+    ring_all_gather,
+    ring_all_reduce,
+    ring_broadcast,
+    ring_reduce_scatter,
+    ring_scatter,
+)
+from hccl_py.orchestration import Chunks, Plane, Region, Stream
+from hccl_py.orchestration.exchange import rx_data, tx_data
 from hccl_py.orchestration.subplane import Subplane
-from hccl_py.values import PerRank, RankInt, values_of
+from hccl_py.values import IntArray, PerBool, PerRank, RankInt, values_of
 
 __all__ = [
+    "Grid",
     "nhr_v1_all_gather",
     "nhr_v1_all_reduce",
     "nhr_v1_broadcast",
@@ -39,141 +53,206 @@ __all__ = [
     "nhr_v1_reduce_scatter",
 ]
 
+NEAR = 5
+"""By less than this the sides of a rectangle may differ."""
+
+
+class Grid(NamedTuple):
+    """The lengths of the rows, and the columns that all of them have."""
+
+    lengths: tuple[int, ...]
+    width: int
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def of(members: int) -> Grid:
+        """Lay members out."""
+        side = isqrt(members)
+        rows, columns = side, side
+        while rows and columns < members and rows * columns != members:
+            if rows * columns < members:
+                columns += 1
+            else:
+                rows -= 1
+        if columns - rows < NEAR:
+            return Grid((columns,) * rows, columns)
+        left = members - side * side
+        height = side + (left >= side)
+        extra = left - side if left >= side else left
+        return Grid((side + 1,) * extra + (side,) * (height - extra), side)
+
+    @property
+    def starts(self) -> list[int]:
+        """The first member of every row."""
+        return [sum(self.lengths[:row]) for row in range(len(self.lengths))]
+
+    def rows(self) -> list[range]:
+        """Return the members of every row."""
+        return [range(a, a + n) for a, n in zip(self.starts, self.lengths, strict=True)]
+
+    def columns(self, *, extra: bool) -> list[list[int]]:
+        """Return the members of every column, with the extra member of the same number or not."""
+        found = [[start + h for start in self.starts] for h in range(self.width)]
+        for v, row in enumerate(self.rows()):
+            if extra and len(row) > self.width:
+                found[v].append(row[-1])
+        return found
+
+    def places(self) -> tuple[IntArray, IntArray]:
+        """Return every member's row and its place there."""
+        row = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        return row, np.arange(len(row)) - np.array(self.starts)[row]
+
 
 def nhr_v1_peers(index: int, size: int) -> list[int]:
-    """Return the neighbours along row and column: a link pattern."""
-    around = {(index + way * stride) % size for stride in (1, _width(size)) for way in (1, -1)}
-    return sorted(around - {index})
+    """Return a member's neighbours in all rings that it may be in: a link pattern."""
+    grid = Grid.of(size)
+    row, place = (int(column[index]) for column in grid.places())
+    mine = grid.rows()[row]
+    found = {mine[(place + way) % len(mine)] for way in (1, -1)}
+    column = [r[place] for r in grid.rows() if place < len(r)]
+    found |= {column[(row + way) % len(column)] for way in (1, -1)}
+    if grid.lengths[0] > grid.width:
+        if place in (0, grid.width - 1):
+            found.add(mine[grid.width - 1 - place])
+        for ring in grid.columns(extra=True):
+            if index in ring:
+                at = ring.index(index)
+                found |= {ring[at - 1], ring[(at + 1) % len(ring)]}
+    return sorted(found - {index})
 
 
 def nhr_v1_all_gather(stream: Stream, plane: Plane, chunks: Chunks) -> None:
     """Leave in every rank all chunks; member i starts with chunk i."""
-    _gather(stream, plane, chunks, plane.id, _by_rows(int(plane.size)))
+    if plane.size == 1:
+        return
+    at = _At(plane)
+    single = np.ones(int(plane.size), np.int64)
+    ring_all_gather(stream, at.row, _blocks(chunks, single, at.start))
+    ring_all_gather(stream, at.column(extra=True), _blocks(chunks, at.grid.lengths))
 
 
 def nhr_v1_reduce_scatter(stream: Stream, plane: Plane, chunks: Chunks) -> None:
     """Leave in chunk i of member i the reduction of all chunks i; other chunks hold partial
     results.
     """
-    _reduce_scatter(stream, plane, chunks, _by_rows(int(plane.size)))
+    if plane.size == 1:
+        return
+    at, grid = _At(plane), Grid.of(int(plane.size))
+    ring_reduce_scatter(stream, at.column(extra=True), _blocks(chunks, grid.lengths))
+    inner = Subplane(plane, [row[: grid.width] for row in grid.rows()])
+    parts = [1] * (grid.width - 1)
+    lengths = [n for row in grid.lengths for n in (*parts, 1 + row - grid.width)]
+    ring_reduce_scatter(stream, inner, _blocks(chunks, lengths, at.number * grid.width))
+    if at.is_beside_extra():
+        _pass_on(stream, plane, chunks, to_extra=bool(at.place < grid.width))
+
+
+def _pass_on(stream: Stream, plane: Plane, chunks: Chunks, *, to_extra: bool) -> None:
+    """Bring its chunk to an extra member from the one before it; both answer each other twice."""
+    link = plane[plane.id + 1 if to_extra else plane.id - 1]
+    with stream.phase("pass on"):
+        link.tx_ack(stream)
+        link.rx_ack(stream)
+        if to_extra:
+            tx_data(stream, link, chunks[plane.id + 1])
+            link.rx_data_signal(stream)
+        else:
+            link.tx_data_signal(stream)
+            rx_data(stream, link, chunks[plane.id])
+        if link.rdma:
+            link.tx_data_ack(stream)
+            link.rx_data_ack(stream)
+        for _ in range(1 if link.rdma else 2):
+            link.tx_ack(stream)
+            link.rx_ack(stream)
+            link.tx_data_signal(stream)
+            link.rx_data_signal(stream)
 
 
 def nhr_v1_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
     """Leave the reduction of all ranks' `work` in it."""
-    p = int(plane.size)
-    chunks = work.split(p).renumbered(_down_columns(p))
-    _reduce_scatter(stream, plane, chunks, _by_columns(p))
-    _gather(stream, plane, chunks, plane.id, _by_columns(p))
+    if plane.size == 1:
+        return
+    at = _At(plane)
+    parts = _parts_of_columns(work, at.grid)
+    ring_reduce_scatter(stream, at.row, parts)
+    ring_all_reduce(stream, at.column(extra=False), parts[at.place])
+    ring_all_gather(stream, at.row, parts)
 
 
 def nhr_v1_broadcast(stream: Stream, plane: Plane, work: Region, root: int) -> None:
-    """Leave the root's `work` in everyone's: member root + d gets slot d, then all gather."""
-    p = int(plane.size)
-    slots = work.split(p)
-    _scatter(stream, plane, slots, root)
-    chunks = slots.renumbered(_down_columns(p))
-    _gather(stream, plane, chunks, (plane.id - root) % p, _by_columns(p))
+    """Leave in `work` of every rank what the root has there."""
+    if plane.size == 1:
+        return
+    at = _At(plane)
+    row, place = (int(column[root]) for column in at.grid.places())
+    parts = _parts_of_columns(work, at.grid)
+    ring_scatter(stream, Subplane(plane, [at.grid.rows()[row]]), parts, place)
+    ring_broadcast(stream, at.column(extra=False), parts[at.place], row)
+    ring_all_gather(stream, at.row, parts)
 
 
-class _Way(NamedTuple):
-    """A gather: `first - 1` steps of stride `inner`, one slot each, then some of stride `outer`,
-    of `blocks` slots.
+class _At:
+    """Where a rank is in the grid, and its rings."""
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self.grid = Grid.of(int(plane.size))
+        me, (row, place) = values_of(plane.id), self.grid.places()
+        self.number, self.place = PerRank.of(row[me]), PerRank.of(place[me])
+        self.start = PerRank.of(np.array(self.grid.starts)[row[me]])
+        self.row = Subplane(plane, self.grid.rows())
+
+    def column(self, *, extra: bool) -> Subplane:
+        """Return the ring of this rank's column."""
+        return Subplane(self.plane, self.grid.columns(extra=extra))
+
+    def is_beside_extra(self) -> bool:
+        """Whether a rank is an extra member or the one before it."""
+        has_extra = np.array(self.grid.lengths)[values_of(self.number)] > self.grid.width
+        return bool(PerBool.of(has_extra & (values_of(self.place) >= self.grid.width - 1)))
+
+
+class _Blocks:
+    """Neighbouring chunks taken several at once, with as many in block k as `lengths[k]` says, from
+    a block on that may differ by rank. What comes after the last one is empty.
     """
 
-    inner: int
-    first: int
-    outer: int
-    blocks: tuple[int, ...]
+    def __init__(self, chunks: Chunks, lengths: IntArray, first: RankInt) -> None:
+        self._chunks, self._lengths, self._base = chunks, np.append(lengths, 0), first
+        self._starts = np.append(np.cumsum(lengths) - lengths, 0)
+        self._merged = _merged(chunks, self._starts, self._lengths)
+
+    def __getitem__(self, index: RankInt) -> Region | list[Region]:
+        """Return a block: one region where its chunks lie side by side."""
+        at = index + self._base
+        if self._merged is not None:
+            return self._merged[at]
+        number = values_of(at)
+        count = int(PerRank.of(self._lengths[number]))
+        return self._chunks.series(PerRank.of(self._starts[number]), 1, count)
 
 
-def _width(p: int) -> int:
-    return isqrt(p - 1) + 1 if p > 1 else 1
+def _blocks(chunks: Chunks, lengths: object, first: RankInt = 0) -> Chunks:
+    return cast(Chunks, _Blocks(chunks, np.asarray(lengths), first))  # rings only index them
 
 
-def _by_rows(p: int) -> _Way:
-    w = _width(p)
-    return _way(p, 1, w, w, -(-p // w))
+def _merged(chunks: Chunks, starts: IntArray, lengths: IntArray) -> Chunks | None:
+    """Return blocks of chunks that lie side by side, each as one chunk."""
+    if not isinstance(chunks, Chunks) or chunks.order is not None:
+        return None
+    ends = chunks.offsets + chunks.sizes
+    if (chunks.offsets[:, 1:] != ends[:, :-1]).any():
+        return None
+    sizes = np.where(lengths, ends[:, starts + np.maximum(lengths, 1) - 1], 0)
+    offsets = np.where(lengths, chunks.offsets[:, starts], 0)
+    return Chunks(chunks.buffer, offsets, sizes - offsets, chunks.row, chunks.link)
 
 
-def _by_columns(p: int) -> _Way:
-    w = _width(p)
-    return _way(p, w, -(-p // w), 1, w)
-
-
-def _way(p: int, inner: int, first: int, outer: int, second: int) -> _Way:
-    """Block k has the slots k·outer + i·inner below p back, i < first."""
-    blocks = (min(first, -(-(p - k * outer) // inner)) for k in range(1, second))
-    return _Way(inner, first, outer, tuple(blocks))
-
-
-def _gather(stream: Stream, plane: Plane, chunks: Chunks, me: RankInt, way: _Way) -> None:
-    """Gather all chunks; the own one is number `me`, and members behind have those below."""
-    p = int(plane.size)
-    for step in stream.steps("all-gather, one by one", way.first - 1):
-        exchange(
-            stream,
-            plane[(plane.id + way.inner) % p],
-            plane[(plane.id - way.inner) % p],
-            send=chunks[(me - step * way.inner) % p],
-            recv=chunks[(me - (step + 1) * way.inner) % p],
-        )
-    for step in stream.steps("all-gather, in blocks", len(way.blocks)):
-        exchange(
-            stream,
-            plane[(plane.id + way.outer) % p],
-            plane[(plane.id - way.outer) % p],
-            send=chunks.series((me - step * way.outer) % p, -way.inner, way.blocks[step]),
-            recv=chunks.series((me - (step + 1) * way.outer) % p, -way.inner, way.blocks[step]),
-        )
-
-
-def _reduce_scatter(stream: Stream, plane: Plane, chunks: Chunks, way: _Way) -> None:
-    """Gather backwards: what a step of it would bring goes back and is reduced there."""
-    p, me = int(plane.size), plane.id
-    for back, size in _backwards(stream, "reduce-scatter, in blocks", way.blocks):
-        exchange(
-            stream,
-            plane[(me - way.outer) % p],
-            plane[(me + way.outer) % p],
-            send=chunks.series((me - (back + 1) * way.outer) % p, -way.inner, size),
-            recv=chunks.series((me - back * way.outer) % p, -way.inner, size),
-            reduce=True,
-        )
-    for back, _ in _backwards(stream, "reduce-scatter, one by one", (1,) * (way.first - 1)):
-        exchange(
-            stream,
-            plane[(me - way.inner) % p],
-            plane[(me + way.inner) % p],
-            send=chunks[(me - (back + 1) * way.inner) % p],
-            recv=chunks[(me - back * way.inner) % p],
-            reduce=True,
-        )
-
-
-def _backwards(stream: Stream, name: str, sizes: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the steps from the last one to the first, with their sizes."""
-    for step in stream.steps(name, len(sizes)):
-        yield len(sizes) - 1 - step, sizes[-1 - step]
-
-
-def _down_columns(p: int) -> tuple[int, ...]:
-    """Return the place of every member's slot where slots are numbered down the columns."""
-    w = _width(p)
-    place = np.empty(p, np.int64)
-    place[np.concatenate([np.arange(a, p, w) for a in range(w)])] = np.arange(p)
-    return tuple(place.tolist())
-
-
-def _scatter(stream: Stream, plane: Plane, slots: Chunks, root: int) -> None:
-    """Bring slot d, counted down the columns, to member root + d: along row 0, then down."""
-    p = int(plane.size)
-    w = _width(p)
-    columns = [range(a, p, w) for a in range(w)]
-    heights = np.array([len(column) for column in columns])
-    tops = np.cumsum(heights) - heights
-    row = Subplane(plane, [[(root + a) % p for a in range(w)]])
-    whole = np.add.reduceat(slots.sizes, tops, axis=1)
-    ring_scatter(stream, row, Chunks(slots.buffer, slots.offsets[:, tops], whole, slots.row), 0)
-    down = Subplane(plane, [[(root + d) % p for d in column] for column in columns])
-    mine = slots.taken(PerRank.of(tops[values_of(down.number)]), int(down.size))
-    ring_scatter(stream, down, mine, 0)
+def _parts_of_columns(work: Region, grid: Grid) -> Chunks:
+    """Return a part for every column, and an empty one for extra members."""
+    parts = work.split(grid.width)
+    none = np.zeros((len(parts.offsets), 1), np.int64)
+    offsets, sizes = (np.hstack([table, none]) for table in (parts.offsets, parts.sizes))
+    return Chunks(parts.buffer, offsets, sizes, parts.row, parts.link)

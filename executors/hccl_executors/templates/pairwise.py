@@ -3,15 +3,27 @@
     own part:             a local copy
     step k = 1 .. p - 1:  to r + k, from r - k (mod p), over SDMA or RDMA
 
-Every step is a permutation, so no link and no rank is used twice at a time. Cost for p ranks with
-n(i, j) bytes from rank i to rank j: (p - 1)α + β Σ_k max_i n(i, (i + k) mod p); with the same n/p
-everywhere (p - 1)α + (p - 1)/p·nβ.
+Every step is a permutation, so no link and no rank is used twice at a time. A step with `prev` and
+`next`, over links of any kind:
 
-With a stream for every peer, all exchanges run at once: α + max n(i, j)·β where links are parallel.
-Source: HCCL's AlltoAllVPairWise, BCopy and ZCopy.
+    Ack to prev, from next       you may write into mine; over SDMA nobody does
+    write (RDMA), DataSignal     to next: it is there, or may be read
+    DataSignal, read (SDMA)      from prev
+    Ack to prev, from next       I have it
+    DataSignal to next, from prev
 
-Where parts lie is up to the caller. SDMA pulls from `Received.there`, RDMA pushes to `Sent.there`:
-both are places in a peer's memory and may differ from peer to peer, other than in exchange().
+so both ends meet before and after. Cost for p ranks with n(i, j) bytes from rank i to rank j:
+2(p - 1)α + β Σ_k max_i n(i, (i + k) mod p); with the same n/p everywhere 2(p - 1)α + (p - 1)/p·nβ.
+
+Two ways for the data. *ZCopy*: parts lie in exported memory and go from place to place. *BCopy*: a
+piece as large as a CCL buffer is copied to CCL_In, goes to the peer's CCL_Out, and is copied from
+there; a step takes as many of these exchanges as the larger of its two parts has pieces, and none
+for empty parts.
+
+With a stream for every peer, all exchanges run at once: 2α + max n(i, j)·β where links are
+parallel.
+
+Source: HCCL's AlltoAllVPairWise, AlltoAllVStagedPairwise and AlltoAllVStagedMesh.
 """
 
 from __future__ import annotations
@@ -19,40 +31,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
+from hccl_py.enums import Buffer
 from hccl_py.orchestration import Link, Plane, Rank, Region, Stream
-from hccl_py.values import RankInt
+from hccl_py.values import PerRank, RankInt, values_of
 
 __all__ = [
     "PeerParts",
     "Received",
     "Sent",
+    "barrier",
     "mesh_all_to_all",
     "pairwise_all_to_all",
-    "push",
-    "swap",
+    "pairwise_in_pieces",
+    "rx_parts",
+    "tx_parts",
 ]
 
 Pieces = Sequence[Region]
 
 
 class Sent(NamedTuple):
-    """What goes to a peer: the data, copied `here` first unless it lies there, where peers reach
-    it, and the place `there`, in the peer's memory, that a push fills.
-    """
+    """What goes to a peer: where it lies here, and where it belongs in the peer's memory."""
 
-    data: Pieces
     here: Pieces
     there: Pieces
 
 
 class Received(NamedTuple):
-    """What comes from a peer: the place `there`, in the peer's memory, that a pull reads, the place
-    `here` that a push fills, and where the data belongs, copied unless it is `here` already.
-    """
+    """What comes from a peer: where it lies in the peer's memory, and where it belongs here."""
 
     there: Pieces
     here: Pieces
-    data: Pieces
 
 
 class PeerParts(Protocol):
@@ -69,67 +80,123 @@ class PeerParts(Protocol):
 
 
 def pairwise_all_to_all(rank: Rank[Any, Any], plane: Plane, parts: PeerParts) -> None:
-    """Exchange parts with all members, one after the other."""
-    size = int(plane.size)
+    """Exchange parts with all members, one after the other, from place to place: ZCopy."""
     parts.keep(rank.main)
+    size = int(plane.size)
     for step in rank.main.steps("pairwise", size - 1):
         to, frm = (plane.id + 1 + step) % size, (plane.id - 1 - step) % size
-        swap(rank.main, plane[to], plane[frm], parts.sent(to), parts.received(frm))
+        _exchange(rank.main, plane[frm], plane[to], parts.received(frm), parts.sent(to))
+        barrier(rank.main, plane[frm], plane[to])
 
 
-def mesh_all_to_all(rank: Rank[Any, Any], plane: Plane, parts: PeerParts, subs: int) -> None:
-    """Exchange parts with all members at once: a sub stream for each, or for each but one, which
-    main takes.
+def mesh_all_to_all(rank: Rank[Any, Any], plane: Plane, parts: PeerParts) -> None:
+    """Exchange parts with all members at once, from place to place: main with the next member, a
+    sub stream with each of the others.
     """
-    with rank.main.phase("mesh"), rank.fork(subs) as streams:
-        parts.keep(rank.main)
-        for stream, (peer, link) in zip((*streams, rank.main), plane.others(), strict=False):
-            swap(stream, link, link, parts.sent(peer), parts.received(peer))
+    parts.keep(rank.main)
+    size = int(plane.size)
+    with rank.main.phase("mesh"), rank.fork(max(size - 2, 0)) as subs:
+        for k, stream in enumerate([rank.main, *subs][: size - 1], start=1):
+            peer = (plane.id + k) % size
+            link = plane[peer]
+            _exchange(stream, link, link, parts.received(peer), parts.sent(peer))
+            barrier(stream, link, link)
 
 
-def swap(
-    stream: Stream, to: Link | None, frm: Link | None, sent: Sent | None, received: Received | None
-) -> None:
-    """Send over `to` and receive over `frm`, over links of any kind; one-sided where either is
-    None.
-    """
-    if to is not None and sent is not None:
-        if sent.here is not sent.data:
-            stream.copy(sent.here, sent.data)
-        if not to.rdma:
-            to.tx_ack(stream)  # you may read mine
-    if frm is not None and received is not None:
-        if frm.rdma:
-            frm.tx_ack(stream)  # you may write into mine
-        else:
-            frm.rx_ack(stream)
-            stream.copy(received.data, [frm.remote(place) for place in received.there])
-            frm.tx_data_signal(stream)
-    if to is not None and sent is not None and to.rdma:
-        to.rx_ack(stream)
+def pairwise_in_pieces(rank: Rank[Any, Any], plane: Plane, parts: PeerParts) -> None:
+    """Exchange parts with all members, one after the other, through the CCL buffers: BCopy."""
+    parts.keep(rank.main)
+    size, most = int(plane.size), rank.ccl_bytes
+    for step in rank.main.steps("pairwise", size - 1):
+        to, frm = (plane.id + 1 + step) % size, (plane.id - 1 - step) % size
+        sent, received = parts.sent(to).here, parts.received(frm).here
+        number = _pieces(sent, most), _pieces(received, most)
+        for k in range(max(number)):
+            tx = plane[to] if k < number[0] else None
+            rx = plane[frm] if k < number[1] else None
+            _through_buffers(rank, rx, tx, _piece(received, k, most), _piece(sent, k, most))
+
+
+def barrier(stream: Stream, prev: Link | None, following: Link | None) -> None:
+    """Meet both neighbours: Ack to and fro, then DataSignal; one of them may be missing."""
+    if prev is not None:
+        prev.tx_ack(stream)
+    if following is not None:
+        following.rx_ack(stream)
+        following.tx_data_signal(stream)
+    if prev is not None:
+        prev.rx_data_signal(stream)
+
+
+def tx_parts(stream: Stream, to: Link, sent: Sent) -> None:
+    """Let the peer have what is sent: post DataSignal, over RDMA after writing it."""
+    if to.rdma:
         stream.copy([to.remote(place) for place in sent.there], sent.here)
-        to.tx_data_signal(stream)
-    if frm is not None and received is not None and frm.rdma:
-        frm.rx_data_signal(stream)
-        if received.here is not received.data:
-            stream.copy(received.data, received.here)
-        frm.tx_data_ack(stream)
-    if to is not None:
-        if to.rdma:
-            to.rx_data_ack(stream)
-        else:
-            to.rx_data_signal(stream)
+    to.tx_data_signal(stream)
 
 
-def push(stream: Stream, link: Link, data: Pieces, there: Pieces) -> None:
-    """Write data into a peer's memory while the peer writes into this rank's, over a link of any
-    kind.
+def rx_parts(stream: Stream, frm: Link, received: Received) -> None:
+    """Wait for the peer's DataSignal, over SDMA read what it sends."""
+    frm.rx_data_signal(stream)
+    if not frm.rdma:
+        stream.copy(received.here, [frm.remote(place) for place in received.there])
+
+
+def _exchange(stream: Stream, prev: Link, following: Link, received: Received, sent: Sent) -> None:
+    prev.tx_ack(stream)
+    following.rx_ack(stream)
+    tx_parts(stream, following, sent)
+    rx_parts(stream, prev, received)
+
+
+class _Piece(NamedTuple):
+    """A piece of some parts: where it lies among them, and in a CCL buffer; all of its bytes."""
+
+    data: Pieces
+    staged: Pieces
+    size: RankInt
+
+    def whole(self, buffer: Buffer) -> Pieces:
+        return [Region(buffer, 0, self.size)]
+
+    def within(self, buffer: Buffer) -> Pieces:
+        return [Region(buffer, place.offset, place.size) for place in self.staged]
+
+
+def _through_buffers(
+    rank: Rank[Any, Any], rx: Link | None, tx: Link | None, received: _Piece, sent: _Piece
+) -> None:
+    """Exchange one piece; without a link there is nothing to receive, or to send."""
+    main, into, out_of = rank.main, Buffer.CCL_OUT, Buffer.CCL_IN
+    if rx is not None:
+        rx.tx_ack(main)
+    if tx is not None:
+        tx.rx_ack(main)
+        main.copy(sent.within(out_of), sent.data)
+        tx_parts(main, tx, Sent(sent.whole(out_of), sent.whole(into)))
+    if rx is not None:
+        rx_parts(main, rx, Received(received.whole(out_of), received.whole(into)))
+        main.copy(received.data, received.within(into))
+    barrier(main, rx, tx)
+
+
+def _pieces(parts: Pieces, most: int) -> int:
+    """Return how many pieces of so many bytes parts have together; splits the batch."""
+    return int(PerRank.of(-(-sum(values_of(part.size) for part in parts) // most)))
+
+
+def _piece(parts: Pieces, number: int, most: int) -> _Piece:
+    """Return one of the pieces: bytes number·most .. of parts that are seen as one after the
+    other.
     """
-    link.tx_ack(stream)  # you may write into mine
-    link.rx_ack(stream)
-    stream.copy([link.remote(place) for place in there], data)
-    link.tx_data_signal(stream)
-    link.rx_data_signal(stream)
-    if link.rdma:
-        link.tx_data_ack(stream)
-        link.rx_data_ack(stream)
+    data, staged, begin, low = [], [], 0, number * most
+    for part in parts:
+        end = begin + values_of(part.size)
+        first, last = np.clip(begin, low, low + most), np.clip(end, low, low + most)
+        size = PerRank.of(last - first)
+        offset = values_of(part.offset) + np.clip(first - begin, 0, end - begin)
+        data.append(Region(part.buffer, PerRank.of(offset), size))
+        staged.append(Region(Buffer.CCL_IN, PerRank.of(first - low), size))
+        begin = end
+    total = PerRank.of(np.clip(begin, low, low + most) - low)
+    return _Piece(data, staged, total)

@@ -5,30 +5,35 @@ servers of n ranks; rank i of server j has slot j·n + i.
 
     all-gather, step s:      this rank has slot i of server j - s: its peers in the server read it,
                              server j + 1 gets it
-    reduce-scatter, step s:  slot i of server j + 1 + s takes the parts of all peers in the server,
-                             while what server j + 1 has reduced of it lands beside; the slot of the
-                             step before is joined with what had landed of it, and goes to server
-                             j - 1
+    reduce-scatter, step s:  the peers in the server add their parts of slot i of server j + 1 + s
+                             to this rank's, and at the same time server j + 1 adds what it has
+                             gathered of that slot; the slot of the step before goes to server j - 1
     all-reduce:              reduce-scatter, then all-gather, which sends to server j - 1, too
 
-S steps each, in S - 1 of which both levels work. For N bytes in all, with steps of inter = α₁ +
-N/(Sn)·β₁ and intra = α₀ + N/(Sn)·β₀, all-gather costs (S - 1)·max(inter, intra) + intra.
-Reduce-scatter costs as much, with N/(Sn)·γ in both sorts of steps, and where intra is the longer
-one N/(Sn)·γ once more, because the last slot is joined after the last step. All-reduce costs both.
-Between servers each rank moves (S - 1)/(Sn) of the data, 1/n of what a hierarchy without pipeline
-moves there.
+S steps each, in S - 1 of which both levels work, and a barrier between neighbours behind the last
+transfer of the ring. For N bytes in all, with steps of inter = α₁ + N/(Sn)·β₁ and intra = α₀ +
+N/(Sn)·β₀, all-gather costs (S - 1)·max(inter, intra) + intra, and the barrier's α₁ where inter is
+the longer one; reduce-scatter as much, with N/(Sn)·γ in both sorts of steps. All-reduce costs both,
+and one barrier. Between servers each rank moves (S - 1)/(Sn) of the data, 1/n of what a hierarchy
+without pipeline moves there.
 
-All need a sub stream for each peer in the server, then one for the ring, n in all; with one server
-n - 1. Main copies what is this rank's own. Links of the mesh are SDMA, those of the ring of any
-kind. Peers add to one place, atomically, in an open order, so reducing needs inline reduce. Raw
-data lands beside, not in that place: RDMA and SDMA may not add to the same bytes at the same time.
+n sub streams. In all-gather and reduce-scatter the first one serves the ring, each of the others
+the peer so many ahead; main copies what is this rank's own. In all-reduce main serves the ring,
+too, and the last sub stream has nothing to do but to meet main. Peers and the ring add to the same
+bytes at once, which hardware does atomically.
+
+Links of the mesh are SDMA, those of the ring RDMA, as in HCCL. SDMA links of three servers or more
+may join the ring, too: then a rank also says that it has read what it got, since the block that it
+was read from may be written anew before the next Ack.
+
+Source: HCCL's AllGatherPipeline, ReduceScatterPipeline and AllReduceOpbasePipeline (hcomm b5f3e5b,
+alg_template).
 """
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from hccl_executors.templates.mesh_meetings import nothing
 from hccl_py.orchestration import Chunks, Link, Plane, Rank, Region, Stream
 from hccl_py.values import RankInt
 
@@ -36,77 +41,24 @@ __all__ = ["pipeline_all_gather", "pipeline_all_reduce", "pipeline_reduce_scatte
 
 
 def pipeline_all_gather(
-    rank: Rank[Any, Any],
-    mesh: Plane,
-    ring: Plane,
-    slots: Chunks,
-    blocks: Sequence[Region],
-    *,
-    backwards: bool = False,
+    rank: Rank[Any, Any], mesh: Plane, ring: Plane, slots: Chunks, images: Sequence[Chunks]
 ) -> None:
-    """Fill all `slots`; this rank's own begins in `blocks[0]`.
+    """Fill all `slots`; this rank's own lies in `images[0]`.
 
-    `slots` are touched on this rank only. `blocks` are two exported places, the same at every rank,
-    of the size of the largest slot. `backwards` sends to the previous server, not to the next one.
+    `slots` are touched on this rank only. `images` say where each slot lies while it is in one of
+    two blocks of exported memory, the same at every rank.
     """
-    seats, servers, way = _Seats(mesh, ring), int(ring.size), -1 if backwards else 1
-    places = [_image(block, slots) for block in blocks]
-    for step in rank.main.steps("pipeline all-gather", servers):
-        here, there = places[step % 2], places[(step + 1) % 2]
-        mine, following = (seats.slot(seats.own, way * (step + k)) for k in (0, 1))
-        more = step < servers - 1
-        with rank.fork(seats.n if more else seats.n - 1) as subs:
-            rank.main.copy(slots[mine], here[mine])
-            for sub, (seat, link) in zip(subs, seats.peers, strict=False):
-                theirs = seats.slot(seat, way * step)
-                _read(sub, link, slots[theirs], here[theirs])
-            if more:
-                _relay(subs[-1], ring, way, _Move(here, there, mine, following))
+    _Pipeline(rank, mesh, ring, way=1).all_gather(slots, images)
 
 
 def pipeline_reduce_scatter(
-    rank: Rank[Any, Any],
-    mesh: Plane,
-    ring: Plane,
-    slots: Chunks,
-    blocks: Sequence[Region],
-    land: Region,
+    rank: Rank[Any, Any], mesh: Plane, ring: Plane, slots: Chunks, images: Sequence[Chunks]
 ) -> Region:
     """Return where, in one of the blocks, the reduction of all ranks' slot j·n + i is.
 
-    `slots` are read on this rank only. `blocks` are three exported places, the same at every rank,
-    of the size of the largest slot, and `land` is one more.
+    `slots` are read on this rank only. `images` are of three blocks, as for all-gather.
     """
-    seats, servers = _Seats(mesh, ring), int(ring.size)
-    places, landed = [_image(block, slots) for block in blocks], _image(land, slots)
-
-    def own_place(step: int) -> Region:
-        return places[step % len(blocks)][seats.slot(seats.own, -step - 1)]
-
-    def load(step: int) -> None:
-        rank.main.copy(own_place(step), slots[seats.slot(seats.own, -step - 1)])
-
-    def join(stream: Stream, step: int) -> None:
-        stream.reduce(own_place(step), landed[seats.slot(seats.own, -step - 1)])
-
-    load(0)
-    for step in rank.main.steps("pipeline reduce-scatter", servers):
-        here, before = (places[(step - k) % len(blocks)] for k in (0, 1))
-        with rank.fork(seats.n if step else seats.n - 1) as subs:
-            if step < servers - 1:
-                load(step + 1)
-            for sub, (seat, link) in zip(subs, seats.peers, strict=False):
-                theirs = seats.slot(seat, -step - 1)
-                _add(sub, link, slots[theirs], here[theirs])
-            if step > 1:
-                join(subs[-1], step - 1)
-            if step:
-                sends, gets = (seats.slot(seats.own, -step - k) for k in (0, 1))
-                _relay(subs[-1], ring, -1, _Move(before, landed, sends, gets))
-    if servers > 1:
-        with rank.main.phase("pipeline reduce-scatter, last join"):
-            join(rank.main, servers - 1)
-    return own_place(servers - 1)
+    return _Pipeline(rank, mesh, ring, way=-1).reduce_scatter(slots, images)
 
 
 def pipeline_all_reduce(
@@ -115,92 +67,129 @@ def pipeline_all_reduce(
     ring: Plane,
     inputs: Chunks,
     outputs: Chunks,
-    blocks: Sequence[Region],
-    land: Region,
+    images: Sequence[Chunks],
 ) -> None:
     """Fill `outputs` with the reduction of all ranks' `inputs`, S·n chunks each, cut alike.
 
-    Both are touched on this rank only. `blocks` are three exported places, the same at every rank,
-    of the size of the largest chunk, and `land` is one more.
+    Both are touched on this rank only. `images` are of two blocks, as for all-gather.
     """
-    pipeline_reduce_scatter(rank, mesh, ring, inputs, blocks, land)
-    held = (int(ring.size) - 1) % len(blocks)
-    both = blocks[held], blocks[held - 1]
-    pipeline_all_gather(rank, mesh, ring, outputs, both, backwards=True)
+    pipeline = _Pipeline(rank, mesh, ring, way=-1, ring_on_main=True)
+    done = pipeline.reduce_scatter(inputs, images)
+    nothing(rank, done)
+    held = (int(ring.size) - 1) % 2
+    pipeline.all_gather(outputs, (images[held], images[1 - held]))
 
 
-class _Seats:
-    """The slots of the members of this server: of this rank, and of its peers with their links."""
+class _Pipeline:
+    """The streams of a rank, the slots of this server, and which way data goes round the ring."""
 
-    def __init__(self, mesh: Plane, ring: Plane) -> None:
-        self.n = int(mesh.size)
-        self.total = self.n * int(ring.size)
-        first = ring.id * self.n
+    def __init__(
+        self,
+        rank: Rank[Any, Any],
+        mesh: Plane,
+        ring: Plane,
+        *,
+        way: int,
+        ring_on_main: bool = False,
+    ) -> None:
+        n, first = int(mesh.size), ring.id * mesh.size
+        self.rank, self.servers, self.n, self.way = rank, int(ring.size), n, way
+        self.ring, self.ring_on_main = ring, ring_on_main
+        self.ring_stream = rank.main if ring_on_main else rank.subs[0]
         self.own: RankInt = first + mesh.id
-        self.peers: list[tuple[RankInt, Link]] = [
-            (first + index, link) for index, link in mesh.others()
+        ahead = [(mesh.id + k) % n for k in range(1, n)]
+        streams = rank.subs[: n - 1] if ring_on_main else rank.subs[1:n]
+        self.peers = [
+            (stream, first + index, mesh[index])
+            for stream, index in zip(streams, ahead, strict=True)
         ]
 
     def slot(self, seat: RankInt, back: int) -> RankInt:
         """Return the slot of the same seat so many servers back."""
-        return (seat - back * self.n) % self.total
+        return (seat - back * self.n) % (self.n * self.servers)
+
+    def all_gather(self, slots: Chunks, images: Sequence[Chunks]) -> None:
+        """Read what peers have of every slot; hand on what has come from the ring."""
+        for step in self.rank.main.steps("pipeline all-gather", self.servers):
+            here, there = images[step % 2], images[(step + 1) % 2]
+            mine, following = (self.slot(self.own, self.way * (step + k)) for k in (0, 1))
+            with self.rank.fork(self.n):
+                if step < self.servers - 1:
+                    self._relay(_Move(here, there, mine, following), reduce=False)
+                if step == self.servers - 2:
+                    _barrier(self.ring_stream, *self._neighbours)
+                for stream, seat, link in self.peers:
+                    theirs = self.slot(seat, self.way * step)
+                    link.tx_ack(stream)  # you may read my block
+                    link.rx_ack(stream)
+                    stream.copy(slots[theirs], link.remote(here[theirs]))
+                    link.tx_data_signal(stream)  # I have read yours
+                    link.rx_data_signal(stream)
+            self.rank.main.copy(slots[mine], here[mine])
+
+    def reduce_scatter(self, slots: Chunks, images: Sequence[Chunks]) -> Region:
+        """Add to what peers have of every slot; hand on what has been added up."""
+        blocks, done = len(images), self.own
+        for step in self.rank.main.steps("pipeline reduce-scatter", self.servers):
+            here, before = images[step % blocks], images[(step - 1) % blocks]
+            mine = self.slot(self.own, -step - 1)
+            self.rank.main.copy(here[mine], slots[mine])
+            with self.rank.fork(subs=range(0 if step or self.ring_on_main else 1, self.n)):
+                if step:
+                    previous = self.slot(self.own, -step)
+                    self._relay(_Move(before, here, previous, mine), reduce=True)
+                if step and step == self.servers - 1 and not self.ring_on_main:
+                    _barrier(self.ring_stream, *self._neighbours)
+                for stream, seat, link in self.peers:
+                    theirs = self.slot(seat, -step - 1)
+                    link.tx_ack(stream)  # my own part is in my block: you may add yours
+                    link.rx_ack(stream)
+                    stream.reduce(link.remote(here[theirs]), slots[theirs])
+                    link.tx_data_signal(stream)  # you have got mine
+                    link.rx_data_signal(stream)
+        return images[(self.servers - 1) % blocks][done]
+
+    def _relay(self, move: "_Move", *, reduce: bool) -> None:
+        """Send to the next server, or to the previous one, and receive from the other side."""
+        stream, (to, frm) = self.ring_stream, self._neighbours
+        here, there, sends, gets = move
+        transfer = stream.reduce if reduce else stream.copy
+        frm.tx_ack(stream)
+        to.rx_ack(stream)
+        if to.rdma:
+            transfer(to.remote(there[sends]), here[sends])
+        to.tx_data_signal(stream)
+        frm.rx_data_signal(stream)
+        if not frm.rdma:
+            transfer(there[gets], frm.remote(here[gets]))
+        if frm.rdma:
+            frm.tx_data_ack(stream)
+        elif self.servers > 2:
+            frm.tx_data_signal(stream)  # I have read yours
+        if to.rdma:
+            to.rx_data_ack(stream)
+        elif self.servers > 2:
+            to.rx_data_signal(stream)
+
+    @property
+    def _neighbours(self) -> tuple[Link, Link]:
+        """The servers to which data goes, and from which it comes."""
+        left, right = self.ring.left, self.ring.right
+        return (right, left) if self.way > 0 else (left, right)
 
 
-def _image(block: Region, slots: Chunks) -> Chunks:
-    """Return the slots as they lie one at a time in the block: each at its beginning."""
-    start = int(block.offset)
-    return Chunks(block.buffer, np.full_like(slots.offsets, start), slots.sizes, slots.row)
-
-
-def _read(stream: Stream, link: Link, slot: Region, block: Region) -> None:
-    """Read the peer's block while it reads this rank's."""
-    link.tx_ack(stream)  # you may read my block
-    link.rx_ack(stream)
-    stream.copy(slot, link.remote(block))
-    link.tx_data_signal(stream)  # I have read yours
-    link.rx_data_signal(stream)
-
-
-def _add(stream: Stream, link: Link, slot: Region, block: Region) -> None:
-    """Add this rank's part to the peer's block while the peer adds to this rank's."""
-    link.tx_ack(stream)  # my own part is in my block: you may add yours
-    link.rx_ack(stream)
-    stream.reduce(link.remote(block), slot)
-    link.tx_data_signal(stream)  # you have got mine
-    link.rx_data_signal(stream)
+def _barrier(stream: Stream, to: Link, frm: Link) -> None:
+    """Wait until both neighbours have come as far."""
+    frm.tx_ack(stream)
+    to.rx_ack(stream)
+    to.tx_data_signal(stream)
+    frm.rx_data_signal(stream)
 
 
 class _Move(NamedTuple):
-    """Chunks go from one place here to another one there: number `sends` away, `gets` hither."""
+    """Slots go from one block here to another one there: number `sends` away, `gets` hither."""
 
     here: Chunks
     there: Chunks
     sends: RankInt
     gets: RankInt
-
-
-def _relay(stream: Stream, ring: Plane, way: int, move: _Move) -> None:
-    """Send to the next server, or to the previous one, and receive from the other side: an
-    exchange() of data that changes its place.
-    """
-    to, frm = (ring.right, ring.left) if way > 0 else (ring.left, ring.right)
-    here, there, sends, gets = move
-    if not to.rdma:
-        to.tx_ack(stream)  # you may read mine
-    if frm.rdma:
-        frm.tx_ack(stream)  # you may write into mine
-    else:
-        frm.rx_ack(stream)
-        stream.copy(there[gets], frm.remote(here[gets]))
-        frm.tx_data_signal(stream)
-    if to.rdma:
-        to.rx_ack(stream)
-        stream.copy(to.remote(there[sends]), here[sends])
-        to.tx_data_signal(stream)
-    if frm.rdma:
-        frm.rx_data_signal(stream)
-        frm.tx_data_ack(stream)
-    if to.rdma:
-        to.rx_data_ack(stream)
-    else:
-        to.rx_data_signal(stream)

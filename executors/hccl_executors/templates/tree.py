@@ -14,7 +14,8 @@ Cost for p ranks and n bytes: broadcast L(α+nβ), reduce L(α+nβ+nγ): for sma
 transfer pays for all of n. Source: HCCL's public documents (NHR, NB).
 """
 
-from hccl_py.orchestration import Plane, Region, Stream, exchange
+from hccl_py.orchestration import Link, Plane, Region, Stream, exchange
+from hccl_py.orchestration.exchange import rx_data, tx_data
 
 __all__ = ["narrow_tree_broadcast", "tree_broadcast", "tree_reduce"]
 
@@ -44,15 +45,34 @@ def narrow_tree_broadcast(stream: Stream, plane: Plane, work: Region, root: int)
             exchange(stream, to=plane[(plane.id + width) % p], send=work)
 
 
-def tree_reduce(stream: Stream, plane: Plane, work: Region, root: int) -> None:
+def tree_reduce(
+    stream: Stream, plane: Plane, work: Region, root: int, *, answered: bool = True
+) -> None:
     """Leave in `work` of the root the reduction of all ranks' `work`; others hold partial
-    results.
+    results. Without `answered`, nobody says over RDMA that data has come (DataAck), as in HCCL: a
+    broadcast that follows says it.
     """
     p = int(plane.size)
     distance = (plane.id - root) % p
     for step in stream.steps("reduce", (p - 1).bit_length()):
         width = 1 << step
         if distance % (2 * width) == width:
-            exchange(stream, to=plane[(plane.id - width) % p], send=work, reduce=True)
+            _hand_over(stream, plane[(plane.id - width) % p], work, answered)
         elif distance % (2 * width) == 0 and distance + width < p:
-            exchange(stream, frm=plane[(plane.id + width) % p], recv=work, reduce=True)
+            _add(stream, plane[(plane.id + width) % p], work, answered)
+
+
+def _hand_over(stream: Stream, to: Link, work: Region, answered: bool) -> None:
+    if answered or not to.rdma:
+        exchange(stream, to=to, send=work, reduce=True)
+    else:
+        to.rx_ack(stream)
+        tx_data(stream, to, work, reduce=True)
+
+
+def _add(stream: Stream, frm: Link, work: Region, answered: bool) -> None:
+    if answered or not frm.rdma:
+        exchange(stream, frm=frm, recv=work, reduce=True)
+    else:
+        frm.tx_ack(stream)
+        rx_data(stream, frm, work, reduce=True)

@@ -1,4 +1,6 @@
-"""The small all-reduce: one step, in both modes, and the chunk mesh where it has no room."""
+"""The small all-reduce: its four forms, task by task as HCCL's templates have them."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -6,56 +8,136 @@ from hccl_executors.all_reduce.mesh_small_count import AllReduceMeshSmallCountEx
 from hccl_py.enums import Mode, TaskKind
 from hccl_py.executor import Unsuitable
 from hccl_py.program.program import Program
+from hccl_py.simulator.chain import longest_chain
 from hccl_py.topology import topology_of
 from hccl_py.verifier import verify
-from tests.executors.flat import FORMULA, formula_us, moves
+from tests.executors.flat import moves
+from tests.executors.streams import streams_of
 from tests.recording import op_of, recorded
 
 SIZE = 4000
+A2, A3 = "atlas-800t-a2", "atlas-900-a3"
 
 
-def small(ranks: int, mode: Mode = Mode.OP_BASE, ccl_bytes: int = 1 << 20) -> Program:
-    return recorded(
-        AllReduceMeshSmallCountExecutor, op_of("all_reduce", mode=mode), ranks, ccl_bytes
-    )
+def small(
+    ranks: int, preset: str = A2, mode: Mode = Mode.OP_BASE, fixed: bool = False, count: int = 1000
+) -> Program:
+    op = replace(op_of("all_reduce", count, mode=mode), deterministic=fixed)
+    return recorded(AllReduceMeshSmallCountExecutor, op, topology_of(ranks, preset=preset))
+
+
+AT_RANK_0 = (
+    "rx_ack 0, write_reduce 0, tx_data_signal 0, "  # added there
+    "rx_ack 0, read 0, tx_data_signal 0"
+)
+
+
+def test_a2_adds_at_rank_0_and_reads_from_there() -> None:
+    """AllReduceReduceBcast: only rank 0 forks, twice; its last peer is main's."""
+    program = small(3)
+    half = "copy, post, post, tx_ack 2, rx_data_signal 2, wait, wait"
+    serve = "wait, tx_ack 1, rx_data_signal 1, post"
+    idle = "wait, post"
+    assert streams_of(program, 0) == [f"{part}, {part}" for part in (half, serve, idle)]
+    assert streams_of(program, 1) == [AT_RANK_0]
+    assert streams_of(program, 2) == [AT_RANK_0]
 
 
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("ranks", [2, 3, 5, 7])
-def test_everybody_writes_its_whole_input_to_everybody(ranks: int, mode: Mode) -> None:
-    program = small(ranks, mode)
-    assert moves(program) == ([ranks - 1] * ranks, [SIZE * (ranks - 1)] * ranks)
-    assert set(program.labels) >= {"write to all"}
+@pytest.mark.parametrize(("ranks", "fixed"), [(2, False), (7, False), (8, False), (7, True)])
+def test_a2_moves_two_buffers_per_rank(ranks: int, fixed: bool, mode: Mode) -> None:
+    others = ranks - 1
+    program = small(ranks, mode=mode, fixed=fixed)
+    assert moves(program) == ([0] + [2] * others, [0] + [2 * SIZE] * others)
 
 
-def test_it_takes_one_latency() -> None:
-    program = small(4)
-    local = 2 * SIZE * FORMULA.gamma_us  # a tree of four
-    assert formula_us(program) < 2 * FORMULA.hccs.alpha_us + SIZE * FORMULA.hccs.beta_us + local
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_a2_takes_two_steps(ranks: int) -> None:
+    assert longest_chain(small(ranks)) == (2, 2 * SIZE, SIZE)
 
 
 @pytest.mark.parametrize(
-    "program",
-    [small(8, Mode.GRAPH), small(8, ccl_bytes=1 << 13)],
-    ids=["eight ranks in graph mode", "small buffers"],
+    ("ranks", "folds"),
+    [(2, []), (3, [1]), (4, [1, 1]), (5, [2, 1]), (6, [1, 2, 1]), (7, [2, 2, 1])],
 )
-def test_the_chunk_mesh_helps_out(program: Program) -> None:
-    assert "write to all" not in program.labels
-    kinds = program.tasks.kind
-    assert (kinds == int(TaskKind.READ_REDUCE)).sum() > 0
+def test_a2_in_a_fixed_order_collects_at_rank_0(ranks: int, folds: list[int]) -> None:
+    """AllReduceLocalReduceBcast: what exceeds a power of two first, then halves, in one task."""
+    program = small(ranks, fixed=True)
+    tasks = program.tasks
+    rows = range(int(tasks.first[0]), int(tasks.first[1]))
+    reduced = [int(tasks.size[row]) for row in rows if tasks.kind[row] == TaskKind.REDUCE]
+    assert reduced == [SIZE * n for n in folds]
+    assert "write_reduce 0" in streams_of(program, 1)[0]
+    assert all("write 0" in streams_of(program, rank)[0] for rank in range(2, ranks))
+    assert longest_chain(program) == (2, 2 * SIZE, (ranks - 1) * SIZE)
 
 
-def test_several_servers_are_refused() -> None:
+def test_eight_ranks_in_a_fixed_order_double() -> None:
+    """AllReduceDoublingDirect: a write, a read to CCL_Out, a read to user memory."""
+    assert streams_of(small(8, fixed=True), 5) == [
+        "copy, tx_ack 4, rx_ack 4, write_reduce 4, tx_data_signal 4, rx_data_signal 4, "
+        "copy, tx_ack 7, rx_ack 7, read_reduce 7, tx_data_signal 7, rx_data_signal 7, "
+        "copy, tx_ack 1, rx_ack 1, read_reduce 1, tx_data_signal 1, rx_data_signal 1"
+    ]
+
+
+def test_a3_doubles_in_slots() -> None:
+    """AllReduceHDOptim with a power of two: main goes on while two subs prepare the next step."""
+    assert streams_of(small(8, A3), 5) == [
+        "copy, tx_ack 4, rx_ack 4, write_reduce 4, tx_data_signal 4, rx_data_signal 4, "
+        "post, post, wait, wait, read_reduce 7, "
+        "post, post, tx_data_signal 7, rx_data_signal 7, wait, wait, read_reduce 1, "
+        "tx_data_signal 1, rx_data_signal 1",
+        "wait, copy, post, wait, copy, post",
+        "wait, tx_ack 7, rx_ack 7, post, wait, tx_ack 1, rx_ack 1, post",
+    ]
+
+
+def test_a3_without_a_power_of_two_has_helpers() -> None:
+    """Of 6 ranks, 4 and 5 help 0 and 1; 2 and 3 have no helper."""
+    program = small(6, A3)
+    steps = (
+        "tx_ack {0}, rx_ack {0}, read_reduce {0}, "
+        "post, post, tx_data_signal {0}, rx_data_signal {0}, wait, wait, "
+        "read_reduce {1}, tx_data_signal {1}, rx_data_signal {1}"
+    )
+    assert streams_of(program, 0)[0] == (
+        f"copy, tx_ack 4, rx_data_signal 4, copy, {steps.format(1, 2)}, "
+        "tx_ack 4, copy, rx_data_signal 4"
+    )
+    assert streams_of(program, 2)[0] == f"copy, copy, {steps.format(3, 0)}, copy"
+    assert streams_of(program, 4) == [AT_RANK_0]
+
+
+@pytest.mark.parametrize("ranks", range(3, 17))
+def test_a3_steps_follow_the_formula(ranks: int) -> None:
+    """Who has no helper is ready early, so that its Ack hides one α from some."""
+    k = ranks.bit_length() - 1
+    extra = ranks != 1 << k
+    steps, moved, reduced = longest_chain(small(ranks, A3))
+    assert steps in {k + extra, k + 2 * extra}
+    assert (moved, reduced) == ((k + 2 * extra) * SIZE, (k + extra) * SIZE)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "preset", "mode", "dtype", "reason"),
+    [
+        (16, A2, Mode.OP_BASE, "fp32", "needs one server, there are 2"),
+        (4, A2, Mode.OP_BASE, "int64", "needs links that reduce int64 on their way"),
+        (2, A3, Mode.OP_BASE, "fp32", "two sub streams on Atlas A3: 3 ranks, there are 2"),
+        (3, A3, Mode.GRAPH, "fp32", "two sub streams on Atlas A3: 4 ranks, there are 3"),
+    ],
+)
+def test_refusals(ranks: int, preset: str, mode: Mode, dtype: str, reason: str) -> None:
     refusal = AllReduceMeshSmallCountExecutor().suits(
-        op_of("all_reduce"), topology_of(servers=2, devices=2)
+        op_of("all_reduce", dtype=dtype, mode=mode), topology_of(ranks, preset=preset)
     )
     assert isinstance(refusal, Unsuitable)
-    assert refusal.reason == "needs one server, there are 2"
+    assert reason in refusal.reason
 
 
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("ranks", [1, 2, 7, 8, 16])
-def test_nothing_to_add_is_no_special_case(ranks: int, mode: Mode) -> None:
-    topology = topology_of(ranks, preset="atlas-900-a3")
-    program = recorded(AllReduceMeshSmallCountExecutor, op_of("all_reduce", 0, mode=mode), topology)
-    assert verify(program, product=topology.product).ok
+@pytest.mark.parametrize(("ranks", "preset"), [(1, A2), (7, A2), (8, A2), (6, A3), (16, A3)])
+def test_nothing_to_add_is_no_special_case(ranks: int, preset: str, mode: Mode) -> None:
+    program = small(ranks, preset, mode, fixed=True, count=0)
+    assert verify(program, product=topology_of(ranks, preset=preset).product).ok

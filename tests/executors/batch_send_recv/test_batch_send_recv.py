@@ -14,16 +14,18 @@ from hccl_py.op_param import OpParam, Table
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
+from hccl_py.simulator.chain import longest_chain
 from hccl_py.topology import Topology, topology_of
 from tests.executors.parts import EVEN, UNEVEN, judged
+from tests.executors.streams import streams_of
 
 OP = OpParam("batch_send_recv", 100, DataType.FP32)
 
 
-def program_of(pairs: Table, topology: Topology) -> Program:
+def program_of(pairs: Table, topology: Topology, ccl_bytes: int = 1 << 20) -> Program:
     op = replace(OP, pairs=pairs)
     executor: Any = BatchSendRecv()
-    return record(executor, op, topology, make_operator(op.name), 1 << 20)
+    return record(executor, op, topology, make_operator(op.name), ccl_bytes)
 
 
 @settings(max_examples=30, deadline=None)
@@ -48,18 +50,51 @@ def test_everybody_with_everybody() -> None:
         )
 
 
-def test_sends_go_down_and_receives_go_up() -> None:
+SDMA_SEND = "copy, tx_ack {0}, rx_data_signal {0}"
+SDMA_RECEIVE = "rx_ack {0}, read {0}, tx_data_signal {0}, copy"
+RDMA_SEND = "copy, rx_ack {0}, rdma_write {0}, tx_data_signal {0}, rx_data_ack {0}"
+RDMA_RECEIVE = "tx_ack {0}, rx_data_signal {0}, tx_data_ack {0}, copy"
+
+
+@pytest.mark.parametrize(
+    ("topology", "send", "receive"),
+    [
+        (topology_of(5, preset="mesh"), SDMA_SEND, SDMA_RECEIVE),
+        (topology_of(servers=5, devices=1), RDMA_SEND, RDMA_RECEIVE),
+    ],
+    ids=["SDMA", "RDMA"],
+)
+def test_the_order_is_pairwise(topology: Topology, send: str, receive: str) -> None:
+    """Rank 2 of 5 sends to 1, 0, 4, 3 and receives from 3, 4, 0, 1, whatever the list's order."""
     pairs = tuple((a, b) for a in range(5) for b in range(5))
-    program = program_of(pairs, topology_of(5, preset="mesh"))
+    main, sub = streams_of(program_of(pairs, topology), 2)
+    assert main == ", ".join(["copy, post", *map(send.format, (1, 0, 4, 3)), "wait"])
+    assert sub == ", ".join(["wait", *map(receive.format, (3, 4, 0, 1)), "post"])
+
+
+def test_a_shift_at_a_time() -> None:
+    """Steps are permutations: all messages of 8 ranks take 7 steps, not 13 with one receiver for
+    all senders.
+    """
+    pairs = tuple((a, b) for a in range(8) for b in range(8) if a != b)
+    chain = longest_chain(program_of(pairs, topology_of(8, preset="mesh")))
+    assert (chain.steps, chain.moved) == (7, 7 * 400)
+
+
+def test_messages_go_in_slices_of_a_buffer_one_after_the_other() -> None:
+    """2 048 bytes hold 512 elements: 900 of them are two slices, before anything goes to rank 2;
+    nothing is sent of an empty message.
+    """
+    program = program_of(((1, 2, 3), (1, 0, 900), (1, 0, 0)), topology_of(3, preset="mesh"), 2048)
     tasks = program.tasks
-    reads = tasks.table.kind[tasks.instruction] == TaskKind.READ
-    acks = (tasks.table.kind[tasks.instruction] == TaskKind.NOTIFY_POST) & (tasks.end >= 0)
-    mine = tasks.rank == 2
-    streams = tasks.table.stream[tasks.instruction]
-    peers = program.transports.peer
-    assert set(streams[reads]) == {1}
-    assert peers[tasks.end[reads & mine]].tolist() == [0, 1, 3, 4]
-    assert peers[tasks.end[acks & mine & (streams == 0)]].tolist() == [4, 3, 1, 0]
+    sizes = {
+        rank: tasks.size[(tasks.rank == rank) & (tasks.kind == TaskKind.READ)] for rank in (0, 2)
+    }
+    assert sizes[0].tolist() == [2048, 1552]
+    assert sizes[2].tolist() == [12]
+    assert streams_of(program, 1)[0] == ", ".join(
+        ["post", *map(SDMA_SEND.format, (0, 0, 2)), "wait"]
+    )
 
 
 def test_links_join_only_those_who_have_messages() -> None:

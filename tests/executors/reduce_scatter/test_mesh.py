@@ -1,14 +1,12 @@
-"""ReduceScatter over a mesh, three ways: how often data moves."""
+"""ReduceScatter over a mesh, two ways: how often data moves."""
 
 from typing import Any
 
 import pytest
 
-from hccl_executors.reduce_scatter.deter import ReduceScatterDeterExecutor
 from hccl_executors.reduce_scatter.mesh_dma_elimination import (
     ReduceScatterMeshDmaEliminationExecutor,
 )
-from hccl_executors.reduce_scatter.order_preserved import ReduceScatterOrderPreservedExecutor
 from hccl_py.enums import Mode, TaskKind
 from hccl_py.executor import Unsuitable
 from hccl_py.program.program import Program
@@ -30,8 +28,6 @@ def tasks_of(program: Program, kind: TaskKind) -> int:
     ("executor", "copies", "reduces"),
     [
         (ReduceScatterMeshDmaEliminationExecutor, 2, 0),
-        (ReduceScatterDeterExecutor, 1, 7),
-        (ReduceScatterOrderPreservedExecutor, 2, 7),
     ],
 )
 def test_every_chunk_goes_over_one_link(executor: Any, copies: int, reduces: int) -> None:
@@ -40,19 +36,6 @@ def test_every_chunk_goes_over_one_link(executor: Any, copies: int, reduces: int
     assert tasks_of(program, TaskKind.COPY) == copies
     assert tasks_of(program, TaskKind.REDUCE) == reduces
     assert len(program.batches) == 1
-
-
-def test_a_tree_of_eight_has_three_steps() -> None:
-    program = scattered(ReduceScatterDeterExecutor, ranks=8)
-    assert {f"local reduce {k}/3" for k in (1, 2, 3)} <= set(program.labels)
-
-
-@pytest.mark.parametrize("mode", Mode)
-def test_several_servers_share_three_streams(mode: Mode) -> None:
-    shape = {"servers": 4, "devices": 4, "preset": "atlas-900-a3"}
-    program = scattered(ReduceScatterDeterExecutor, mode, **shape)
-    assert program.streams == 4
-    assert moves(program)[0] == [15] * 16
 
 
 def test_graph_mode_is_refused_without_staging() -> None:

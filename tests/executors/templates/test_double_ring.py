@@ -1,16 +1,13 @@
 """Rings over the same ranks, the two ways round and through two meshes: right, clean, balanced."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hccl_executors.templates.double_ring import (
-    aligned_all_gather,
-    aligned_reduce_scatter,
-    rings_all_gather,
-    rings_reduce_scatter,
-)
+from hccl_executors.templates.aligned_rings import aligned_all_gather, aligned_reduce_scatter
+from hccl_executors.templates.double_ring import rings_all_gather, rings_reduce_scatter
 from hccl_py.enums import Buffer, DataType, Mode, ReduceOp, TaskKind
 from hccl_py.executor import (
     OpParam,
@@ -27,12 +24,14 @@ from hccl_py.orchestration import Chunks, Plane
 from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
 from hccl_py.testing import check_executor
-from hccl_py.topology import PRESETS
+from hccl_py.topology import PRESETS, topology_of
 from hccl_py.verifier.numeric import run_numeric
 from hccl_py.verifier.subject import Options
 from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.verifier import verify_program
 from tests.executors.flat import in_turn
+from tests.executors.kept import kept_lines
+from tests.recording import BY_NAME
 
 OPS = ("all_gather", "reduce_scatter")
 
@@ -54,7 +53,7 @@ class Rings:
         if graph and op.name != "all_gather":
             memories = (Buffer.USER_OUT, Buffer.SCRATCH)
             scratch = op.size * rank.size * (1 if rank.inline_reduce else 2)
-        helpers = k if self.is_aligned and not graph and self._helped(op, rank.size) else 0
+        helpers = k if self.is_aligned and not graph else 0
         return ResourceRequest(
             planes=tuple(
                 PlaneRequest(ring.name, "ring", *memories) for ring in rank.rings if rank.size > 1
@@ -63,9 +62,6 @@ class Rings:
             scratch_bytes=scratch,
             max_count=rank.ccl_bytes // rank.size // 128 * 128 // op.unit,
         )
-
-    def _helped(self, op: OpParam, size: int) -> bool:
-        return op.name != "reduce_scatter" or size > 2
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         helped = self.is_aligned and op.mode is Mode.OP_BASE
@@ -153,8 +149,9 @@ def recorded(
 
 
 def assert_clean(program: Program, preset: str) -> None:
+    """HCCL requests helpers even where they have nothing to do."""
     report = verify_program(program, Options(product=PRESETS[preset]))
-    wrong = [f for f in report if f.name != "UNALIGNED"]
+    wrong = [f for f in report if f.name not in ("UNALIGNED", "RESOURCE_UNUSED")]
     assert not wrong, wrong[:3]
     assert run_numeric(program, in_turn(program.task_count)).ok
 
@@ -173,6 +170,8 @@ LAYOUTS = [
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize(("preset", "devices"), LAYOUTS)
 def test_is_clean_and_right(preset: str, devices: int, op: str, aligned: bool, mode: Mode) -> None:
+    if aligned and len(Topology(PRESETS[preset], (devices,)).rings) != 2:
+        return  # two rings are aligned, one or four are not
     for dtype, count in (("fp32", 300), ("int64", 37)):
         assert_clean(recorded(op, aligned, preset, devices, count, dtype, mode), preset)
 
@@ -183,7 +182,7 @@ def test_is_clean_and_right(preset: str, devices: int, op: str, aligned: bool, m
     [e if e.is_aligned else pytest.param(e, marks=pytest.mark.long) for e in EXECUTORS],
 )
 def test_holds_what_every_executor_must(executor: type[Rings]) -> None:
-    check_executor(executor, cases=CASES)
+    check_executor(executor, cases=CASES, kept=kept_lines(executor.__name__))
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -233,3 +232,67 @@ def test_aligned_rings_begin_every_read_together() -> None:
         *(TaskKind.READ, TaskKind.NOTIFY_POST, TaskKind.NOTIFY_WAIT),
     ]
     assert mine == [TaskKind.NOTIFY_WAIT, *3 * step, TaskKind.NOTIFY_POST]
+
+
+def kinds(program: Program, stream: int) -> str:
+    """Return rank 0's tasks on a stream: c copies, 0 of nothing, r reads, p posts, w waits."""
+    letters = {TaskKind.NOTIFY_POST: "p", TaskKind.NOTIFY_WAIT: "w", TaskKind.READ: "r"}
+    tasks = program.tasks
+    mine = (tasks.rank == 0) & (tasks.stream == stream)
+    return "".join(
+        letters.get(TaskKind(kind), "r" if kind == TaskKind.READ_REDUCE else "c0"[int(size == 0)])
+        for kind, size in zip(tasks.kind[mine], tasks.size[mine], strict=True)
+    )
+
+
+def test_tasks_of_aligned_rings_are_those_of_the_source() -> None:
+    """Read off RunAllGather and RunReduceScatter for four ranks in op-base mode, line by line: main
+    (0), ring 0's stream (1), its helper (2) and main's (3).
+    """
+    gathered = recorded("all_gather", True, "atlas-900-a3", 4)
+    step = "pw" + "www0ppp" + "r" + "pw"  # Acks, all line up, read, DataSignals
+    main = "c" + "p0w" + "0ppp0" + 3 * step + "www0" + "pwpw"  # the first copy is the test's
+    assert kinds(gathered, 0) == main
+    assert kinds(gathered, 1) == "w0p" + "w0" + 3 * ("pw" + "pw" + "r" + "pw") + "p"
+    assert kinds(gathered, 2) == kinds(gathered, 3) == "w0" + 3 * "pwc" + "p"
+
+    reduced = recorded("reduce_scatter", True, "atlas-900-a3", 4)
+    main = "0ppp" + "0" + "www0pppc" + "0" + 3 * step + "www0"
+    assert kinds(reduced, 0) == main
+    assert kinds(reduced, 1) == "w0" + "pwc" + "0" + 3 * ("pw" + "pw" + "r" + "pw") + "p"
+    assert kinds(reduced, 2) == kinds(reduced, 3) == "w0" + "pwc" + "0" + "pwc" + "pwc" + "pw" + "p"
+
+
+def test_tasks_of_the_serial_form_are_those_of_the_source() -> None:
+    """HCCL's ReduceScatterFastDoubleRing on four ranks: between two copies of nothing, main first
+    copies the two slots that its ring fetches later, then the two that it begins with.
+    """
+    executor = BY_NAME["ReduceScatterFastDoubleRingFor91093Executor"]
+    op = OpParam("reduce_scatter", 300, DataType.INT32, ReduceOp.SUM, level1="NHR", level2="NHR")
+    topology = topology_of(4, preset="atlas-900-a3")
+    program = record(executor(), op, topology, make_operator("reduce_scatter"), 1 << 20)
+    step = "pw" + "ww0pp" + "r" + "pw"
+    main = "0" + "cc" + "cc" + "ppww" + "pp" + "0" + 3 * step + "ww0" + "pwpw"
+    assert kinds(program, 0) == "0" + main + "0"
+    assert kinds(program, 1) == "wcp" + "w0" + 3 * ("pw" + "pw" + "r" + "pw") + "p"
+    assert kinds(program, 2) == "wcp" + "w0" + "pwc" + "pwc" + "pw" + "p"
+    assert kinds(program, 3) == ""
+
+
+@pytest.mark.parametrize(
+    ("ranks", "in_place", "suits"), [(2, True, False), (2, False, True), (4, True, True)]
+)
+def test_two_devices_cannot_reduce_scatter_in_place(
+    ranks: int, in_place: bool, suits: bool
+) -> None:
+    """HCCL's copies of rank 1 move its kept half over what it sends, beside the copy of that; more
+    devices fetch what they keep after all they send.
+    """
+    executor = BY_NAME["ReduceScatterRingFor91093Executor"]()
+    op = OpParam("reduce_scatter", 300, DataType.INT32, ReduceOp.SUM, level1="NHR", level2="NHR")
+    op = replace(op, in_place=in_place)
+    topology = topology_of(ranks, preset="atlas-900-a3")
+    assert bool(executor.suits(op, topology)) is suits
+    if suits:
+        program = record(executor, op, topology, make_operator("reduce_scatter"), 1 << 20)
+        assert not verify_program(program).errors

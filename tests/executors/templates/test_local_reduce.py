@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_executors.templates.local_reduce import local_fold, local_tree
+from hccl_executors.templates.local_reduce import local_tree
 from hccl_py.config import Config
 from hccl_py.discovery import find_platform
 from hccl_py.enums import TaskKind
@@ -19,13 +19,12 @@ from tests.recording import op_of, recorded
 COUNT = 32
 
 
-class Locally:
+class InTree:
     """Reduces n pieces of its own input, in CCL_In, over one stream more than `subs`."""
 
     op = "all_reduce"
     algorithm = "level0:NA"
-    template: Any = staticmethod(local_fold)
-    subs = 0
+    subs = 2
 
     def suits(self, op: OpParam, topology: Topology) -> bool:
         return topology.size == 1
@@ -36,13 +35,8 @@ class Locally:
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         pieces = rank.ccl_in.head(op.size).split(op.count // COUNT, align=1)
         rank.main.copy(pieces, rank.user_in.split(op.count // COUNT, align=1))
-        self.template(rank, list(pieces))
+        local_tree(rank, list(pieces))
         rank.main.copy(rank.user_out.head(pieces[0].size), pieces[0])
-
-
-class InTree(Locally):
-    template = staticmethod(local_tree)
-    subs = 2
 
 
 def tree(pieces: list[Any]) -> Any:
@@ -52,8 +46,8 @@ def tree(pieces: list[Any]) -> Any:
     return pieces[0]
 
 
-def run(executor: type[Locally], inputs: Any, schedule: Schedule) -> Any:
-    program = recorded(executor, op_of("all_reduce", inputs.size), topology_of(1))
+def run(inputs: Any, schedule: Schedule) -> Any:
+    program = recorded(InTree, op_of("all_reduce", inputs.size), topology_of(1))
     found = np.zeros(inputs.size, np.float32)
     session = find_platform("emulated").open(
         topology_of(1), Config(buffsize_mb=1), schedule, Group.world(1)
@@ -75,11 +69,7 @@ def test_the_order_of_adding(n: int, seed: int, adversary: Adversary) -> None:
     random = np.random.default_rng(seed)
     inputs = (random.normal(size=n * COUNT) * 2.0 ** random.integers(-6, 6, n * COUNT)).astype("f4")
     pieces = np.split(inputs, n)
-    fold = pieces[0]
-    for piece in pieces[1:]:
-        fold = fold + piece
-    assert (run(Locally, inputs, Schedule(seed, adversary)) == fold).all()
-    assert (run(InTree, inputs, Schedule(seed, adversary)) == tree(pieces)).all()
+    assert (run(inputs, Schedule(seed, adversary)) == tree(pieces)).all()
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 8])

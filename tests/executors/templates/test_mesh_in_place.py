@@ -6,12 +6,12 @@ import pytest
 
 from hccl_executors.hierarchical import (
     AllGatherMeshExecutor,
-    AllGatherMixExecutor,
-    BroadCastMixExecutor,
+    BroadCastMeshExecutor,
     GatherMeshExecutor,
     Hierarchical,
     ScatterMeshExecutor,
 )
+from hccl_executors.mixed import AllGatherMixExecutor
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology, topology_of
 from hccl_py.verifier import verify
@@ -46,11 +46,16 @@ def test_a_scatter_is_read_by_everyone_a_gather_by_the_root() -> None:
 
 
 @pytest.mark.parametrize("p", [2, 4, 7])
-@pytest.mark.parametrize(
-    "executor", [AllGatherMeshExecutor, AllGatherMixExecutor, ScatterMeshExecutor]
-)
+@pytest.mark.parametrize("executor", [AllGatherMeshExecutor, AllGatherMixExecutor])
 def test_it_takes_one_step(executor: type[Hierarchical], p: int) -> None:
     assert formula_us(on_mesh(executor, p)) == pytest.approx(ALPHA + 1280 * BETA, rel=1e-9)
+
+
+@pytest.mark.parametrize(("p", "barriers"), [(2, 1), (4, 5), (7, 11)])
+def test_a_scatter_takes_one_step_and_its_barriers(p: int, barriers: int) -> None:
+    """Of 2p - 3 steps: ranks meet in pairs, rank 0 with 1 first, the last two at last."""
+    program = on_mesh(ScatterMeshExecutor, p)
+    assert formula_us(program) == pytest.approx((1 + barriers) * ALPHA + 1280 * BETA)
 
 
 def test_a_gather_takes_one_step_at_the_root() -> None:
@@ -58,7 +63,7 @@ def test_a_gather_takes_one_step_at_the_root() -> None:
 
 
 def test_a_broadcast_is_a_scatter_and_an_all_gather() -> None:
-    program = on_mesh(BroadCastMixExecutor, 4, count=32 * 4)
+    program = on_mesh(BroadCastMeshExecutor, 4, count=32 * 4)
     assert formula_us(program) == pytest.approx(2 * (ALPHA + 128 * BETA))
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hccl_executors.templates.mesh_push import beside, collect, collect_in_order, in_order
+from hccl_executors.templates.mesh_push import beside, collect
 from hccl_py.enums import Buffer, TaskKind
 from hccl_py.executor import OpParam, PlaneRequest, Rank, RankView, ResourceRequest, Topology
 from hccl_py.orchestration import Region
@@ -21,7 +21,6 @@ class Collect:
     op = "reduce_scatter"
     algorithm = "level0:NA"
     subs = 0
-    in_order = False
 
     def suits(self, op: OpParam, topology: Topology) -> bool:
         return True
@@ -31,15 +30,9 @@ class Collect:
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         size, n = rank.user_in.largest, rank.size
-        if self.in_order:
-            places = in_order(rank.ccl_out, size, n)
-            pieces = collect_in_order(rank, rank.flat, rank.user_in, places)
-            rank.main.copy(rank.user_out, pieces[0])
-            pieces = pieces[1:]
-        else:
-            memories = [rank.ccl_in, rank.ccl_out]
-            pieces = collect(rank, rank.flat, rank.user_in, beside(memories, size, n - 1))
-            rank.main.copy(rank.user_out, rank.user_in[rank.id])
+        memories = [rank.ccl_in, rank.ccl_out]
+        pieces = collect(rank, rank.flat, rank.user_in, beside(memories, size, n - 1))
+        rank.main.copy(rank.user_out, rank.user_in[rank.id])
         for piece in pieces:
             rank.main.reduce(rank.user_out, piece)
 
@@ -48,11 +41,10 @@ LAYOUTS = [(1,), (2,), (5,), (8,), (1, 1, 1), (3, 2), (4, 4)]
 
 
 @pytest.mark.parametrize("servers", LAYOUTS)
-@pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("subs", [0, 1, 3])
-def test_it_is_right_and_clean(servers: tuple[int, ...], ordered: bool, subs: int) -> None:
+def test_it_is_right_and_clean(servers: tuple[int, ...], subs: int) -> None:
     class Some(Collect):
-        in_order = ordered
+        pass
 
     Some.subs = min(subs, sum(servers) - 1)
     topology = Topology(topology_of().product, servers)
@@ -80,4 +72,3 @@ def test_places_lie_apart_and_aligned() -> None:
         *((Buffer.CCL_IN, at, 200) for at in (0, 256, 512)),
         *((Buffer.CCL_OUT, at, 200) for at in (0, 256)),
     ]
-    assert [place.offset for place in in_order(memories[0], 200, 4)] == [0, 256, 512, 768]

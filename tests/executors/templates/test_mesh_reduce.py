@@ -7,8 +7,8 @@ import pytest
 from hccl_executors.hierarchical import (
     Hierarchical,
     ReduceScatterMeshExecutor,
-    ReduceScatterMixExecutor,
 )
+from hccl_executors.mixed import ReduceScatterMixExecutor
 from hccl_py.enums import ReduceOp, TaskKind
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of

@@ -44,7 +44,7 @@ def test_cost(servers: int) -> None:
     topology = topology_of(servers=servers, devices=8 // servers)
     program = judged(RunAlltoAllVFullMesh(), OP, topology, 1 << 20)
     link = FORMULA.hccs if servers == 1 else FORMULA.roce
-    formula = 7 * (link.alpha_us + 4000 * link.beta_us)
+    formula = 7 * (2 * link.alpha_us + 4000 * link.beta_us)
     assert simulate_tasks(program, None, FORMULA).total_us == pytest.approx(formula)
 
 
@@ -54,5 +54,5 @@ def test_cost_with_skewed_amounts() -> None:
     program = judged(RunAlltoAllVFullMesh(), op, topology_of(6, preset="mesh"), 1 << 20)
     ranks = np.arange(6)
     steps = [4 * amounts[ranks, (ranks + k) % 6] for k in range(1, 6)]
-    most = sum(FORMULA.hccs.alpha_us + sizes.max() * FORMULA.hccs.beta_us for sizes in steps)
+    most = sum(2 * FORMULA.hccs.alpha_us + sizes.max() * FORMULA.hccs.beta_us for sizes in steps)
     assert simulate_tasks(program, None, FORMULA).total_us <= most * 1.001

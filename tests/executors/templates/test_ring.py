@@ -49,13 +49,13 @@ def test_it_is_right_everywhere(op: str) -> None:
 
 
 TIMES: dict[str, Callable[[int, int], float]] = {
-    "all_gather": lambda p, n: (p - 1) * (ALPHA + n / p * BETA),
-    "reduce_scatter": lambda p, n: (p - 1) * (ALPHA + n / p * (BETA + GAMMA)),
-    "all_reduce": lambda p, n: (p - 1) * (2 * ALPHA + n / p * (2 * BETA + GAMMA)),
-    "broadcast": lambda p, n: (2 * p - 2) * (ALPHA + n / p * BETA),
-    "reduce": lambda p, n: (p - 1) * (ALPHA + n * (BETA + GAMMA)),
-    "scatter": lambda p, n: (p - 1) * (ALPHA + n / p * BETA),
-    "gather": lambda p, n: (p - 1) * (ALPHA + n / p * BETA),
+    "all_gather": lambda p, n: p * ALPHA + (p - 1) * n / p * BETA,
+    "reduce_scatter": lambda p, n: p * ALPHA + (p - 1) * n / p * (BETA + GAMMA),
+    "all_reduce": lambda p, n: (2 * p - 1) * ALPHA + (p - 1) * n / p * (2 * BETA + GAMMA),
+    "broadcast": lambda p, n: (p + 1) * ALPHA + (3 * (p - 1) if p > 2 else 2) * n / p * BETA,
+    "reduce": lambda p, n: 2 * ALPHA + (p - 1) * n * (BETA + GAMMA),
+    "scatter": lambda p, n: p * ALPHA + (p - 1) * n / p * BETA,
+    "gather": lambda p, n: p * ALPHA + (p - 1) * n / p * BETA,
 }
 
 

@@ -1,0 +1,74 @@
+"""What both forms of the two-level all-to-all share: streams, and the way between servers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hccl_executors.all_to_all.two_levels import ServerGrid
+from hccl_executors.outer_levels import all_servers
+from hccl_executors.templates.pairwise import Received, Sent, barrier, rx_parts, tx_parts
+from hccl_py.orchestration import Link, Rank, Region, Stream
+from hccl_py.values import RankInt
+
+__all__ = ["Pipelined"]
+
+
+class Pipelined:
+    """A rank's streams: one for each peer in the server, the k-th for the k-th after the rank, and
+    the last one for other servers.
+
+    HCCL keeps peers in a hash table, so that the order in which it wakes their streams is open.
+    """
+
+    def __init__(self, rank: Rank[Any, Any], shape: ServerGrid) -> None:
+        self.rank, self.shape = rank, shape
+        n = shape.devices
+        self.peers: list[RankInt] = [(shape.d + k) % n for k in range(1, n)]
+        self._inside: list[Stream] = []
+
+    def start_between(self) -> None:
+        """Let the stream for other servers go on."""
+        self.rank.wake(self.shape.devices - 1)
+
+    def wait_between(self) -> None:
+        """Wait for the stream for other servers."""
+        self.rank.join(self.shape.devices - 1)
+
+    def start_inside(self) -> None:
+        """Let the streams for the server go on."""
+        self._inside = [self.rank.wake(k) for k in range(len(self.peers))]
+
+    def wait_inside(self) -> None:
+        """Wait for the streams for the server."""
+        for stream in self._inside:
+            self.rank.join(stream)
+
+    def read_inside(self, places: list[tuple[Region, Region]]) -> None:
+        """Read from every peer of the server while it reads from this rank: pairs of a place of its
+        memory and one of this rank's.
+        """
+        for stream, peer, (there, here) in zip(self._inside, self.peers, places, strict=True):
+            link: Link = self.rank.level0[peer]
+            link.tx_ack(stream)
+            link.rx_ack(stream)
+            stream.copy(here, link.remote(there))
+            link.tx_data_signal(stream)
+            link.rx_data_signal(stream)
+
+    def between(self, step: int, sent: Sent, received: Received) -> None:
+        """Send a block to the server that is step + 1 further and receive one from the server that
+        is as far before.
+        """
+        shape, stream = self.shape, self.rank.subs[self.shape.devices - 1]
+        outer = self.rank.plane(all_servers(self.rank))
+        frm = outer[(shape.s - 1 - step) % shape.servers]
+        to = outer[(shape.s + 1 + step) % shape.servers]
+        frm.tx_ack(stream)
+        to.rx_ack(stream)
+        tx_parts(stream, to, sent)
+        rx_parts(stream, frm, received)
+        if frm.rdma:
+            frm.tx_data_ack(stream)
+        if to.rdma:
+            to.rx_data_ack(stream)
+        barrier(stream, frm, to)

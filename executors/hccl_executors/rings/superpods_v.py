@@ -1,0 +1,120 @@
+"""A3's rings for blocks of different sizes: all_gather_v and reduce_scatter_v.
+
+What goes round, between servers and between superpods is that of superpods.py with slots of
+different sizes, side by side in the CCL buffers. Of a ring's two halves each block's first one is a
+multiple of 128 bytes.
+
+A round takes as much of the largest block as fits when all are as large; HCCL shares a buffer among
+what is left of all blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hccl_executors.levels import choices, fidelities
+from hccl_executors.rings.orders import ORDERS, Superpods
+from hccl_executors.rings.superpods import SuperpodRings
+from hccl_executors.sources import hccl_newest
+from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
+from hccl_py.fidelity import Fidelity, steps
+from hccl_py.operators.parts import blocks_of
+
+__all__ = [
+    "AlignedAllGatherVDoubleRingFor91093Executor",
+    "AlignedReduceScatterVDoubleRingFor91093Executor",
+    "AllGatherVRingFor91093Executor",
+    "ReduceScatterVFastDoubleRingFor91093Executor",
+    "ReduceScatterVRingFor91093Executor",
+]
+
+
+class SuperpodRingsV(SuperpodRings):
+    """The rings of superpods.py for an op of blocks."""
+
+    order = "fixed"
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """As the op of even blocks."""
+        return super().suits(_even(op), topology)
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """As the op of even blocks, with scratch for these."""
+        asked = super().resources(_even(op), rank)
+        if not asked.scratch_bytes:
+            return asked
+        lands = not rank.inline_reduce and rank.size > 1
+        blocks = int(blocks_of(op, rank.size)[0].sum()) * op.unit
+        return replace(asked, scratch_bytes=blocks * (1 + lands))
+
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        """Go through the planes in the op's order."""
+        levels = Superpods(op, rank, aligned=self.two_rings, serial=self.serial)
+        ORDERS[_even(op).name](levels)
+
+
+def _even(op: OpParam) -> OpParam:
+    """Return the op of blocks that are all as large as the largest one."""
+    name = op.name.removesuffix("_v")
+    return replace(op, name=name, count=op.extent, counts=(), displs=())
+
+
+def _as_hccl(op: str, executor: str) -> Fidelity:
+    """Return the fidelity of an executor: HCCL's, but for rounds."""
+    folder = f"impl/coll_executor/coll_{op}"
+    return steps(
+        "Data that a CCL buffer does not hold is cut in other rounds: here by the largest block, "
+        "in HCCL by all blocks together.",
+        hccl_newest(f"{folder}/coll_{executor}_for_910_93_executor.cc"),
+    ).with_cases(fidelities(op.removesuffix("_v")))
+
+
+_GATHERS = f"level1:NHR|ring|NB;level2:{choices('all_gather', 'AHC', 'AHC_BROKE')}"
+_REDUCES = f"level1:NHR|ring|NB;level2:{choices('reduce_scatter', 'AHC', 'AHC_BROKE')}"
+
+
+class AllGatherVRingFor91093Executor(SuperpodRingsV):
+    """AllGatherV over all levels, level2 first."""
+
+    op = "all_gather_v"
+    algorithm = f"level0:ring;{_GATHERS}"
+    fidelity = _as_hccl("all_gather_v", "all_gather_v_ring")
+
+
+class AlignedAllGatherVDoubleRingFor91093Executor(SuperpodRingsV):
+    """AllGatherV where there are two rings."""
+
+    op = "all_gather_v"
+    algorithm = f"level0:double_ring;{_GATHERS}"
+    two_rings = True
+    fidelity = _as_hccl("all_gather_v", "aligned_all_gather_v_double_ring")
+
+
+class ReduceScatterVRingFor91093Executor(SuperpodRingsV):
+    """ReduceScatterV over all levels, level0 first."""
+
+    op = "reduce_scatter_v"
+    algorithm = f"level0:ring;{_REDUCES}"
+    fidelity = _as_hccl("reduce_scatter_v", "reduce_scatter_v_ring")
+
+
+class AlignedReduceScatterVDoubleRingFor91093Executor(SuperpodRingsV):
+    """ReduceScatterV where there are two rings."""
+
+    op = "reduce_scatter_v"
+    algorithm = f"level0:double_ring;{_REDUCES}"
+    two_rings = True
+    fidelity = _as_hccl("reduce_scatter_v", "aligned_reduce_scatter_v_double_ring")
+
+
+class ReduceScatterVFastDoubleRingFor91093Executor(SuperpodRingsV):
+    """ReduceScatterV where there are two rings and main fetches before them; HCCL takes it for
+    servers with seven HCCS ports.
+    """
+
+    op = "reduce_scatter_v"
+    algorithm = f"level0:double_ring;{_REDUCES}"
+    two_rings = True
+    serial = True
+    fidelity = _as_hccl("reduce_scatter_v", "reduce_scatter_v_fast_double_ring")

@@ -1,0 +1,265 @@
+"""Executors with rings in the servers, written from HCCL's sources, as one rank runs them: A3's.
+
+Files are those of xiaobingling93-pixel/cann-hcomm @ b5f3e5b under impl/coll_executor of
+src/algorithm. Between servers and superpods all ops run rings, a broadcast NHR.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tests.executors.fidelity import helped_rings as helped
+from tests.executors.fidelity import rings as plain
+from tests.executors.fidelity import trees
+from tests.executors.fidelity.helped_rings import Double, Places
+from tests.executors.fidelity.streams import Way, Worker, halves, orders, sliced
+from tests.executors.fidelity.transports import Slice
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Superpods of servers of devices, whose ranks are numbered in this order; `rings` a server."""
+
+    pods: int
+    servers: int
+    devices: int
+    rings: int
+
+    @property
+    def size(self) -> int:
+        """All ranks."""
+        return self.pods * self.servers * self.devices
+
+    def rank(self, pod: int, server: int, device: int) -> int:
+        """The number of a rank."""
+        return (pod * self.servers + server) * self.devices + device
+
+
+class Executor:
+    """A rank of a call: its streams, its place, and what all executors have in common. `size` is
+    that of the call's data, or of a slot.
+    """
+
+    def __init__(self, rank: int, grid: Grid, size: int, *, op_base: bool, root: int = 0) -> None:
+        self.grid, self.size, self.op_base, self.root = grid, size, op_base, root
+        self.me = Worker(rank, self.sub_streams)
+        server, self.d = divmod(rank, grid.devices)
+        self.p, self.s = divmod(server, grid.servers)
+        self.server = [grid.rank(self.p, self.s, d) for d in range(grid.devices)]
+        self.level1 = [grid.rank(self.p, s, self.d) for s in range(grid.servers)]
+        self.level2 = [grid.rank(p, self.s, self.d) for p in range(grid.pods)]
+
+    @property
+    def sub_streams(self) -> int:
+        """CalcStreamNum: one for every ring but main's, and in op-base mode a helper for each."""
+        return self.grid.rings * (2 if self.op_base else 1) - 1
+
+    @property
+    def orders(self) -> list[list[int]]:
+        """The ranks of a server, as each of its rings goes."""
+        return orders(self.server, self.grid.rings)
+
+    @property
+    def ways(self) -> list[Way]:
+        """The rings, with their streams: main has the last one. coll_comm_executor.cc:24
+        GetSubStreamInfoOnOneRing.
+        """
+        last = self.grid.rings - 1
+        streams = [*range(1, last + 1), 0]
+        return [Way(self.me, o, streams[q], last + q) for q, o in enumerate(self.orders)]
+
+    def places(self, slots: Sequence[Sequence[Slice]]) -> list[Places]:
+        """What each ring takes of every device's slices, as the ring goes: PrepareMultiRingSlice of
+        coll_comm_executor.cc:1802.
+        """
+        rings = self.grid.rings
+        return [
+            [[halves(part, rings)[q] for part in slots[rank - self.server[0]]] for rank in order]
+            for q, order in enumerate(self.orders)
+        ]
+
+    def slots(self) -> list[list[Slice]]:
+        """Every device's slots, superpod by superpod: FillMultiRingSlice of coll_reduce_scatter_
+        ring_for_910_93_executor.cc:217, CalculateLevel2AllgatherSlice of all-gather's.
+        """
+        grid = self.grid
+        return [
+            [
+                Slice(grid.rank(p, s, d) * self.size, self.size)
+                for p in range(grid.pods)
+                for s in range(grid.servers)
+            ]
+            for d in range(grid.devices)
+        ]
+
+    def parts(self) -> list[Slice]:
+        """The data's slices, one for each device."""
+        return sliced(self.size, self.grid.devices)
+
+    def each(self, run: Callable[[int, Way], None]) -> None:
+        """MultiRing...: main starts the other rings and waits for them."""
+        others = range(self.grid.rings - 1)
+        self.me.start(others)
+        for q, way in enumerate(self.ways):
+            run(q, way)
+        self.me.finish(others)
+
+    def double(self) -> Double:
+        """Both rings, aligned."""
+        return Double(self.me, self.ways)
+
+    def plain(self, template: Callable[..., None], places: Sequence[Places], **call: int) -> None:
+        """A plain template on every ring; a root is a rank."""
+
+        def run(q: int, way: Way) -> None:
+            told = {name: way.order.index(rank) for name, rank in call.items()}
+            slices = [p[0] if len(p) == 1 else p for p in places[q]]
+            self.me.run_on(way.lead, template, way.order, rdma=False, slices=slices, **told)
+
+        self.each(run)
+
+    # ---- the steps inside a server ----
+
+    def reduce_scatter_inside(
+        self, places: Sequence[Places], form: str, outs: Sequence[int] | None
+    ) -> None:
+        """MultiRingReduceScatter of coll_comm_executor.cc:748, or DoubleRingReduceScatter."""
+        if form == "serial":
+            helped.serial_reduce_scatter(self.double(), places, outs, op_base=self.op_base)
+        elif form == "aligned":
+            helped.aligned_reduce_scatter(self.double(), places, outs, op_base=self.op_base)
+        elif self.op_base:
+            self.each(
+                lambda q, way: helped.reduce_scatter_concurrent_direct(
+                    way, places[q], None if outs is None else outs[q]
+                )
+            )
+        else:
+            self.plain(plain.ring_reduce_scatter, places)
+
+    def all_gather_inside(self, places: Sequence[Places], form: str) -> None:
+        """MultiRingAllGather of coll_comm_executor.cc:174, or DoubleRingAllGather."""
+        ends = places if self.op_base else None
+        if form:
+            helped.aligned_all_gather(self.double(), places, ends)
+        elif self.op_base:
+            self.each(lambda q, way: helped.all_gather_concurrent_direct(way, places[q], places[q]))
+        else:
+            self.plain(plain.ring_all_gather, places)
+
+    # ---- the ops ----
+
+    def all_gather(self, form: str) -> None:
+        """coll_all_gather_ring_for_910_93_executor.cc:277 KernelRun."""
+        grid, size = self.grid, self.size
+        ours = [Slice(rank * size, size) for rank in self.level2]
+        self.me.run(plain.ring_all_gather, self.level2, rdma=True, slices=ours)
+        sets = [
+            [Slice(grid.rank(p, s, self.d) * size, size) for p in range(grid.pods)]
+            for s in range(grid.servers)
+        ]
+        self.me.run(plain.ring_all_gather, self.level1, rdma=False, slices=sets)
+        self.all_gather_inside(self.places(self.slots()), form)
+
+    def reduce_scatter(self, form: str) -> None:
+        """coll_reduce_scatter_ring_for_910_93_executor.cc:572 KernelRun."""
+        grid, size = self.grid, self.size
+        alone = grid.pods == grid.servers == 1
+        offsets = [part.offset for part in halves(Slice(0, size), grid.rings)]
+        outs = offsets if alone and self.op_base else None
+        self.reduce_scatter_inside(self.places(self.slots()), form, outs)
+        sets = [
+            [Slice(grid.rank(p, s, self.d) * size, size) for p in range(grid.pods)]
+            for s in range(grid.servers)
+        ]
+        self.me.run(plain.ring_reduce_scatter, self.level1, rdma=False, slices=sets)
+        ours = [Slice(rank * size, size) for rank in self.level2]
+        self.me.run(plain.ring_reduce_scatter, self.level2, rdma=True, slices=ours)
+
+    def all_reduce(self, form: str) -> None:
+        """coll_all_reduce_ring_for_910_93_executor.cc:209 KernelRun."""
+        me, grid, parts = self.me, self.grid, self.parts()
+        places, mine = self.places([[part] for part in parts]), parts[self.d]
+        self.reduce_scatter_inside(places, form, None)
+        inner = sliced(mine.size, grid.servers, mine.offset)
+        if grid.pods == 1:
+            me.run(plain.ring_all_reduce, self.level1, rdma=False, slices=inner)
+        else:
+            me.run(plain.ring_reduce_scatter, self.level1, rdma=False, slices=inner)
+            own = inner[self.s]
+            outer = sliced(own.size, grid.pods, own.offset)
+            me.run(plain.ring_all_reduce, self.level2, rdma=True, slices=outer)
+            me.run(plain.ring_all_gather, self.level1, rdma=False, slices=inner)
+        self.all_gather_inside(places, form)
+
+    def reduce(self, form: str) -> None:
+        """coll_reduce_ring_for_910_93_executor.cc:101 KernelRun; GetRankByUserRank gives the first
+        place of a plane where the root is in none.
+        """
+        me, grid, parts = self.me, self.grid, self.parts()
+        places, mine = self.places([[part] for part in parts]), parts[self.d]
+        pod, server, _ = self.root_place
+        self.plain(plain.ring_reduce_scatter, places)
+        if grid.pods == 1:
+            me.run(plain.ring_reduce, self.level1, rdma=False, whole=mine, root=server)
+        else:
+            inner = sliced(mine.size, grid.servers, mine.offset)
+            me.run(plain.ring_reduce_scatter, self.level1, rdma=False, slices=inner)
+            me.run(plain.ring_reduce, self.level2, rdma=True, whole=inner[self.s], root=pod)
+            at = server if self.p == pod else 0
+            me.run(plain.ring_gather, self.level1, rdma=False, slices=inner, root=at)
+        if self.root in self.server and grid.devices > 1:
+            self.plain(plain.ring_gather, places, root=self.root)
+
+    def broadcast(self, form: str) -> None:
+        """coll_broadcast_ring_for_910_93_executor.cc:92 KernelRun, :365 DoubleRingScatter."""
+        me, grid, parts = self.me, self.grid, self.parts()
+        places, mine = self.places([[part] for part in parts]), parts[self.d]
+        pod, server, _ = self.root_place
+        root = self.root if self.root in self.server else self.server[0]
+        if grid.rings > 1:
+            helped.scatter_double_direct(self.double(), places, root)
+        elif self.op_base:
+            way = self.ways[0]
+            helped.scatter_concurrent_direct(way, places[0], way.order.index(root))
+        else:
+            self.plain(plain.ring_scatter, places, root=root)
+        if grid.pods == 1:
+            one_shot = trees.nhr_broadcast_one_shot
+            me.run(one_shot, self.level1, rdma=False, whole=mine, root=server)
+        else:
+            inner = sliced(mine.size, grid.servers, mine.offset)
+            me.run(trees.nhr_scatter, self.level1, rdma=False, slices=inner, root=server)
+            own = inner[self.s]
+            outer = sliced(own.size, grid.pods, own.offset)
+            me.run(trees.nhr_broadcast, self.level2, rdma=True, slices=outer, root=pod)
+            me.run(trees.nhr_all_gather, self.level1, rdma=False, slices=inner)
+        self.all_gather_inside(places, "")
+
+    def scatter(self, form: str) -> None:
+        """coll_scatter_ring_for_910_93_executor.cc:95 KernelRun."""
+        me, grid, size = self.me, self.grid, self.size
+        pod, server, device = self.root_place
+        del me.streams[grid.rings :]  # :22 CalcStreamNum: a stream for each ring
+        whole = grid.servers * grid.devices * size
+        if (self.s, self.d) == (server, device):
+            blocks = [Slice(p * whole, whole) for p in range(grid.pods)]
+            me.run(plain.ring_scatter, self.level2, rdma=True, slices=blocks, root=pod)
+        each, first = grid.devices * size, self.p * whole
+        if self.d == device:
+            blocks = [Slice(first + s * each, each) for s in range(grid.servers)]
+            me.run(plain.ring_scatter, self.level1, rdma=False, slices=blocks, root=server)
+        places = self.places([[Slice(rank * size, size)] for rank in self.server])
+        root = self.server[device]
+        outs = [part.offset for part in halves(Slice(0, size), grid.rings)]
+        if self.op_base:
+            self.each(
+                lambda q, way: helped.scatter_direct(way, places[q], way.order.index(root), outs[q])
+            )
+        else:
+            self.plain(plain.ring_scatter, places, root=root)
+
+    @property
+    def root_place(self) -> tuple[int, int, int]:
+        """The root's superpod, server and device."""
+        server, device = divmod(self.root, self.grid.devices)
+        return (*divmod(server, self.grid.servers), device)

@@ -1,0 +1,109 @@
+"""Executors of one server of Atlas A2, held against models of HCCL's meshes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import accumulate
+
+import pytest
+
+from hccl_executors import EXECUTORS
+from hccl_py.enums import Mode
+from hccl_py.topology import topology_of
+from tests.executors.fidelity.meshes import (
+    Mesh,
+    all_gather_mesh_atomic,
+    all_gather_mesh_direct,
+    all_reduce_mesh,
+    all_reduce_mesh_direct,
+    reduce_scatter_mesh_atomic,
+    reduce_scatter_mesh_direct,
+)
+from tests.executors.fidelity.recorded import events_of, moves
+from tests.executors.fidelity.transports import Slice, even
+from tests.recording import op_of, recorded
+
+BOTH = (Mode.OP_BASE, Mode.GRAPH)
+MODELS: dict[str, tuple[str, Callable[[Mesh, list[Slice]], None], tuple[Mode, ...]]] = {
+    "AllGatherMeshExecutor": ("all_gather", all_gather_mesh_atomic, BOTH),
+    "AllGatherMeshGraphExecutor": ("all_gather", all_gather_mesh_atomic, BOTH[1:]),
+    "AllReduceMeshExecutor": ("all_reduce", all_reduce_mesh, BOTH),
+    "ReduceScatterMeshExecutor": ("reduce_scatter", reduce_scatter_mesh_atomic, BOTH),
+    "ReduceScatterMeshGraphExecutor": ("reduce_scatter", reduce_scatter_mesh_atomic, BOTH[1:]),
+}
+KINDS = {executor.__name__: executor.fidelity.kind for executor in EXECUTORS}
+
+
+DIRECT: dict[str, tuple[str, Callable[[Mesh, list[Slice]], None], tuple[int, ...]]] = {
+    "AllGatherMeshOpbaseExecutor": ("all_gather", all_gather_mesh_direct, (20, 16384, 3 * 16380)),
+    "AllReduceMeshOpbaseLoopExecutor": ("all_reduce", all_reduce_mesh_direct, (16384,)),
+    "ReduceScatterMeshDmaEliminationExecutor": (
+        "reduce_scatter",
+        reduce_scatter_mesh_direct,
+        (16384,),
+    ),
+}
+"""Op-base mode: from and to user memory, and a sub stream for every peer. The sizes of slices; what
+is reduced is rounded up to 16 KiB.
+"""
+
+
+@pytest.mark.parametrize("ranks", range(2, 9))
+@pytest.mark.parametrize("name", DIRECT)
+def test_direct_meshes_of_one_server(name: str, ranks: int) -> None:
+    op, model, sizes = DIRECT[name]
+    assert KINDS[name] == "same"
+    for size in sizes:
+        count = size // 4 * (ranks if op == "all_reduce" else 1)
+        program = recorded(name, op_of(op, count), topology_of(ranks), 1 << 22)
+        for rank in range(ranks):
+            me = Mesh(rank, ranks, ranks - 1)
+            model(me, even(ranks, size))
+            found = events_of(program, rank)
+            assert [found.get(k, []) for k in range(program.streams)] == me.streams
+
+
+def test_rounds_of_the_direct_all_gather_stage_at_the_same_place() -> None:
+    """12 800 and 7 200 of 20 000 bytes: data is staged where the whole input's place in the output
+    says, r * 20 000 mod 16 384, in every round.
+    """
+    program = recorded(
+        "AllGatherMeshOpbaseExecutor", op_of("all_gather", 5000), topology_of(3), 16384 + 12900
+    )
+    staged = (0, 3616, 7232)
+    for rank in range(3):
+        found, me = events_of(program, rank), Mesh(rank, 3, 2)
+        for stream, peer in ((1, (rank + 2) % 3), (2, (rank + 1) % 3)):
+            me.link(stream, peer).move("read", staged[peer], peer * 20000, 12800)
+            me.link(stream, peer).move("read", staged[peer], peer * 20000 + 12800, 7200)
+            assert moves(found[stream]) == me.streams[stream]
+
+
+@pytest.mark.parametrize("ranks", range(2, 9))
+@pytest.mark.parametrize("name", MODELS)
+def test_meshes_of_one_server(name: str, ranks: int) -> None:
+    """Everything that is recorded: main and ranks - 2 sub streams with two notifies each."""
+    op, model, modes = MODELS[name]
+    assert KINDS[name] == "same"
+    count = 32 * (ranks if op == "all_reduce" else 1)
+    for mode in modes:
+        program = recorded(name, op_of(op, count, mode=mode), topology_of(ranks), 1 << 20)
+        for rank in range(ranks):
+            me = Mesh(rank, ranks, max(ranks - 2, 0))
+            model(me, even(ranks, 128))
+            found = events_of(program, rank)
+            assert [found.get(k, []) for k in range(program.streams)] == me.streams
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_blocks_in_a_mesh(ranks: int) -> None:
+    """coll_reduce_scatter_v_mesh_executor.cc:83 KernelRun: graph mode only."""
+    assert KINDS["ReduceScatterVMeshExecutor"] == "same"
+    counts = tuple(32 * (rank % 3) for rank in range(ranks))
+    op = replace(op_of("reduce_scatter_v", 0, mode=Mode.GRAPH), counts=counts)
+    program = recorded("ReduceScatterVMeshExecutor", op, topology_of(ranks), 1 << 20)
+    starts = [0, *accumulate(4 * count for count in counts)]
+    for rank in range(ranks):
+        me = Mesh(rank, ranks, ranks - 2)
+        reduce_scatter_mesh_atomic(me, [Slice(starts[r], 4 * counts[r]) for r in range(ranks)])
+        found = events_of(program, rank)
+        assert [found.get(k, []) for k in range(program.streams)] == me.streams

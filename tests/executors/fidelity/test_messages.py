@@ -1,0 +1,69 @@
+"""Messages, held against models of HCCL's executors: every post, wait and transfer."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hccl_executors import EXECUTORS
+from hccl_py.enums import DataType
+from hccl_py.op_param import OpParam
+from hccl_py.topology import topology_of
+from tests.executors.fidelity.messages import Message, batch, receive, send
+from tests.executors.fidelity.recorded import events_of
+from tests.executors.fidelity.transports import Event, Link
+from tests.recording import recorded
+
+KINDS = {executor.__name__: executor.fidelity.kind for executor in EXECUTORS}
+CCL = 1 << 20
+LAYOUTS: dict[str, tuple[dict[str, Any], int]] = {
+    "one server": ({"servers": 1, "devices": 8}, 8),
+    "two servers": ({"servers": 2, "devices": 4}, 4),
+    "servers of one": ({"servers": 5, "devices": 1}, 1),
+    "a superpod": ({"servers": 2, "devices": 4, "preset": "atlas-900-a3"}, 8),
+}
+
+
+def with_peer(events: list[Event], peer: int) -> list[Event]:
+    """What goes on between a rank and one peer."""
+    return [event for event in events if event[1] == peer]
+
+
+@pytest.mark.parametrize("count", [100, 600_000], ids=["small", "slices"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_send_and_receive(layout: str, count: int) -> None:
+    """Both ends: rank 0 sends to the last one only, 1 to 2, which sends to 3, which sends to 1.
+    What a rank does with one peer is what HCCL's sender does, or its receiver.
+    """
+    shape, pod = LAYOUTS[layout]
+    topology = topology_of(**shape)
+    pairs = ((0, topology.size - 1), (1, 2), (2, 3), (3, 1))
+    assert KINDS["SendExecutor"] == "same"
+    op = OpParam("send_recv", count, DataType.FP32, pairs=pairs)
+    program = recorded("SendExecutor", op, topology, CCL)
+    assert program.streams == 1
+    for src, dst in pairs:
+        rdma = src // pod != dst // pod
+        sender, receiver = Link([], dst, rdma=rdma), Link([], src, rdma=rdma)
+        send(sender, 4 * count, CCL)
+        receive(receiver, 4 * count, CCL, straight=layout == "a superpod")
+        assert with_peer(events_of(program, src)[0], dst) == sender.events
+        assert with_peer(events_of(program, dst)[0], src) == receiver.events
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_batches_of_messages(layout: str) -> None:
+    """All pairs, some twice, one of a rank to itself."""
+    assert KINDS["BatchSendRecv"] == "same"
+    shape, pod = LAYOUTS[layout]
+    topology = topology_of(**shape)
+    ranks = topology.size
+    chosen = np.random.default_rng(ranks).integers(0, ranks, (3 * ranks, 2))
+    pairs = tuple((int(a), int(b)) for a, b in chosen)
+    for count in (100, 600_000):
+        op = OpParam("batch_send_recv", count, DataType.FP32, pairs=pairs)
+        program = recorded("BatchSendRecv", op, topology, CCL)
+        messages = [Message(a, b, 4 * count) for a, b in pairs]
+        for rank in range(ranks):
+            found = events_of(program, rank)
+            assert [found[0], found[1]] == batch(rank, ranks, messages, CCL, pod)

@@ -1,0 +1,88 @@
+"""Small counts over several servers of Atlas A2, held against models of HCCL's executors."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from hccl_executors import EXECUTORS
+from hccl_py.program.program import Program
+from hccl_py.topology import topology_of
+from tests.executors.fidelity import halving, rings, small_counts, trees
+from tests.executors.fidelity.recorded import events_of
+from tests.executors.fidelity.small_counts import OnServers
+from tests.executors.fidelity.transports import Member, Slice, even
+from tests.recording import op_of, recorded
+
+REDUCE = "AllReduceMeshOpbaseSmallCountDeterministicExecutor"
+SCATTER = "ReduceScatterMeshOpbaseSmallCountDeterministicExecutor"
+SIZE = 640
+FIDELITY = {executor.__name__: executor.fidelity for executor in EXECUTORS}
+
+
+def in_slices(template: Callable[..., None]) -> Callable[[Member, Slice], None]:
+    """Cut the whole, of 128 bytes for everybody, for a template of slices."""
+
+    def run(me: Member, whole: Slice) -> None:
+        assert whole.size == 128 * me.size
+        template(me, even(me.size, 128))
+
+    return run
+
+
+def program_of(name: str, servers: int, devices: int, word: str, size: int) -> Program:
+    op = op_of("all_reduce" if name == REDUCE else "reduce_scatter", size // 4)
+    return recorded(name, replace(op, level1=word), topology_of(servers=servers, devices=devices))
+
+
+def check(
+    name: str, servers: int, devices: int, word: str, size: int, level1: Callable[..., None]
+) -> None:
+    program = program_of(name, servers, devices, word, size)
+    power = devices & (devices - 1) == 0
+    subs = (0 if power else devices - 1) if name == REDUCE else int(power)
+    assert program.streams == 1 + subs
+    model = small_counts.all_reduce if name == REDUCE else small_counts.reduce_scatter
+    for rank in range(servers * devices):
+        me = OnServers(rank, servers, devices, subs)
+        model(me, size, level1)
+        found = events_of(program, rank)
+        assert [found.get(k, []) for k in range(program.streams)] == me.streams
+
+
+@pytest.mark.parametrize(("servers", "devices"), [(2, 8), (4, 3), (3, 4), (5, 6), (6, 1)])
+def test_all_reduce_inside_then_between(servers: int, devices: int) -> None:
+    assert FIDELITY[REDUCE].is_same
+    assert FIDELITY[REDUCE].cases["ring"].is_same
+    template = in_slices(rings.ring_all_reduce)
+    check(REDUCE, servers, devices, "ring", 128 * servers, template)
+
+
+@pytest.mark.parametrize(
+    ("word", "template"),
+    [("ring", rings.ring_reduce_scatter), ("NHR", trees.nhr_reduce_scatter)],
+)
+@pytest.mark.parametrize(("servers", "devices"), [(2, 8), (3, 4), (4, 3), (5, 2), (6, 1)])
+def test_reduce_scatter_between_then_inside(
+    word: str, template: Callable[..., None], servers: int, devices: int
+) -> None:
+    assert FIDELITY[SCATTER].is_same
+    assert FIDELITY[SCATTER].cases[word].is_same
+    check(SCATTER, servers, devices, word, SIZE, template)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("devices", [1, 2, 4, 8])
+def test_two_powers_are_doubled_whatever_the_word(devices: int) -> None:
+    """16 servers at most; NHR and halving and doubling do not come to pass."""
+    for servers in (2, 4, 8, 16):
+        for word in ("NHR", "ring", "H-D_R"):
+            check(REDUCE, servers, devices, word, SIZE, halving.hd_all_reduce)
+
+
+@pytest.mark.sweep
+def test_other_shapes() -> None:
+    for servers in range(2, 10):
+        for devices in range(1, 9):
+            check(REDUCE, servers, devices, "ring", 128 * servers, in_slices(rings.ring_all_reduce))
+            check(SCATTER, servers, devices, "NHR", SIZE, trees.nhr_reduce_scatter)

@@ -1,0 +1,279 @@
+"""NHR and NB of HCCL, written from its sources: one function per template, as one rank runs it.
+
+Files are those of xiaobingling93-pixel/cann-hcomm @ b5f3e5b under src/algorithm/base/alg_template.
+"""
+
+from collections.abc import Sequence
+
+from tests.executors.fidelity.transports import Link, Member, Slice, handshake, merged
+
+
+def steps_of(size: int) -> int:
+    """nonuniform_hierarchical_ring_base.cc:144 GetStepNumInterServer."""
+    return (size - 1).bit_length()
+
+
+def places(size: int, *, keep: bool) -> list[int]:
+    """Where NHR keeps each slice: nonuniform_hierarchical_ring_base.cc:23 GetRankMapping."""
+    tree = list(range(size))
+    length = size
+    for step in range(0 if keep else steps_of(size)):
+        if (size - 1 + (1 << step)) // (1 << (step + 1)) <= 1:
+            break
+        moved, is_last = list(tree), False
+        for start in range(0, size, max(length, 1)):
+            end = min(start + length, size)
+            for at in range(start, end):
+                half, odd = divmod(at - start, 2)
+                moved[start + (half if not odd else (at - start + length) // 2)] = tree[at]
+            is_last |= (end - start) % 2 == 1
+        tree = moved
+        if is_last:
+            break
+        length >>= 1
+    found = [0] * size
+    for at, rank in enumerate(tree):
+        found[rank] = at
+    return found
+
+
+def _picked(
+    slices: Sequence[Slice], where: Sequence[int], first: int, by: int, n: int
+) -> list[Slice]:
+    return [slices[where[(first + i * by) % len(where)]] for i in range(n)]
+
+
+def _nhr_step(
+    left: Link | None,
+    right: Link | None,
+    tx: Sequence[Slice],
+    rx: Sequence[Slice],
+    *,
+    reduce: bool = False,
+    answered: bool = True,
+) -> None:
+    """all_gather_nhr.cc:90 SdmaRx and :110 RdmaTxRx; reduce_scatter_nhr.cc:407-437 likewise, with
+    the barrier closed by coll_reduce_scatter_comm_executor.cc:152 (not on Atlas A3 without atomic
+    writes).
+    """
+    link = left or right
+    if link is None:
+        return
+    if not link.rdma:
+        if right:
+            right.tx_ack()
+        if left:
+            left.rx_ack()
+            left.read(rx, reduce=reduce)
+            left.tx_data_signal()
+        if right:
+            right.rx_data_signal()
+        return
+    if left:
+        left.tx_ack()
+    if right:
+        right.rx_ack()
+        right.tx_async(tx, reduce=reduce)
+    if left:
+        left.rx_async(rx, reduce=reduce)
+    if left and answered:
+        left.post_fin_ack()
+    if right and answered:
+        right.wait_fin_ack()
+
+
+def nhr_all_gather(me: Member, slices: Sequence[Slice], *, merge: bool = False) -> None:
+    """all_gather_nhr.cc:129 RunAllGather, :213 GetStepInfo."""
+    size, count = me.size, steps_of(me.size)
+    where = places(size, keep=not merge)
+    for step in range(count):
+        width = 1 << (count - 1 - step)
+        n = (size - 1 + width) // (2 * width)
+        tx = _picked(slices, where, me.rank, -2 * width, n)
+        rx = _picked(slices, where, me.rank - width, -2 * width, n)
+        if merge:
+            tx, rx = merged(tx), merged(rx)
+        _nhr_step(me.link(me.rank - width), me.link(me.rank + width), tx, rx)
+
+
+def nhr_reduce_scatter(me: Member, slices: Sequence[Slice], *, merge: bool = False) -> None:
+    """reduce_scatter_nhr.cc:373 RunReduceScatterNHR, :497 GetStepInfo."""
+    size = me.size
+    where = places(size, keep=not merge)
+    for step in range(steps_of(size)):
+        width = 1 << step
+        n = (size - 1 + width) // (2 * width)
+        tx = _picked(slices, where, me.rank - width, -2 * width, n)
+        rx = _picked(slices, where, me.rank, -2 * width, n)
+        if merge:
+            tx, rx = merged(tx), merged(rx)
+        _nhr_step(me.link(me.rank + width), me.link(me.rank - width), tx, rx, reduce=True)
+
+
+def nhr_all_reduce(me: Member, slices: Sequence[Slice]) -> None:
+    """all_reduce_nhr.cc:51-61: reduce-scatter and all-gather of slices in other places."""
+    nhr_reduce_scatter(me, slices, merge=True)
+    nhr_all_gather(me, slices, merge=True)
+
+
+def nhr_reduce_one_shot(me: Member, whole: Slice, root: int = 0) -> None:
+    """reduce_nhr_oneshot.cc:147 RunReduceNHROneshot, :186 GetStepInfo; RdmaTxRx has no DataAck."""
+    size, away = me.size, (me.rank - root) % me.size
+    for step in range(steps_of(size)):
+        width, left, right = 1 << step, None, None
+        if away // (2 * width) < (size - 1 + width) // (2 * width):
+            if (away + width) % (2 * width) == 0:
+                right = me.link(me.rank - width)
+            if away % (2 * width) == 0:
+                left = me.link(me.rank + width)
+        _nhr_step(left, right, [whole], [whole], reduce=True, answered=False)
+
+
+def nhr_broadcast_one_shot(me: Member, whole: Slice, root: int = 0) -> None:
+    """broadcast_nhr_oneshot.cc:128 RunBroadcastNHROneshot, :165 GetStepInfo."""
+    size, away, count = me.size, (me.rank - root) % me.size, steps_of(me.size)
+    for step in range(count):
+        width, left, right = 1 << (count - 1 - step), None, None
+        if away // (2 * width) < (size - 1 + width) // (2 * width):
+            if away % (2 * width) == 0:
+                right = me.link(me.rank + width)
+            if (away + width) % (2 * width) == 0:
+                left = me.link(me.rank - width)
+        _nhr_step(left, right, [whole], [whole])
+
+
+def nhr_all_reduce_one_shot(me: Member, whole: Slice) -> None:
+    """all_reduce_nhr_oneshot.cc:51-56: over trees to rank 0 and back."""
+    nhr_reduce_one_shot(me, whole)
+    nhr_broadcast_one_shot(me, whole)
+
+
+def nhr_scatter(me: Member, slices: Sequence[Slice], root: int = 0, *, merge: bool = False) -> None:
+    """scatter_nhr.cc:165 RunScatterNHR, :93 SdmaRx, :124 RdmaTxRx, :252 GetStepInfo; there is no
+    barrier.
+    """
+    size, count, away = me.size, steps_of(me.size), (root - me.rank) % me.size
+    where = places(size, keep=not merge)
+    for step in range(count):
+        width = 1 << step
+        n = (size - 1 + width) // (2 * width)
+        is_cut = size & (size - 1) and step == count - 1
+        senders = size - width if is_cut else width
+        left = right = None
+        part: list[Slice] = []
+        if away < senders:
+            right = me.link(me.rank - width)
+            part = merged(_picked(slices, where, me.rank - width, -2 * width, n))
+        elif width <= away < senders + width:
+            left = me.link(me.rank + width)
+            part = merged(_picked(slices, where, me.rank, -2 * width, n))
+        _nhr_step(left, right, part, part)
+
+
+def nhr_broadcast(me: Member, slices: Sequence[Slice], root: int = 0) -> None:
+    """broadcast_nhr.cc:54-79: scatter and all-gather of slices in other places."""
+    nhr_scatter(me, slices, root, merge=True)
+    nhr_all_gather(me, slices, merge=True)
+
+
+def nb_scatter(me: Member, slices: Sequence[Slice], root: int = 0, *, barrier: bool = True) -> None:
+    """scatter_nb.cc:24 RunScatterNB, :52 and :87 its halves, :175 the barrier: slices go one by
+    one, and a DataSignal says that they have come.
+    """
+    size, count, away = me.size, steps_of(me.size), (me.rank - root) % me.size
+    has = [me.rank == root] * size
+    for step in range(count):
+        width = 1 << step
+        n = (size - 1 + width) // (2 * width)
+        if away < width and (step != count - 1 or away < size - width):
+            right, at, part = me.link(me.rank + width), (me.rank + width) % size, []
+            for _ in range(n):
+                if has[at]:
+                    part.append(slices[at])
+                    at = (at + 2 * width) % size
+            right.rx_ack()
+            right.tx_async(part)
+            right.rx_data_signal()
+        elif width <= away < 2 * width:
+            left = me.link(me.rank - width)
+            part = _picked(slices, range(size), me.rank, 2 * width, n)
+            for i in range(1, n + 1):
+                has[(me.rank + i * 2 * width) % size] = True
+            left.tx_ack()
+            left.rx_async(part)
+            left.tx_data_signal()
+    if barrier:
+        handshake(me.link(me.rank - 1), me.link(me.rank + 1))
+
+
+def nb_broadcast(me: Member, slices: Sequence[Slice], root: int = 0) -> None:
+    """broadcast_nb.cc:65-87: scatter without a barrier, then all-gather."""
+    nb_scatter(me, slices, root, barrier=False)
+    nb_all_gather(me, slices)
+
+
+def nb_broadcast_binary(me: Member, whole: Slice, root: int = 0) -> None:
+    """broadcast_nb_binary.cc:59 RunBroadcastNBBinary: over SDMA, too, one signal more says that the
+    data has come.
+    """
+    size, count, away = me.size, steps_of(me.size), (me.rank - root) % me.size
+    for step in range(count):
+        width = 1 << step
+        if away < width and (step != count - 1 or away < size - width):
+            right = me.link(me.rank + width)
+            right.rx_ack()
+            right.tx_async([whole])
+            right.wait_fin_ack()
+        elif width <= away < 2 * width:
+            left = me.link(me.rank - width)
+            left.tx_ack()
+            left.rx_async([whole])
+            left.post_fin_ack()
+
+
+def _nb_step(
+    me: Member, step: int, tx: Sequence[Slice], rx: Sequence[Slice], *, reduce: bool = False
+) -> None:
+    """all_gather_nb.cc:152-181, reduce_scatter_nb.cc:182-213: empty slices do not go, and links
+    that reduce on their way end a step with a barrier.
+    """
+    left, right = me.link(me.rank - (1 << step)), me.link(me.rank + (1 << step))
+    tx, rx = [s for s in tx if s.size], [s for s in rx if s.size]
+    if rx:
+        left.tx_ack()
+    if tx:
+        right.rx_ack()
+        right.tx_async(tx, reduce=reduce)
+    if rx:
+        left.rx_async(rx, reduce=reduce)
+        left.post_fin_ack()
+    if tx:
+        right.wait_fin_ack()
+    if not me.rdma:
+        handshake(left, right)
+
+
+def nb_all_gather(me: Member, slices: Sequence[Slice]) -> None:
+    """all_gather_nb.cc:102 RunAllGather."""
+    size, where = me.size, range(me.size)
+    for step in range(steps_of(size)):
+        width = 1 << step
+        n = min(width, size - width)
+        tx = _picked(slices, where, me.rank, -1, n)
+        _nb_step(me, step, tx, _picked(slices, where, me.rank - width, -1, n))
+
+
+def nb_reduce_scatter(me: Member, slices: Sequence[Slice]) -> None:
+    """reduce_scatter_nb.cc:115 RunReduceScatterNB."""
+    size, where = me.size, range(me.size)
+    for step in range(steps_of(size)):
+        width = 1 << step
+        n = (size - 1 + width) // (2 * width)
+        tx = _picked(slices, where, me.rank + width, 2 * width, n)
+        _nb_step(me, step, tx, _picked(slices, where, me.rank, 2 * width, n), reduce=True)
+
+
+def nb_all_reduce(me: Member, slices: Sequence[Slice]) -> None:
+    """all_reduce_nb.cc:146-185."""
+    nb_reduce_scatter(me, slices)
+    nb_all_gather(me, slices)
