@@ -1,13 +1,18 @@
 """HCCL_ALGO: which algorithm on which level, for all ops or op by op.
 
 level0:NA;level1:ring
-allreduce=level0:NA;level1:NHR/others=level0:NA;level1:ring
+allreduce=level0:NA;level1:NHR/allgather=level0:NA;level1:ring
+
+Spaces do not count, even inside words, and where an op is named twice the last one does. Any word
+is taken for level0, and warned of: HCCL chooses level0 by the topology. Sources: the parsers of
+April and August 2026 (`alg_env_config.cc`, `env_config_host.cc`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hccl_py.algo_executors import is_executors, parse_executors
 from hccl_py.errors import ConfigError, did_you_mean
 from hccl_py.ops import ALL_TO_ALL
 
@@ -34,8 +39,8 @@ _OTHERS = "others"
 
 _OPS = {
     "allreduce": ("all_reduce", "barrier"),
-    "allgather": ("all_gather", "all_gather_v"),
-    "reducescatter": ("reduce_scatter", "reduce_scatter_v"),
+    "allgather": ("all_gather",),
+    "reducescatter": ("reduce_scatter",),
     "broadcast": ("broadcast",),
     "reduce": ("reduce",),
     "scatter": ("scatter",),
@@ -43,38 +48,41 @@ _OPS = {
     "alltoall": ALL_TO_ALL,
     "send": ("send_recv",),
     "receive": ("send_recv",),
-    "sendrecv": ("send_recv", "batch_send_recv"),
+    "sendrecv": ("batch_send_recv",),
     _OTHERS: (),
 }
 
 
 def check_algo(text: str) -> None:
-    """Raise ConfigError for a setting that HCCL refuses, whatever the op."""
-    parse_algo(text, "")
+    """Raise ConfigError for a setting that HCCL refuses, whatever the op and the device."""
+    if any(mark in text for mark in "{("):
+        parse_executors(text)
+    elif not is_executors(text):
+        parse_algo(text, "")
 
 
 def parse_algo(text: str, op: str) -> Mapping[str, str]:
     """Return the algorithm of every level that the setting gives for an op; empty where it says
     nothing.
 
+    A setting of the 950's form says nothing of levels.
+
     Raises ConfigError for what HCCL refuses: unknown or repeated levels, unknown values, empty
-    segments, both syntaxes mixed, several settings for all ops, `level0` other than NA (or null for
-    all ops at once).
+    segments, both syntaxes mixed, several settings for all ops, `level0:null` for one op.
     """
-    text = text.strip()
-    if not text:
+    given = text.replace(" ", "")
+    if not given or is_executors(text):
         return {}
-    if "=" not in text:
-        if "/" in text:
+    if "=" not in given:
+        if "/" in given:
             raise _error(
                 text, "there is more than one setting for all ops", "Write op=levels for each op."
             )
-        return _levels(text, text, per_op=False)
+        return _levels(given, text)
     chosen: Mapping[str, str] = {}
     others: Mapping[str, str] = {}
-    seen: set[str] = set()
-    for part in text.split("/"):
-        name, found = _op_setting(part, text, seen)
+    for part in given.split("/"):
+        name, found = _op_setting(part, text)
         if op in _OPS[name]:
             chosen = found
         elif name == _OTHERS:
@@ -82,10 +90,14 @@ def parse_algo(text: str, op: str) -> Mapping[str, str]:
     return chosen or others
 
 
-def _op_setting(part: str, text: str, seen: set[str]) -> tuple[str, Mapping[str, str]]:
+def names_others(text: str) -> bool:
+    """Whether a setting speaks of all other ops, for which HCCL has a word that it then refuses."""
+    return any(part.startswith(f"{_OTHERS}=") for part in text.replace(" ", "").split("/"))
+
+
+def _op_setting(part: str, text: str) -> tuple[str, Mapping[str, str]]:
     """Return the op that a part names and its levels."""
     name, equals, levels = part.partition("=")
-    name = name.strip()
     if not equals:
         raise _error(
             text,
@@ -94,16 +106,17 @@ def _op_setting(part: str, text: str, seen: set[str]) -> tuple[str, Mapping[str,
         )
     if name not in _OPS:
         raise _error(text, f"op {name!r} is unknown", did_you_mean(name, _OPS))
-    if name in seen:
-        raise _error(text, f"op {name!r} appears twice", "Give each op once.")
-    seen.add(name)
-    return name, _levels(levels, text, per_op=True)
+    found = _levels(levels, text)
+    if found.get("level0") == "null":
+        hint = "level0:null is for all ops at once: leave the op out."
+        raise _error(text, f"{name}'s level0 cannot be set to null", hint)
+    return name, found
 
 
-def _levels(part: str, text: str, *, per_op: bool) -> dict[str, str]:
+def _levels(part: str, text: str) -> dict[str, str]:
     levels: dict[str, str] = {}
     for segment in part.split(";"):
-        level, colon, value = (piece.strip() for piece in segment.partition(":"))
+        level, colon, value = segment.partition(":")
         if not level or not colon or not value:
             raise _error(
                 text,
@@ -116,12 +129,6 @@ def _levels(part: str, text: str, *, per_op: bool) -> dict[str, str]:
             raise _error(text, f"{level} appears twice", "Give each level once.")
         if value not in ALGORITHMS:
             raise _error(text, f"algorithm {value!r} is unknown", did_you_mean(value, ALGORITHMS))
-        if level == "level0" and (value != "NA" and (per_op or value != "null")):
-            raise _error(
-                text,
-                f"level0 cannot be set to {value}",
-                "HCCL chooses level0 by the topology: write level0:NA.",
-            )
         levels[level] = value
     return levels
 

@@ -102,6 +102,10 @@ class Communicator(CollectiveOps):
       sums in rank order; HCCL_DETERMINISTIC, by default `false`;
     - `strict`: whether to raise where HCCL would refuse a call or take an executor that is not
       offered, by default False;
+    - `ruleset`: the release of HCCL whose rules choose, `cann-2025.07` or `cann-2026.08`;
+      HCCL_PY_RULESET, by default the newest;
+    - `zero_copy`: whether users' memory counts as registered with all ranks, of which HCCL makes
+      use on Atlas A3; HCCL_PY_ZERO_COPY, by default False;
     - `wire`: what carries the messages of platforms with real processes, `gloo` or `mpi`, also
       inside a host; HCCL_PY_WIRE, by default what started the job, and between hosts only;
     - `device`: what the platform `device` runs on, `cpu`, `cuda` or `npu`; HCCL_PY_DEVICE, by
@@ -149,6 +153,8 @@ class Communicator(CollectiveOps):
         algo: str | None = None,
         deterministic: str | None = None,
         strict: bool | None = None,
+        ruleset: str | None = None,
+        zero_copy: bool | None = None,
         schedule: Schedule | None = None,
         executors: Sequence[Executor | type[Executor]] = (),
         selection: str | os.PathLike[str] | TuningTable = "rules",
@@ -166,6 +172,8 @@ class Communicator(CollectiveOps):
             algo=algo,
             deterministic=deterministic,
             strict=strict,
+            ruleset=ruleset,
+            zero_copy=zero_copy,
             wire=wire,
             device=device,
         )

@@ -124,6 +124,14 @@ _A2 = CostModel(
     uncertain=_NO_ALPHA,
 )
 
+_BOX16 = _A2.model_copy(
+    update={
+        "name": "atlas-200t-a2-box16",
+        "sources": "HCCL's selection (18.3, 20 and 54.4 GB/s, the latter between two modules of a "
+        "host), its newest cost model (750 and 483 GB/s)",
+    }
+)
+
 _A3 = _A2.model_copy(
     update={
         "name": "atlas-900-a3",
@@ -186,4 +194,4 @@ def _selection() -> CostModel:
     return _A2.model_copy(update={**links, **free, **names})
 
 
-COSTS = {cost.name: cost for cost in (_A2, _910A, _A3, _DUO, _950, _selection())}
+COSTS = {cost.name: cost for cost in (_A2, _BOX16, _910A, _A3, _DUO, _950, _selection())}

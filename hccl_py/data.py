@@ -3,7 +3,7 @@
 Values depend on rank and element, because constants would hide misplaced blocks, and every partial
 result is exact in the data type in any order:
 
-    gather, max, min    integers that the type holds exactly
+    gather, max, min    integers that the type holds exactly; any bits where it is only moved
     sum                 the same, so small that the sum over all ranks is exact
     prod                +-1, and +-2 at so few ranks that the product is exact
 """
@@ -46,12 +46,13 @@ class WrongElement:
 
     rank: int
     index: int
-    expected: int | float
-    found: int | float
+    expected: int | float | bytes
+    found: int | float | bytes
 
     def __str__(self) -> str:
         return (
-            f"rank {self.rank} element {self.index}: expected {self.expected}, found {self.found}"
+            f"rank {self.rank} element {self.index}: "
+            f"expected {self.expected!r}, found {self.found!r}"
         )
 
 
@@ -64,6 +65,8 @@ def inputs_of(op: OpParam, ranks: int) -> list[Array]:
 def inputs_of_sizes(op: OpParam, sizes: Sequence[int]) -> list[Array]:
     """Return one input per rank, of so many elements each."""
     ranks = len(sizes)
+    if op.dtype.is_moved:
+        return [_bits(op.dtype, rank, size) for rank, size in enumerate(sizes)]
     make = _factors if op.reduce is ReduceOp.PROD else _summands
     values = [
         make(op, rank, ranks, min(size, PERIOD)).astype(op.dtype.numpy)
@@ -105,6 +108,14 @@ def first_wrong(
             index = int(differ.argmax()) // output.itemsize
             return WrongElement(rank, index, right[index].item(), output[index].item())
     return None
+
+
+def _bits(dtype: DataType, rank: int, size: int) -> Array:
+    """Return elements of any bits."""
+    words = max(1, dtype.itemsize // 8)
+    mixed = _mixed(rank, min(size, PERIOD) * words)
+    found = mixed.astype(np.uint8) if dtype.itemsize == 1 else mixed
+    return np.resize(found.view(dtype.numpy), size)
 
 
 def _summands(op: OpParam, rank: int, ranks: int, count: int) -> Array:

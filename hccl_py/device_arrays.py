@@ -18,9 +18,36 @@ import numpy.typing as npt
 from hccl_py.enums import DataType
 from hccl_py.errors import NotSupportedError, ParameterError
 
-__all__ = ["DeviceArray", "address_of", "host_copy", "is_array", "is_on_host"]
+__all__ = [
+    "EXTENDED",
+    "DeviceArray",
+    "address_of",
+    "array_of_bits",
+    "host_copy",
+    "is_array",
+    "is_on_host",
+    "tensor_of_bits",
+]
 
 Tensor: TypeAlias = Any
+
+
+EXTENDED = frozenset(dtype.numpy_name for dtype in DataType if dtype.is_extended)
+"""The types that numpy has from ml_dtypes, by the name that torch gives them, too."""
+
+
+def array_of_bits(tensor: Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the memory of a CPU tensor of one of these types."""
+    torch: Any = sys.modules["torch"]
+    integer = torch.int16 if dtype.itemsize == 2 else torch.uint8
+    bits: npt.NDArray[Any] = tensor.view(integer).numpy()
+    return bits.view(dtype)
+
+
+def tensor_of_bits(array: npt.NDArray[Any], dtype: Any) -> Tensor:
+    """Return the tensor of an array of one of these types; `dtype` is torch's."""
+    torch: Any = sys.modules["torch"]
+    return torch.from_numpy(array.view(np.int16 if array.itemsize == 2 else np.uint8)).view(dtype)
 
 
 class Flags(NamedTuple):
@@ -153,11 +180,9 @@ def host_copy(array: Any) -> npt.NDArray[Any]:
     if not isinstance(array, DeviceArray):
         found: npt.NDArray[Any] = array
         return found
-    torch: Any = sys.modules["torch"]
     tensor = array.tensor.detach().cpu()
-    if array.dtype == DataType.BF16.numpy:
-        bits: npt.NDArray[Any] = tensor.view(torch.int16).numpy()
-        return bits.view(array.dtype)
+    if array.dtype.name in EXTENDED:
+        return array_of_bits(tensor, array.dtype)
     plain: npt.NDArray[Any] = tensor.numpy()
     return plain
 
@@ -171,8 +196,8 @@ def _tensor_of(value: Any) -> Any:
     if isinstance(value, DeviceArray):
         return value.tensor
     array = np.ascontiguousarray(value)
-    if array.dtype == DataType.BF16.numpy:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    if array.dtype.name in EXTENDED:
+        return tensor_of_bits(array, _torch_type(array.dtype))
     return torch.from_numpy(array)
 
 

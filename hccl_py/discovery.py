@@ -19,6 +19,7 @@ from typing import Any
 
 from hccl_py.errors import ParameterError, PluginError, did_you_mean
 from hccl_py.executor import ORDERS, Executor, ops_of
+from hccl_py.fidelity import UNDECLARED, Fidelity
 from hccl_py.operators import OPERATORS
 from hccl_py.platforms import Platform
 
@@ -250,6 +251,12 @@ def _checked(candidate: Any, where: str) -> Executor:
     if order not in ORDERS:
         raise PluginError(
             f"{where}: order {order!r} is unknown.", f"One of {', '.join(ORDERS)}, or leave it out."
+        )
+    if not isinstance(getattr(candidate, "fidelity", UNDECLARED), Fidelity):
+        raise PluginError(
+            f"{where}: fidelity {candidate.fidelity!r} is none.",
+            "Write fidelity = same(source), steps(deviation, source) or ours(deviation), "
+            "or leave it out.",
         )
     for op in ops if isinstance(ops, tuple) else (ops,):
         if op not in OPERATORS:

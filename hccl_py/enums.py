@@ -32,7 +32,11 @@ __all__ = [
 
 
 class DataType(Enum):
-    """HCCL's data types that numpy (with ml_dtypes) can hold; the value is HCCL's spelling."""
+    """HCCL's data types; the value is HCCL's spelling.
+
+    numpy, with ml_dtypes, has all but two: of int128 and hif8 arrays hold the bytes of every
+    element (`V16`, `V1`). What cannot be reduced anywhere is only `moved`.
+    """
 
     INT8 = "int8"
     INT16 = "int16"
@@ -46,6 +50,11 @@ class DataType(Enum):
     UINT32 = "uint32"
     FP64 = "fp64"
     BF16 = "bf16"
+    INT128 = "int128"
+    HIF8 = "hif8"
+    FP8E4M3 = "fp8e4m3"
+    FP8E5M2 = "fp8e5m2"
+    FP8E8M0 = "fp8e8m0"
 
     @classmethod
     def parse(cls, name: str) -> DataType:
@@ -78,27 +87,28 @@ class DataType(Enum):
     @cached_property
     def numpy_name(self) -> str:
         """The name that numpy gives the type."""
-        floats = {"fp16": "float16", "fp32": "float32", "fp64": "float64", "bf16": "bfloat16"}
-        spelling: str = self.value
-        return floats.get(spelling, spelling)
+        return _DATA_TYPES[self.value][2]
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:
-        """The numpy dtype; bf16 comes from ml_dtypes."""
+        """The numpy dtype."""
         import numpy as np
 
-        if self is DataType.BF16:
+        found: np.dtype[Any]
+        if self.is_extended:
             import ml_dtypes
 
-            bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-            return bfloat16
-        plain: np.dtype[Any] = np.dtype(self.numpy_name)
-        return plain
+            found = np.dtype(getattr(ml_dtypes, self.numpy_name))
+        elif self.numpy_name.startswith("void"):
+            found = np.dtype(f"V{self.itemsize}")
+        else:
+            found = np.dtype(self.numpy_name)
+        return found
 
     @cached_property
     def itemsize(self) -> int:
         """Bytes of one element (HCCL's unit size)."""
-        return int("".join(filter(str.isdigit, self.value))) // 8
+        return _DATA_TYPES[self.value][1]
 
     @cached_property
     def is_float(self) -> bool:
@@ -106,30 +116,48 @@ class DataType(Enum):
         return self.value in ("fp16", "fp32", "fp64", "bf16")
 
     @cached_property
+    def is_extended(self) -> bool:
+        """Whether the numpy dtype is one of ml_dtypes'."""
+        return self is DataType.BF16 or self.value.startswith("fp8")
+
+    @cached_property
+    def is_moved(self) -> bool:
+        """Whether ops only move elements, as no device reduces them."""
+        return self in _MOVED
+
+    @cached_property
     def number(self) -> int:
         """HcclDataType's value."""
-        return _DATA_TYPE_NUMBERS[self.value]
+        return _DATA_TYPES[self.value][0]
 
     @classmethod
     def from_number(cls, number: int) -> DataType:
         """Return the type with this HcclDataType value."""
-        return cls(next(name for name, value in _DATA_TYPE_NUMBERS.items() if value == number))
+        return cls(next(name for name, row in _DATA_TYPES.items() if row[0] == number))
 
 
-_DATA_TYPE_NUMBERS = {
-    "int8": 0,
-    "int16": 1,
-    "int32": 2,
-    "fp16": 3,
-    "fp32": 4,
-    "int64": 5,
-    "uint64": 6,
-    "uint8": 7,
-    "uint16": 8,
-    "uint32": 9,
-    "fp64": 10,
-    "bf16": 11,
+_DATA_TYPES = {
+    "int8": (0, 1, "int8"),
+    "int16": (1, 2, "int16"),
+    "int32": (2, 4, "int32"),
+    "fp16": (3, 2, "float16"),
+    "fp32": (4, 4, "float32"),
+    "int64": (5, 8, "int64"),
+    "uint64": (6, 8, "uint64"),
+    "uint8": (7, 1, "uint8"),
+    "uint16": (8, 2, "uint16"),
+    "uint32": (9, 4, "uint32"),
+    "fp64": (10, 8, "float64"),
+    "bf16": (11, 2, "bfloat16"),
+    "int128": (12, 16, "void128"),
+    "hif8": (14, 1, "void8"),
+    "fp8e4m3": (15, 1, "float8_e4m3fn"),
+    "fp8e5m2": (16, 1, "float8_e5m2"),
+    "fp8e8m0": (17, 1, "float8_e8m0fnu"),
 }
+"""HcclDataType's value, bytes of an element, and numpy's name, by HCCL's name."""
+
+_MOVED = frozenset(map(DataType, ("int128", "hif8", "fp8e4m3", "fp8e5m2", "fp8e8m0")))
 
 
 class ReduceOp(IntEnum):
@@ -169,6 +197,19 @@ class Buffer(IntEnum):
     @property
     def spelling(self) -> str:
         """The name in program files: user memory carries the op's meaning as IN and OUT."""
+        return self.name.removeprefix("USER_")
+
+
+class ChannelBuffer(IntEnum):
+    """The memories of a rank that records on channels: there is one HCCL buffer, `CCL`."""
+
+    USER_IN = 0
+    USER_OUT = 1
+    CCL = 2
+
+    @property
+    def spelling(self) -> str:
+        """The name in program files, that of programs that C++ code records, too."""
         return self.name.removeprefix("USER_")
 
 
@@ -228,9 +269,10 @@ class TaskKind(IntEnum):
     @property
     def is_atomic(self) -> bool:
         """Whether hardware adds atomically: such tasks of several ranks may reduce into the same
-        bytes at once.
+        bytes at once, over SDMA and one of them over RDMA (HCCL's pipelines of Atlas A2 do so:
+        temp_reduce_scatter/reduce_scatter_pipeline.cc, RunAsync).
         """
-        return self in (TaskKind.READ_REDUCE, TaskKind.WRITE_REDUCE)
+        return self in (TaskKind.READ_REDUCE, TaskKind.WRITE_REDUCE, TaskKind.RDMA_WRITE_REDUCE)
 
     @property
     def writes_remote(self) -> bool:

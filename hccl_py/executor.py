@@ -9,6 +9,8 @@ user, or cost.
 
 An executor that reduces may say in an attribute `order` in which order it adds, which
 HCCL_DETERMINISTIC asks for (`ORDERS`); one that says nothing adds in the same order in every run.
+In an attribute `fidelity` it may say how it stands to HCCL's executor of its name (`same`, `steps`,
+`ours`); one that says nothing is `ours`.
 """
 
 from __future__ import annotations
@@ -16,39 +18,52 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Any, ClassVar, Protocol
 
 from hccl_py.enums import Mode
 from hccl_py.errors import ParameterError, did_you_mean
+from hccl_py.fidelity import Fidelity, SourceFile, fidelity_of, ours, same, steps
 from hccl_py.op_param import OpParam
 from hccl_py.orchestration.rank import Rank, RankView
-from hccl_py.resources import PlaneRequest, ResourceRequest
+from hccl_py.resources import ChannelRequest, ChannelResources, PlaneRequest, ResourceRequest
 from hccl_py.topology.topology import Topology
 
 __all__ = [
     "ORDERS",
+    "BySize",
+    "ChannelRequest",
+    "ChannelResources",
     "Executor",
+    "Fidelity",
     "Mode",
     "OpParam",
     "PlaneRequest",
     "Rank",
     "RankView",
     "ResourceRequest",
+    "SourceFile",
     "Topology",
     "Unsuitable",
     "check_levels",
     "choices_of",
     "executor_name",
+    "fidelity_of",
+    "open_levels",
     "ops_of",
     "order_of",
+    "ours",
     "require",
+    "same",
+    "situations_of",
+    "steps",
     "with_levels",
 ]
 
 
 ORDERS = ("arrival", "fixed", "rank")
 """In which order an executor adds: as data arrives, so that sums of floats differ from run to run;
-the same in every run; from rank 0 to the last rank, one after the other.
+the same in every run; the same for every element, too, whoever adds it, by the ranks alone.
 """
 
 
@@ -95,11 +110,13 @@ class Executor(Protocol):
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Say whether it would compute the right result for this call on this topology."""
 
-    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest | ChannelResources:
         """Return what each rank needs; computed once per tag."""
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Record one round's tasks; a pure function of its arguments."""
+    def orchestrate(self, op: OpParam, rank: Any) -> None:
+        """Record one round's tasks on a `Rank`, or on a `ChannelRank` where `resources` returns
+        `ChannelResources`; a pure function of its arguments.
+        """
 
 
 def ops_of(executor: Executor) -> tuple[str, ...]:
@@ -121,6 +138,31 @@ def choices_of(executor: Executor) -> dict[str, tuple[str, ...]]:
 def _levels(algorithm: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     parts = (part.split(":", 1) for part in algorithm.split(";") if ":" in part)
     return tuple((level.strip(), tuple(words.strip().split("|"))) for level, words in parts)
+
+
+def situations_of(op: OpParam, topology: Topology) -> tuple[str, ...]:
+    """Return the cases of a call that a fidelity may distinguish, beside words of HCCL_ALGO."""
+    found = [op.mode.value, topology.product.device]
+    if op.deterministic:
+        found.append("deterministic")
+    if op.reduce is not None and not topology.reduces_inline(op.dtype, op.reduce):
+        found.append("local_reduce")
+    if topology.level0 == "double_ring":
+        found.append("double_ring")
+    if len(topology.servers) > 1:
+        found.append("servers")
+    return tuple(found)
+
+
+def open_levels(executor: Executor, topology: Topology) -> tuple[str, ...]:
+    """Return the levels that an executor leaves open and that have several ranks here; level1 has
+    all ranks where there is no level0.
+    """
+    choices = choices_of(executor)
+    is_flat = choices.get("level0", ("NA",)) == ("NA",)
+    several = is_flat or len(topology.servers) > 1
+    there = {"level1": several, "level2": len(topology.superpods) > 1}
+    return tuple(at for at in there if there[at] and len(choices.get(at, ())) > 1)
 
 
 def check_levels(executor: Executor, levels: Mapping[str, str]) -> None:
@@ -149,3 +191,83 @@ def with_levels(executor: Executor, op: OpParam) -> OpParam:
 def executor_name(executor: Executor) -> str:
     """Return the name by which an executor is selected: its class name."""
     return type(executor).__name__
+
+
+class BySize:
+    """An executor that hands every call to another one, by the size of its data.
+
+        class AllReduceBySize(BySize):
+            op = "all_reduce"
+            algorithm = "level0:mesh"
+            sizes = ((0, Halving), (1 << 20, Striped))
+
+    `sizes` has the bytes from which on each executor takes the calls, from 0 and ascending. The
+    class is one executor for all commands, and the sweep of `check` tries both sides of every
+    threshold. A call's size is `op.size`, the bytes per rank that HCCL's selection looks at. Adds
+    in the order that all of its executors keep. Raises ParameterError for sizes that do not ascend
+    from 0 and for executors that are none or are of another op.
+    """
+
+    op: str | tuple[str, ...]
+    algorithm: str
+    sizes: ClassVar[tuple[tuple[int, type[Any]], ...]] = ()
+    order: str = "fixed"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        orders = {getattr(executor, "order", "fixed") for _, executor in cls.sizes}
+        if orders:
+            cls.order = min(orders)  # "arrival" before "fixed" before "rank": the loosest
+
+    def __init__(self) -> None:
+        name, starts = type(self).__name__, [start for start, _ in self.sizes]
+        if starts[:1] != [0] or any(low >= high for low, high in pairwise(starts)):
+            raise ParameterError(
+                f"{name}.sizes begin at {', '.join(map(str, starts)) or 'nothing'} bytes.",
+                "Let them ascend from 0: sizes = ((0, Small), (1 << 20, Large)).",
+            )
+        ops = self.op if isinstance(self.op, tuple) else (self.op,)
+        for start, executor in self.sizes:
+            known = getattr(executor, "op", ())
+            missing = set(ops) - set(known if isinstance(known, tuple) else (known,))
+            if not isinstance(executor, type) or missing:
+                raise ParameterError(
+                    f"{name}.sizes: what takes calls from {start} bytes on, {executor!r:.60}, is "
+                    f"no executor of {' and '.join(sorted(missing or ops))}.",
+                    "Name classes that execute what this one does.",
+                )
+        self._executors: tuple[tuple[int, Executor], ...] = tuple(
+            (start, executor()) for start, executor in self.sizes
+        )
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """The bytes from which on another executor takes the calls."""
+        return tuple(start for start, _ in self.sizes[1:])
+
+    def executor_of(self, op: OpParam) -> Executor:
+        """Return the executor that takes a call."""
+        return next(one for start, one in reversed(self._executors) if start <= op.size)
+
+    def explained(self, op: OpParam) -> str:
+        """Return who takes a call, and at which sizes."""
+        place = max(k for k, (start, _) in enumerate(self.sizes) if start <= op.size)
+        start, executor = self.sizes[place]
+        until = [f"below {self.sizes[place + 1][0]}"] if place + 1 < len(self.sizes) else []
+        bounds = " and ".join([f"from {start} bytes on", *until])
+        return f"{executor.__name__} takes it, as all calls {bounds}; this one has {op.size}"
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Ask the executor that takes the call."""
+        executor = self.executor_of(op)
+        return executor.suits(with_levels(executor, op), topology)
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest | ChannelResources:
+        """Return what the executor needs that takes the call."""
+        executor = self.executor_of(op)
+        return executor.resources(with_levels(executor, op), rank)
+
+    def orchestrate(self, op: OpParam, rank: Any) -> None:
+        """Record what the executor does that takes the call."""
+        executor = self.executor_of(op)
+        executor.orchestrate(with_levels(executor, op), rank)

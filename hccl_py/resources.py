@@ -11,8 +11,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hccl_py.enums import Buffer
+from hccl_py.values import RankInt
 
-__all__ = ["PlaneRequest", "ResourceRequest", "ResourceResponse"]
+__all__ = [
+    "ChannelRequest",
+    "ChannelResources",
+    "PlaneRequest",
+    "ResourceRequest",
+    "ResourceResponse",
+]
 
 Pattern = str | Callable[[int, int], Iterable[int]]
 """`mesh`, `ring`, `nhr` or `rhd`, or a function of (index, size) that yields the peers' indices."""
@@ -25,7 +32,9 @@ class PlaneRequest:
     `level` is one of `hccl_py.topology.PLANES`, such as `flat`, `level0` or `ring1`. `input_mem`
     and `output_mem` are the two memories that each end exposes, by default CCL_In and CCL_Out in
     op-base mode and user memory in graph mode.
-    `extra_notifies` come on top of the transport's own Ack, DataSignal and DataAck.
+    `extra_notifies` come on top of the transport's own Ack, DataSignal and DataAck. `barrier` asks
+    for transports between the plane's first member and all others, whatever the pattern, each with
+    one more notify, for `Plane.barrier`.
     """
 
     level: str
@@ -33,6 +42,7 @@ class PlaneRequest:
     input_mem: Buffer | None = None
     output_mem: Buffer | None = None
     extra_notifies: int = 0
+    barrier: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,8 @@ class ResourceRequest:
 
     `notifies` defaults to HCCL's two per sub stream (main wakes it, it reports back). `max_count`
     is how many elements of the op's count one round can take; None means that one round takes
-    everything, and so does graph mode, which works in user memory.
+    everything, and so does graph mode, which works in user memory. `first_rounds` says it of each
+    of the first rounds, where they take other numbers; all ranks say the same.
     """
 
     planes: tuple[PlaneRequest, ...] = ()
@@ -49,11 +60,44 @@ class ResourceRequest:
     notifies: int | None = None
     scratch_bytes: int = 0
     max_count: int | None = None
+    first_rounds: tuple[int, ...] = ()
 
     @property
     def notify_count(self) -> int:
         """Notifies between the streams of this rank."""
         return 2 * self.sub_streams if self.notifies is None else self.notifies
+
+
+@dataclass(frozen=True)
+class ChannelRequest:
+    """A channel to a peer, which may be another one for every rank.
+
+    The k-th channel that rank a asks for to rank b on a layer meets the k-th of b to a. Layer 0
+    joins the ranks of a server, layer 1 all ranks where there are several servers; by default it is
+    0 inside a server and 1 between servers. `notifies` are numbered from 0, each at both ends. The
+    HCCL buffer can always be reached over a channel; `memory` names user memory that the peer may
+    reach, too: Buffer.USER_IN, Buffer.USER_OUT.
+    """
+
+    peer: RankInt
+    notifies: int = 1
+    layer: int | None = None
+    memory: tuple[Buffer, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChannelResources:
+    """What one rank asks for in place of a `ResourceRequest` to record on threads and channels, as
+    HCCL's C++ programming API has them.
+
+    `threads` has the notifies of every thread, main first: `(3, 1, 1, 1)` is a main thread with
+    three notifies and three workers with one each. `max_count` is as in `ResourceRequest`, in
+    graph mode, too: which memory peers reach is stated here and depends on no mode.
+    """
+
+    channels: tuple[ChannelRequest, ...] = ()
+    threads: tuple[int, ...] = (0,)
+    max_count: int | None = None
 
 
 @dataclass(frozen=True)

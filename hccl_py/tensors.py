@@ -1,7 +1,7 @@
 """torch's tensors in the place of arrays: the same memory, seen by numpy where it is the host's.
 
     dense                 tensor.numpy(), contiguous or not
-    bfloat16              by way of int16, as ml_dtypes' bfloat16
+    bfloat16, float8      by way of integers, as ml_dtypes'
     bool                  as uint8, where HCCL has the op for it
     that needs gradients  detached
 
@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
-from hccl_py.device_arrays import DeviceArray
+from hccl_py.device_arrays import EXTENDED, DeviceArray, array_of_bits, tensor_of_bits
 from hccl_py.enums import DataType
 from hccl_py.errors import NotSupportedError, ParameterError
 
@@ -140,9 +139,9 @@ def memory_of(tensor: Tensor, where: str) -> Array:
     """
     torch: Any = sys.modules["torch"]
     try:
-        if tensor.dtype is torch.bfloat16:
-            bits: Array = tensor.view(torch.int16).numpy()
-            return bits.view(DataType.BF16.numpy)
+        name = str(tensor.dtype).removeprefix("torch.")
+        if name in EXTENDED:
+            return array_of_bits(tensor, DataType.parse(name).numpy)
         if tensor.dtype is torch.bool:
             tensor = tensor.view(torch.uint8)
         array: Array = tensor.numpy()
@@ -198,7 +197,7 @@ def _tensor(array: Array | DeviceArray, dtype: Any) -> Tensor:
     torch: Any = sys.modules["torch"]
     if isinstance(array, DeviceArray):
         return array.tensor.view(dtype) if dtype is torch.bool else array.tensor
-    if dtype is torch.bfloat16:
-        return torch.from_numpy(array.view(np.int16)).view(dtype)
+    if array.dtype.name in EXTENDED:
+        return tensor_of_bits(array, dtype)
     tensor = torch.from_numpy(array)
     return tensor.view(dtype) if dtype is torch.bool else tensor

@@ -55,6 +55,9 @@ collect_ignore = ["authors_package"]  # an author's project: test_plugin_package
 
 HERE = Path(__file__).parent
 
+PROCESSES = ("cpp/", "platform/distributed/", "cli/test_run_processes.py")
+"""Where every rank is a process, or C++ is compiled: a run of its own, marked `processes`."""
+
 
 def asks_for_smoke(config: pytest.Config) -> bool:
     return str(config.option.markexpr) == "smoke"
@@ -118,12 +121,14 @@ def _begins_at_the_end(config: pytest.Config) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests into the order of their files, the same in every worker; mark the smoke tests."""
+    """Put tests into the order of their files, the same in every worker; mark those of a kind."""
     items.sort(key=lambda item: item.path.parts)
     for item in items:
         file = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
         if file in SMOKE and item.get_closest_marker("long") is None:
             item.add_marker("smoke")
+        if file.startswith(PROCESSES):
+            item.add_marker("processes")
 
 
 def pytest_collection_finish() -> None:

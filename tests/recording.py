@@ -9,6 +9,7 @@ from hccl_py.enums import RDMA_WRITES, DataType, Mode, ReduceOp
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
+from hccl_py.program.describe import format_action, format_stream
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology, topology_of
@@ -75,6 +76,13 @@ def recorded(
         ccl_bytes,
         by_rank=by_rank,
     )
+
+
+def actions(program: Program, rank: int) -> list[str]:
+    """Return what a rank does in words, each task with its stream, as recorded."""
+    tasks = program.tasks
+    rows = range(int(tasks.first[rank]), int(tasks.first[rank + 1]))
+    return [f"{format_stream(int(tasks.stream[r]))} {format_action(program, r)}" for r in rows]
 
 
 def writing_twice(program: Program, size: int | None = None) -> Program:

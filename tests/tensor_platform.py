@@ -97,8 +97,10 @@ def _memory(array: Any) -> npt.NDArray[Any]:
     assert array.flags.c_contiguous
     assert array.ndim == 1
     found: npt.NDArray[Any]
-    if array.tensor.dtype is torch.bfloat16:
-        found = array.tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    name = str(array.tensor.dtype).removeprefix("torch.")
+    if hasattr(ml_dtypes, name):
+        integer = torch.int16 if name == "bfloat16" else torch.uint8
+        found = array.tensor.view(integer).numpy().view(getattr(ml_dtypes, name))
     else:
         found = array.tensor.numpy()
     return found

@@ -84,7 +84,7 @@ def test_it_is_listed_and_verified(project: Path, run: Run) -> None:
     listed = json.loads(run("hccl-py", "list", "--json"))
     assert (name, op) in {(e["name"], e["op"]) for e in listed["executors"]}
     assert listed["problems"] == []
-    narrow = ("--ranks", "2,3", "--count", "1000", "-d", "int8,fp32")
+    narrow = ("--ranks", "2,3", "--count", "1024", "-d", "int8,fp32")
     report = json.loads(run("hccl-py", "check", name, *narrow, "--json"))["reports"][0]
     assert report["ok"]
     assert report["findings"] == []

@@ -20,7 +20,7 @@ ANY: Any = hccl
 """The package without its types, for calls that break them."""
 
 DTYPES = {
-    "all_gather": [d.value for d in hccl.DataType],
+    "all_gather": [d.value for d in hccl.DataType if not d.is_moved],
     "all_reduce": ["int8", "int16", "int32", "int64", "fp16", "fp32", "bf16"],
 }
 
@@ -38,7 +38,7 @@ def test_the_readme_s_first_call() -> None:
     assert all(o.tolist() == np.repeat([1.0, 2, 3, 4], 5).tolist() for o in result.outputs)
     assert result.selection.executor == "AllGatherMeshOpbaseExecutor"
     assert result.selection.reasons
-    assert result.program.task_count == 116
+    assert result.program.task_count == 172
 
 
 @given(

@@ -32,7 +32,6 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
@@ -52,7 +51,11 @@ PAGES = [
         if not path.name.endswith(".zh.md")
     ),
 ]
-TRANSLATIONS = {"README.zh.md": "README.md", "docs/cpp.zh.md": "docs/cpp.md"}
+TRANSLATIONS = {
+    "README.zh.md": "README.md",
+    "docs/channels.zh.md": "docs/channels.md",
+    "docs/cpp.zh.md": "docs/cpp.md",
+}
 """Pages whose blocks are those of another one, which runs."""
 
 REAL = {"README.md", "page.md"}
@@ -397,12 +400,8 @@ def run_apart(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def marked(page: str) -> Any:
-    """README is in every run; the other pages are a run of their own."""
-    return page if page == "README.md" else pytest.param(page, marks=pytest.mark.pages)
-
-
-@pytest.mark.parametrize("page", [marked(page) for page in PAGES])
+@pytest.mark.pages
+@pytest.mark.parametrize("page", PAGES)
 def test_page(page: str, tmp_path: Path) -> None:
     done = run_apart(ROOT / page, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

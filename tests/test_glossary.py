@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_layout import ROOT
+from tests.test_layout import ROOT, parsed
 
 PACKAGES = ("hccl_py", "executors/hccl_executors", "platform/hccl_platform")
 TABLE = "## Names that the code does not use"
@@ -42,11 +42,14 @@ def words(name: str) -> set[str]:
 
 def uses(path: Path, unwanted: set[str]) -> list[str]:
     """Return where a module uses one of the words in a name."""
-    found = [
-        f"{path.relative_to(ROOT)}:{line}: {name}"
-        for line, name in names(path.read_text("utf-8"))
-        if name not in KEPT and words(name) & unwanted
-    ]
+    text = path.read_text("utf-8")
+    found = []
+    if any(words(name) & unwanted for name in set(re.findall(r"\w+", text))):  # or in its prose
+        found = [
+            f"{path.relative_to(ROOT)}:{line}: {name}"
+            for line, name in names(text)
+            if name not in KEPT and words(name) & unwanted
+        ]
     return found + [str(path.relative_to(ROOT))] * bool(words(path.stem) & unwanted)
 
 
@@ -62,11 +65,12 @@ def test_no_name_uses_a_retired_word(package: str) -> None:
     assert not found, "docs/glossary.md says what to write:\n" + "\n".join(found)
 
 
+@pytest.mark.xdist_group("modules")
 @pytest.mark.parametrize("package", PACKAGES)
 def test_public_classes_have_names_of_their_own(package: str) -> None:
     homes = defaultdict(list)
     for path in (ROOT / package).rglob("*.py"):
-        for node in ast.parse(path.read_text("utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     shared = {name: where for name, where in homes.items() if len(where) > 1}

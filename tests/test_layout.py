@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
@@ -62,7 +62,7 @@ DEDICATED |= {
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "lines", "printable"),
     ("cost", "documents", "enums", "ops", "stragglers", "values"),
-    ("algo", "op_param", "resources"),
+    ("algo", "algo_executors", "expansion", "fidelity", "op_param", "resources"),
     ("device_arrays", "program"),
     ("topology",),
     ("config", "formats", "orchestration"),
@@ -70,7 +70,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("arrays", "data", "discovery", "overlaps", "simulator", "tensors"),
     ("orchestration.author_errors", "orchestration.entry", "orchestration.record"),
     ("collectives", "scaffold", "selection", "verifier"),
-    ("cpp", "planning", "testing", "trace"),
+    ("cpp", "msccl", "planning", "testing", "trace"),
     ("tuning",),
     ("collective_ops", "communicator", "groups", "jobs", "measurement", "pending"),
     ("", "simulate", "torch", "verify"),
@@ -124,23 +124,43 @@ def test_entry_points_resolve() -> None:
         assert point.load() is not None
 
 
-def imported(source: str, *, at_import: bool = False) -> Iterator[tuple[str, int]]:
-    """Libraries a module names in imports, with lines; at_import leaves out what runs later."""
-    waiting: list[ast.AST] = [ast.parse(source)]
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Return what a file says; several tests ask for the same."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+def statements(
+    tree: ast.Module, is_left_out: Callable[[ast.AST], bool] = lambda node: False
+) -> Iterator[ast.AST]:
+    """Yield the statements of a module, those in others too but for those in what is left out."""
+    waiting: list[ast.AST] = [*tree.body]
     while waiting:
         node = waiting.pop()
+        if not is_left_out(node):
+            yield node
+            for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+                waiting.extend(getattr(node, block, ()))
+
+
+def imported(tree: ast.Module, *, at_import: bool = False) -> Iterator[tuple[str, int]]:
+    """Libraries a module names in imports, with lines; at_import leaves out what runs later."""
+    is_left_out = runs_later_or_never if at_import else lambda node: False
+    for node in statements(tree, is_left_out):
         if isinstance(node, ast.Import):
             yield from ((alias.name.split(".")[0], node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             yield node.module.split(".")[0], node.lineno
-        elif not (at_import and runs_later_or_never(node)):
-            waiting.extend(ast.iter_child_nodes(node))
+
+
+def is_for_typing(node: ast.AST) -> bool:
+    """Whether a statement is `if TYPE_CHECKING:`."""
+    names = {getattr(getattr(node, "test", None), field, "") for field in ("id", "attr")}
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in names
 
 
 def runs_later_or_never(node: ast.AST) -> bool:
-    if isinstance(node, ast.If):
-        return "TYPE_CHECKING" in {getattr(node.test, "id", ""), getattr(node.test, "attr", "")}
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    return is_for_typing(node) or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
 def offences(package: str, forbidden: set[str], *, at_import: bool) -> list[str]:
@@ -148,12 +168,13 @@ def offences(package: str, forbidden: set[str], *, at_import: bool) -> list[str]
     for path in sorted(PACKAGES[package].rglob("*.py")):
         name = f"{package}/{path.relative_to(PACKAGES[package]).as_posix()}"
         allowed = DEDICATED.get(name, set()) if at_import else set()
-        for library, line in imported(path.read_text("utf-8"), at_import=at_import):
+        for library, line in imported(parsed(path), at_import=at_import):
             if library in forbidden - allowed:
                 found.append(f"{name}:{line} imports {library}")
     return found
 
 
+@pytest.mark.xdist_group("modules")
 @pytest.mark.parametrize("package", PACKAGES)
 def test_dependencies_point_one_way(package: str) -> None:
     found = offences(package, FORBIDDEN[package], at_import=False)
@@ -167,24 +188,23 @@ def modules_of(package: str) -> dict[str, ast.Module]:
     for path in sorted(PACKAGES[package].rglob("*.py")):
         parts = path.relative_to(PACKAGES[package].parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = ast.parse(path.read_text("utf-8"))
+        found[name] = parsed(path)
     return found
 
 
-def imports_of(tree: ast.AST, known: Iterable[str], *, typing: bool) -> Iterator[tuple[str, int]]:
+def imports_of(
+    tree: ast.Module, known: Iterable[str], *, typing: bool
+) -> Iterator[tuple[str, int]]:
     """Yield the modules that a module imports, lazily too, and the lines; with `typing` also those
     that only annotations need.
     """
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not typing:
-            continue
+    for node in statements(tree, (lambda node: False) if typing else is_for_typing):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 yield inner if inner in known else node.module, node.lineno
         elif isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
-        yield from imports_of(node, known, typing=typing)
 
 
 def layer_of(module: str) -> int:
@@ -235,13 +255,14 @@ def test_the_framework_names_no_executor() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number} {match[0]}"
         for path in sorted(PACKAGES["hccl_py"].rglob("*.py"))
-        if path.parent != PACKAGES["hccl_py"] / "selection" / "tables"
+        if PACKAGES["hccl_py"] / "selection" / "tables" not in path.parents
         for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
         for match in word.finditer(line)
     ]
     assert not found, "\n".join(found)
 
 
+@pytest.mark.xdist_group("modules")
 @pytest.mark.parametrize("package", PACKAGES)
 def test_heavy_libraries_are_imported_inside_functions(package: str) -> None:
     found = offences(package, NEVER_AT_MODULE_LEVEL, at_import=True)
@@ -257,7 +278,7 @@ def test_import_loads_no_heavy_library(package: str) -> None:
 
 
 def test_imported_sees_what_runs_at_import() -> None:
-    source = """
+    tree = ast.parse("""
 import numpy.linalg, torch
 from . import sibling
 if TYPE_CHECKING:
@@ -268,10 +289,10 @@ except ImportError:
     pass
 def later():
     import networkx
-"""
+""")
     at_import = {("numpy", 2), ("torch", 2), ("numba", 7)}
-    assert set(imported(source, at_import=True)) == at_import
-    assert set(imported(source)) == at_import | {("mpi4py", 5), ("networkx", 11)}
+    assert set(imported(tree, at_import=True)) == at_import
+    assert set(imported(tree)) == at_import | {("mpi4py", 5), ("networkx", 11)}
 
 
 def test_layout_page_lists_what_exists() -> None:
@@ -370,6 +391,7 @@ def test_every_part_has_its_folder_of_tests() -> None:
     assert folders | {"executors"} == parts(), "tests/<part>/ holds the tests of a package"
 
 
+@pytest.mark.xdist_group("modules")
 def test_every_module_is_reached_by_the_tests_of_its_part() -> None:
     """A module is imported by a test of its part, or by what that imports of the same part."""
     missed = []
@@ -380,7 +402,7 @@ def test_every_module_is_reached_by_the_tests_of_its_part() -> None:
                 part = next(folder for folder, name in TEST_FOLDERS.items() if name == package)
             if part not in parts() or module.name.startswith("__"):
                 continue
-            if isinstance(ast.parse(module.read_text("utf-8")).body[-1], ast.Raise):
+            if isinstance(parsed(module).body[-1], ast.Raise):
                 continue  # an old name, which says the new one
             name = ".".join(module.relative_to(root.parent).with_suffix("").parts)
             if name not in reached(part):
@@ -398,19 +420,25 @@ def reached(part: str) -> frozenset[str]:
         if name in found or not name.startswith("hccl_"):
             continue
         found.add(name)
-        for package, root in PACKAGES.items():
-            path = root.parent / name.replace(".", "/")
-            if name.split(".")[0] == package:
-                files = (path.with_suffix(".py"), path / "__init__.py")
-                waiting += [found for file in files if file.exists() for found in names_in(file)]
+        waiting += [inner for file in files_of(name) for inner in names_in(file)]
     return frozenset(found)
+
+
+@cache
+def files_of(name: str) -> list[Path]:
+    """Return the file of a module or package of ours; none where the name is something inside."""
+    root = PACKAGES.get(name.split(".")[0])
+    if root is None:
+        return []
+    path = root.parent / name.replace(".", "/")
+    return [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
 
 
 @cache
 def names_in(path: Path) -> frozenset[str]:
     """Return what a file imports, and dotted names of ours in its texts: a lazy import's."""
     found = set(re.findall(r"[\"'](hccl_\w+(?:\.\w+)+)", path.read_text("utf-8")))
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in statements(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -10,6 +10,7 @@ import pytest
 import hccl_py as hccl
 from hccl_py.enums import TaskKind
 from hccl_py.errors import HcclError
+from hccl_py.topology import topology_of
 from tests.tensor_platform import TensorPlatform
 from tests.thread_platform import in_threads
 
@@ -38,6 +39,21 @@ def test_outputs_are_tensors_of_the_same_type(comm: Any, dtype: str) -> None:
     assert all(type(o) is torch.Tensor and o.dtype is inputs[0].dtype for o in outputs)
     assert all(torch.equal(o, torch.cat(inputs)) for o in outputs)
     assert comm.all_gather([ramp(0, dtype, ())] * 2).outputs[0].shape == (2,)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"])
+@pytest.mark.parametrize("platform", ["emulated", TensorPlatform()])
+def test_floats_of_one_byte_are_moved_bit_for_bit(dtype: str, platform: Any) -> None:
+    bits = torch.arange(256, dtype=torch.uint8)
+    inputs = [bits.view(getattr(torch, dtype)), bits.flip(0).view(getattr(torch, dtype))]
+    with hccl.Communicator(topology=topology_of(2, preset="mesh"), platform=platform) as comm:
+        for output in comm.all_gather(inputs).outputs:
+            assert output.dtype is inputs[0].dtype
+            assert torch.equal(output.view(torch.uint8), torch.cat([bits, bits.flip(0)]))
+        with pytest.raises(HcclError, match="does not take fp8"):
+            comm.all_reduce(inputs)
+    with hccl.Communicator(2) as old, pytest.raises(HcclError, match="Atlas 800T A2 does not take"):
+        old.all_gather(inputs)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
@@ -128,10 +144,7 @@ def test_one_tensor_where_a_process_has_one_rank() -> None:
             lambda: torch.quantize_per_tensor(ramp(0), 0.1, 0, torch.qint8),
             "Rank 1's input is a quantized tensor",
         ),
-        (
-            lambda: torch.empty(2, 3).to(torch.float8_e4m3fn),
-            "that numpy cannot see|no data type for it",
-        ),
+        (lambda: ramp(0, "float8_e4m3fn"), "input is float8_e4m3fn, rank 0's is float32"),
         (lambda: torch.ones(2, 3, dtype=torch.complex64), "no data type for"),
         (lambda: ramp(0, "float64"), "Rank 1's input is float64, rank 0's is float32"),
         (lambda: ramp(0, shape=(3, 2)), "Rank 1's input has shape"),

@@ -21,6 +21,8 @@ COMMANDS = {
     "tuning": "Show a tuning table, and where it differs from HCCL's rules.",
     "check": "Verify programs and executors.",
     "record": "Record a custom op in C++ as a program.",
+    "convert": "Turn programs into other formats: program files, MSCCL XML.",
+    "export": "Write an executor as a custom op in C++.",
     "list": "List executors, platforms and topologies.",
     "doctor": "Show what this machine has, which platforms work here, and what is missing.",
     "new": "Write a project to start from.",

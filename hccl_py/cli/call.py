@@ -7,19 +7,19 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
+from hccl_py.cli.algorithms import AlgorithmRequest
 from hccl_py.cli.folders import FolderRequest
-from hccl_py.cli.options import ProgramOptions, Sizes
+from hccl_py.cli.options import OF_SELECTION, ProgramOptions, Sizes, given
+from hccl_py.cli.placing import placed
 from hccl_py.cli.request import (
     CallRequest,
     Request,
-    cluster_of,
     communicator,
     describe_op,
     spec_of,
 )
-from hccl_py.cli.sources import Source, source_of
+from hccl_py.cli.sources import ALGORITHM, Source, source_of
 from hccl_py.communicator import Plan
-from hccl_py.config import Config
 from hccl_py.documents.disk import format_path
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
@@ -52,6 +52,8 @@ def request_of(options: ProgramOptions, schedule: Schedule | None = None) -> Req
     if source is None:
         _refuse_of_folders(options)
         return CallRequest(options, schedule)
+    if source is ALGORITHM:
+        return AlgorithmRequest(options, schedule)
     if source.read is None:
         return FolderRequest(options, schedule)
     _refuse_of_folders(options)
@@ -73,7 +75,7 @@ class ProgramRequest(Request):
         _refuse_options(options, source)
         self.program = source.read(options.op, None)
         self.name = format_path(options.op)
-        topology = _topology_for(self.program, options, source)
+        topology = placed(self.program.ranks, options, source.noun)
         comm = communicator(options, topology, schedule)
         super().__init__(self.program.op.name, comm, options.platform)
         self._source = source
@@ -111,30 +113,13 @@ class ProgramRequest(Request):
         return f"{self._source.noun} {self.name}{by}"
 
 
-_OF_A_CALL = (
-    "ranks",
-    "executor",
-    "select",
-    "algo",
-    "mode",
-    "deterministic",
-    "strict_hccl",
-    "in_place",
-    "buffsize",
-    "dtype",
-    "reduce_op",
-    "root",
-    "counts",
-    "minbytes",
-)
+_OF_A_CALL = ("ranks", *OF_SELECTION, "buffsize", "dtype", "reduce_op", "root", "minbytes")
 """Options that say what is recorded; the others say where it is timed or run."""
 
 
 def _refuse_options(options: ProgramOptions, source: Source) -> None:
-    defaults = {field.name: field.default for field in fields(options)}
-    for name in _OF_A_CALL:
-        if getattr(options, name) != defaults[name]:
-            _refuse("--" + name.replace("_", "-"), source)
+    for option in given(options, _OF_A_CALL):
+        _refuse(option, source)
 
 
 def _refuse_of_folders(options: ProgramOptions) -> None:
@@ -142,8 +127,9 @@ def _refuse_of_folders(options: ProgramOptions) -> None:
     for option, is_given in (("--op", options.cpp_op is not None), ("--calls", options.calls > 1)):
         if is_given:
             raise ParameterError(
-                f"{option} is about a folder with a custom op in C++.",
-                f"Leave {option} out, or name the folder first.",
+                f"{option} is about a folder with a custom op in C++"
+                f"{' or an MSCCL algorithm' if option == '--op' else ''}.",
+                f"Leave {option} out, or name the folder or file first.",
             )
 
 
@@ -152,28 +138,6 @@ def _refuse(option: str, source: Source) -> None:
         f"{option} does not go with a {source.noun}, which says that itself.",
         f"Leave {option} out, or name an op.",
     )
-
-
-def _topology_for(program: Program, options: ProgramOptions, source: Source) -> Topology:
-    """Return where the program's ranks are; ParameterError where the options say other ranks."""
-    cluster = cluster_of(options)
-    is_sized = any((cluster.servers, cluster.superpods, cluster.rank_table))
-    if not is_sized and not _has_size(cluster.topology):
-        cluster = cluster_of(options, ranks=program.ranks)
-    topology = cluster.build(Config.load())
-    if topology.size != program.ranks:
-        raise ParameterError(
-            f"The {source.noun} has {program.ranks} ranks, the options make {topology.size}.",
-            "Give a topology of as many ranks as the program has.",
-        )
-    return topology
-
-
-def _has_size(topology: str | None) -> bool:
-    """Whether a topology says itself how many ranks there are: networks and files do."""
-    from hccl_py.topology import PRESETS
-
-    return topology is not None and topology not in PRESETS
 
 
 def document_of_call(request: Request, op: OpParam) -> dict[str, Any]:

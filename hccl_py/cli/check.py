@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hccl_py.cli.errors import WRONG, say_error, say_problems
-from hccl_py.cli.folder_options import Folders, check_folders, folder_calls
+from hccl_py.cli.folder_options import Folders, algorithm_calls, check_folders, folder_calls
 from hccl_py.cli.narrowing import Narrowing, cases_of
 from hccl_py.cli.options import Output, grouped
-from hccl_py.cli.sources import is_folder
 
 if TYPE_CHECKING:
     from hccl_py.cli.targets import Target
@@ -80,8 +79,8 @@ def command(
         typer.Argument(
             metavar="TARGET",
             show_default=False,
-            help="Program files, ops, executors, module:Class from the current folder, or folders "
-            "of custom ops in C++.",
+            help="Program files, MSCCL XML files, ops, executors, module:Class from the current "
+            "folder, or folders of custom ops in C++.",
         ),
     ],
     demands: _Demands,
@@ -100,8 +99,8 @@ def command(
 
     Races, deadlocks, wrong results, resources: every finding with its tasks, its source line and
     what would mend it. Of an executor many calls are verified; options from --ranks on narrow
-    that. A folder of C++ is built and recorded for one call, that of --op, -b and --ranks. Exit
-    status 1 where errors are found.
+    that. A folder of C++ is built and recorded for one call, that of --op, -b and --ranks; an MSCCL
+    algorithm is imported for that of --op, -b, -d, -o and -r. Exit status 1 where errors are found.
     """
     options, seeds = demands.options(), SEEDS if demands.numeric else 0
     cases = cases_of(narrowing, in_place=options.in_place)
@@ -261,10 +260,15 @@ def _targets(
 
     limit = None if max_size is None else parse_size(max_size, "--max-size")
     say_problems(installed_executors().problems)
-    check_folders(folders, [name for name in names if is_folder(name)])
-    found, problems = find_targets(names, limit, folder_calls(folders, narrowing))
+    check_folders(folders, names)
+    found, problems = find_targets(
+        names, limit, folder_calls(folders, narrowing), algorithm_calls(folders, narrowing)
+    )
     _raise_last(problems)
-    if narrowing.is_given and all(target.is_program for target in found):
+    left = narrowing
+    if any(target.is_algorithm for target in found):  # these are of its call
+        left = replace(narrowing, dtype=None, reduce_op=None, root=None)
+    if left.is_given and all(target.is_program or target.is_algorithm for target in found):
         raise ParameterError(
             f"There is no sweep to narrow: {format_path(found[0].name)} is one program.",
             "Leave the options from --ranks on out, or name an executor.",
@@ -275,12 +279,13 @@ def _targets(
 def _verified(target: Target, cases: Cases, options: Options, seeds: int) -> Report:
     from hccl_py.cli.progress import Bar
     from hccl_py.cpp import Recording
+    from hccl_py.msccl import Imported
     from hccl_py.program.program import Program
     from hccl_py.verifier import verify_program
     from hccl_py.verifier.sweeps.sweep import verify_executor
 
-    if isinstance(target.subject, Recording):
-        report = target.subject.report(options)
+    if isinstance(target.subject, Recording | Imported):
+        report = target.subject.report(options).renamed(target.name)
         program = target.subject.program
         return _run_with_data(program, report, options, seeds) if seeds and program else report
     if isinstance(target.subject, Program):

@@ -253,6 +253,7 @@ def _row(row: Row) -> dict[str, Any]:
         "times_bound": row.times_bound,
         "is_winner": row.is_winner,
         "is_hccl": row.candidate.is_hccl,
+        "fidelity": row.candidate.fidelity.kind,
         "tasks": outcome.tasks,
         "rounds": outcome.rounds,
     }
@@ -282,9 +283,7 @@ def _winners(found: Comparison) -> Table:
         rules, ratio = found.hccl.get(size), found.cost_of_rules(size)
         chosen = ("not timed", "", "")
         if rules is not None:
-            same = rules.candidate.name == best.candidate.name
-            name = "the same" if same else rules.candidate.name
-            chosen = (name, format_time(rules.time_us), f"{ratio:.2f}x" if ratio else "")
+            chosen = (_rules(rules), format_time(rules.time_us), f"{ratio:.2f}x" if ratio else "")
         shown.add_row(*_cells(best), *chosen)
     return shown
 
@@ -302,18 +301,27 @@ def _candidates(found: Comparison) -> Table:
     return shown
 
 
+def _rules(row: Row) -> str:
+    """Return whom HCCL's rules choose; the same only where it does what HCCL does."""
+    if not row.candidate.fidelity.is_same:
+        return f"{row.candidate.name} ({row.candidate.fidelity.kind})"
+    return "the same" if row.is_winner else row.candidate.name
+
+
 def _table(name: str) -> Table:
     shown = table("bytes", left=(name,))
+    shown.add_column("HCCL", no_wrap=True)
     for number in ("us", "busbw", "vs bound"):
         shown.add_column(number, justify="right", no_wrap=True)
     return shown
 
 
-def _cells(row: Row) -> tuple[str, str, str, str, str]:
+def _cells(row: Row) -> tuple[str, str, str, str, str, str]:
     bound = row.times_bound
     return (
         format_size(row.bytes),
         row.candidate.name,
+        row.candidate.fidelity.kind,
         format_time(row.time_us),
         f"{row.outcome.busbw_gbps:.2f}",
         "" if bound is None else f"{bound:.2f}",

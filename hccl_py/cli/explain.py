@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from hccl_py.cli.call import (
     CallRequest,
@@ -19,7 +21,9 @@ from hccl_py.cli.sources import refuse_source
 from hccl_py.communicator import Plan
 from hccl_py.enums import Mode
 from hccl_py.errors import ParameterError
+from hccl_py.fidelity import Fidelity
 from hccl_py.program.usage import differences
+from hccl_py.selection.releases import ReleaseChange
 from hccl_py.selection.spans import Choice, Span, spans
 from hccl_py.trace.document import resources
 from hccl_py.trace.terminal import format_each
@@ -38,8 +42,20 @@ _LOOKED_THROUGH = 1_000_000
 MOST_SIZES = 1 << 16
 
 
+@dataclass(frozen=True)
+class Comparing:
+    """Another release to compare with."""
+
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against", metavar="RELEASE", help="Say what HCCL of another release takes instead."
+        ),
+    ] = None
+
+
 @grouped
-def command(*, call: CallOptions, sizes: Sizes, output: Output) -> None:
+def command(*, call: CallOptions, sizes: Sizes, comparing: Comparing, output: Output) -> None:
     """Say which executor runs, and why.
 
     And which one HCCL takes, and what it costs. With -e, also where between -b and -e the choice
@@ -49,7 +65,7 @@ def command(*, call: CallOptions, sizes: Sizes, output: Output) -> None:
     request = CallRequest(call)
     request.check_sizes(sizes)
     with request.comm:
-        explanation = _Explanation.of(request, call, sizes)
+        explanation = _Explanation.of(request, call, sizes, comparing.against)
     if output.json:
         print_json(explanation.document())
         return
@@ -65,18 +81,26 @@ class _Explanation:
     request: CallRequest
     plan: Plan
     spans: list[Span]
+    against: ReleaseChange | None = None
 
     @staticmethod
-    def of(request: CallRequest, call: CallOptions, sizes: Sizes) -> _Explanation:
+    def of(
+        request: CallRequest, call: CallOptions, sizes: Sizes, against: str | None = None
+    ) -> _Explanation:
         """Plan for -b; where -e is given, find the sizes at which the choice changes."""
         points = _sample(call, sizes)
         plan = request.plan(request.op(request.minbytes))
 
         def choice(size: int) -> Choice:
             selection = request.select(request.op(size))
-            return Choice(selection.executor, selection.hccl_executor)
+            return Choice(selection.executor, selection.hccl_executor, selection.is_same)
 
-        return _Explanation(request, plan, spans(points, choice) if sizes.maxbytes else [])
+        found = spans(points, choice) if sizes.maxbytes else []
+        comm = request.comm
+        change = None
+        if against is not None:
+            change = ReleaseChange.between(plan.op, comm.topology, comm.config, against)
+        return _Explanation(request, plan, found, change)
 
     def document(self) -> dict[str, Any]:
         """Return the JSON document."""
@@ -88,8 +112,11 @@ class _Explanation:
             "hccl_result": selection.result or None,
             "refusal": selection.refusal or None,
             "hccl_algorithm": dict(selection.hccl_algorithm),
+            "fidelity": selection.fidelity.document(),
             "tag": selection.tag,
             "ruleset": selection.ruleset,
+            "source": selection.source or None,
+            "against": None if self.against is None else self.against.document(),
             "reasons": list(selection.reasons),
             "rejected": [{"executor": r.executor, "reason": r.reason} for r in selection.rejected],
             "resources": self._classes,
@@ -116,9 +143,18 @@ class _Explanation:
         selection, program = self.plan.selection, self.plan.program
         yield "runs", [self.request.describe_executor(selection)]
         yield "HCCL takes", [self._hccl_choice()]
+        yield "fidelity", _lines(selection.fidelity)
         yield "because", list(selection.reasons)
         yield "not", self._rejected()
-        yield "ruleset", [selection.ruleset]
+        yield (
+            "ruleset",
+            [
+                selection.ruleset,
+                *([selection.source] if selection.source else []),
+            ],
+        )
+        if self.against is not None:
+            yield "against", self.against.sentences()
         yield "tag", [selection.tag or "none: one rank needs no resources"]
         yield "resources", [_format_class(found) for found in self._classes]
         yield "CCL buffers", [f"2 x {format_size(self._ccl_bytes)} bytes a rank"]
@@ -139,7 +175,7 @@ class _Explanation:
         selection = self.plan.selection
         if selection.hccl_executor is None:
             return f"none, it refuses with {selection.result}: {selection.refusal}"
-        if selection.hccl_executor == selection.executor:
+        if selection.is_same:
             return "the same"
         levels = filter(None, [format_levels(selection.hccl_algorithm)])
         return ", ".join([selection.hccl_executor, *levels])
@@ -154,9 +190,9 @@ class _Explanation:
         table.add_column("HCCL takes", overflow="fold")
         for span in self.spans:
             hccl = span.choice.hccl_executor or "none: it refuses"
-            same = hccl == span.choice.executor
             ends = (format_size(span.first), format_size(span.last))
-            table.add_row(*ends, span.choice.executor, "the same" if same else hccl)
+            takes = "the same" if span.choice.is_same else hccl
+            table.add_row(*ends, span.choice.executor, takes)
         return table
 
     @cached_property
@@ -201,6 +237,12 @@ def _sample(call: CallOptions, sizes: Sizes) -> list[int]:
         )
     last = last_size(call.minbytes, sizes)
     return sorted({*(size for size in points if size <= last), last})
+
+
+def _lines(fidelity: Fidelity) -> list[str]:
+    """Return how an executor stands to HCCL: its kind, what deviates, and the sources."""
+    deviation = f": {fidelity.deviation}" if fidelity.deviation else ""
+    return [fidelity.kind + deviation, *map(str, fidelity.sources)]
 
 
 def _format_class(found: dict[str, Any]) -> str:

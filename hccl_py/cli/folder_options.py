@@ -1,4 +1,6 @@
-"""The options of `check` for folders of custom ops in C++, and the calls that they make."""
+"""The options of `check` for what is made into programs for a call: folders of custom ops in C++,
+algorithms of other tools.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +10,32 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hccl_py.cli.narrowing import Narrowing
+from hccl_py.cli.sources import is_algorithm, is_folder
 
 if TYPE_CHECKING:
+    from hccl_py.cli.algorithms import AlgorithmCalls
     from hccl_py.cli.folders import FolderCalls
 
-__all__ = ["Folders", "check_folders", "folder_calls"]
+__all__ = ["Folders", "algorithm_calls", "check_folders", "folder_calls"]
 
 
 @dataclass(frozen=True)
 class Folders:
-    """The call for which folders are recorded."""
+    """The call for which folders are recorded and algorithms are imported."""
 
     cpp_op: Annotated[
         str | None,
-        typer.Option("--op", metavar="OP", help="DIR: the op that it implements."),
+        typer.Option(
+            "--op",
+            metavar="OP",
+            help="DIR, XML: the op that it implements; for XML also a JSON file of one.",
+        ),
     ] = None
     minbytes: Annotated[
         str | None,
-        typer.Option("-b", "--minbytes", metavar="SIZE", help="DIR: data size, 1M by default."),
+        typer.Option(
+            "-b", "--minbytes", metavar="SIZE", help="DIR, XML: data size, 1M by default."
+        ),
     ] = None
     calls: Annotated[
         int | None,
@@ -44,15 +54,40 @@ class Folders:
         return any(value is not None for value in astuple(self))
 
 
-def check_folders(folders: Folders, named: list[str]) -> None:
-    """Refuse the options where no folder is named."""
+def check_folders(folders: Folders, targets: list[str]) -> None:
+    """Refuse the options where neither a folder nor an algorithm is named."""
     from hccl_py.errors import ParameterError
 
-    if folders.is_given and not named:
+    has_folder = any(map(is_folder, targets))
+    if folders.calls is not None and not has_folder:
         raise ParameterError(
-            "--op, -b and --calls are about folders of custom ops in C++.",
-            "Leave them out, or name a folder.",
+            "--calls is about folders of custom ops in C++.",
+            "Leave it out, or name a folder; --repeat says how many copies of a program run.",
         )
+    if folders.is_given and not (has_folder or any(map(is_algorithm, targets))):
+        raise ParameterError(
+            "--op and -b are about folders of custom ops in C++ and MSCCL algorithms.",
+            "Leave them out, or name a folder or an .xml file.",
+        )
+
+
+def algorithm_calls(folders: Folders, narrowing: Narrowing) -> AlgorithmCalls:
+    """Return the call that the options describe; of lists, the first."""
+    from hccl_py.cli.algorithms import AlgorithmCalls
+    from hccl_py.cli.sizes import first_size
+    from hccl_py.enums import DataType, ReduceOp
+
+    dtype, reduce, root = (
+        None if text is None else text.split(",")[0].strip()
+        for text in (narrowing.dtype, narrowing.reduce_op, narrowing.root)
+    )
+    return AlgorithmCalls(
+        op=folders.cpp_op,
+        size=first_size(folders.minbytes),
+        dtype=DataType.FP32 if dtype is None else DataType.parse(dtype),
+        reduce=None if reduce is None else ReduceOp.parse(reduce),
+        root=None if root is None else int(root),
+    )
 
 
 def folder_calls(folders: Folders, narrowing: Narrowing) -> FolderCalls:

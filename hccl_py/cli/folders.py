@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from hccl_py.call_spec import CallSpec
-from hccl_py.cli.options import CallOptions, ProgramOptions
+from hccl_py.cli.options import OF_SELECTION, CallOptions, ProgramOptions, given
 from hccl_py.cli.request import CallRequest, spec_of
 from hccl_py.communicator import Plan
 from hccl_py.documents.disk import format_path
@@ -23,24 +23,12 @@ from hccl_py.topology import Topology
 if TYPE_CHECKING:  # the verifier comes with it, which most commands do without
     from hccl_py.cpp import CppCall, Recording, Workshop
 
-__all__ = ["FolderCalls", "FolderRequest", "open_workshop", "record_call"]
+__all__ = ["FolderCalls", "FolderRequest", "as_called", "open_workshop", "record_call"]
 
 TOPOLOGY = "ascend950"
 """What folders are recorded for unless the options say otherwise: the products of this API."""
 
 _MEGABYTE = 1 << 20
-
-_NOT_OF_FOLDERS = (
-    "executor",
-    "select",
-    "algo",
-    "mode",
-    "deterministic",
-    "strict_hccl",
-    "in_place",
-    "counts",
-)
-"""Options of a call that the author's C++ code does not know."""
 
 
 class FolderRequest(CallRequest):
@@ -59,7 +47,7 @@ class FolderRequest(CallRequest):
 
     def op(self, size: int) -> OpParam:
         """Return the parameters of the call, as C++ code is called."""
-        return _as_called(super().op(size), self.topology.size)
+        return as_called(super().op(size), self.topology.size)
 
     def select(self, op: OpParam) -> Selection:
         """Return a selection of nothing but the folder."""
@@ -139,12 +127,12 @@ class FolderCalls:
 
 def _param(spec: CallSpec) -> tuple[OpParam, Topology]:
     topology = spec.topology()
-    op = _as_called(spec.param(topology.size), topology.size)
+    op = as_called(spec.param(topology.size), topology.size)
     spec.operator.check(op, topology)
     return op, topology
 
 
-def _as_called(op: OpParam, ranks: int) -> OpParam:
+def as_called(op: OpParam, ranks: int) -> OpParam:
     """Return what HCCL's signature leaves no choice about: one buffer in a broadcast, IN at the
     root and OUT at the others; one pair for every two ranks in send_recv.
     """
@@ -173,10 +161,8 @@ def _of_call(options: CallOptions, op: str) -> CallOptions:
 
 
 def _refuse_options(options: CallOptions, name: str) -> None:
-    defaults = {field.name: field.default for field in fields(options)}
-    for option in _NOT_OF_FOLDERS:
-        if getattr(options, option) != defaults[option]:
-            raise ParameterError(
-                f"--{option.replace('_', '-')} does not go with a folder: its code decides that.",
-                f"Leave it out of what is said about {format_path(name)}.",
-            )
+    for option in given(options, OF_SELECTION):
+        raise ParameterError(
+            f"{option} does not go with a folder: its code decides that.",
+            f"Leave it out of what is said about {format_path(name)}.",
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,6 +46,7 @@ def command(
 def _document(op: str | None) -> Document:
     from hccl_py.discovery import installed_executors, installed_platforms
     from hccl_py.executor import ops_of
+    from hccl_py.fidelity import declared
     from hccl_py.topology import PRESETS
     from hccl_py.topology.networks import KINDS, OPTIONS
 
@@ -58,6 +60,7 @@ def _document(op: str | None) -> Document:
                 "op": ", ".join(ops_of(found.executor)),
                 "algorithm": found.executor.algorithm,
                 "package": found.package,
+                "fidelity": declared(found.executor).document(),
                 "summary": _summary(type(found.executor)),
                 "source": _source(type(found.executor)),
             }
@@ -120,7 +123,7 @@ def _print(document: Document, verbose: bool) -> None:
     from hccl_py.cli.output import Screen
 
     screen = Screen()
-    lines = ("algorithm", "summary", *(("source",) if verbose else ()))
+    lines = ("algorithm", "fidelity", "summary", *(("source",) if verbose else ()))
     if not document["executors"]:
         _section(screen, "executors", [], ())
     for op in dict.fromkeys(row["op"] for row in document["executors"]):
@@ -132,6 +135,29 @@ def _print(document: Document, verbose: bool) -> None:
     for problem in document["problems"]:
         screen.show(f"broken: {problem['message']}", style="red")
         screen.show(f"  {problem['hint']}")
+
+
+def _text(found: str | None) -> str:
+    return found or "(source unknown)"
+
+
+def _fidelity(found: Document) -> str:
+    """Return an executor's kind, the cases that take it farther from HCCL, and what deviates."""
+    from hccl_py.fidelity import KINDS
+
+    cases: dict[str, list[str]] = {}
+    for case, at in found.get("cases", {}).items():
+        if KINDS.index(at["kind"]) > KINDS.index(found["kind"]):
+            cases.setdefault(at["kind"], []).append(case)
+    others = "".join(f", {kind} with {', '.join(of)}" for kind, of in cases.items())
+    deviation = f". {found['deviation']}" if found["deviation"] else ""
+    return f"fidelity: {found['kind']}{others}{deviation}"
+
+
+_LINES: dict[str, Callable[[Any], str]] = {
+    "algorithm": lambda found: found.replace(";", "; "),  # so that lines break between levels
+    "fidelity": _fidelity,
+}
 
 
 def _section(screen: Screen, title: str, rows: list[Document], lines: tuple[str, ...]) -> None:
@@ -146,8 +172,5 @@ def _section(screen: Screen, title: str, rows: list[Document], lines: tuple[str,
         head = f"  {row['name']:<{width}}  {row.get('package', '')}"
         screen.show(head.rstrip(), style="green")
         for line in lines:
-            text = row[line] or "(source unknown)"
-            if line == "algorithm":
-                text = text.replace(";", "; ")  # so that lines break between levels
-            screen.show(Padding(text, (0, 0, 0, 6)))
+            screen.show(Padding(_LINES.get(line, _text)(row[line]), (0, 0, 0, 6)))
     screen.show()

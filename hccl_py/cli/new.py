@@ -1,4 +1,4 @@
-"""`hccl-py new`: write a plugin project to start from."""
+"""`hccl-py new`: write a project to start from, a plugin package or a custom op in C++."""
 
 from __future__ import annotations
 
@@ -21,9 +21,76 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def group() -> None:
-    """Write a project to start from."""
+@app.callback(invoke_without_command=True)
+def group(
+    context: typer.Context,
+    cpp: Annotated[
+        str | None,
+        typer.Option("--cpp", metavar="NAME", help="A custom op in C++ of this name: my_gather."),
+    ] = None,
+    op: Annotated[
+        str, typer.Option("--op", metavar="OP", help="With --cpp: the op that it stands for.")
+    ] = "all_gather",
+    path: Annotated[
+        str | None,
+        typer.Option(
+            "--path", metavar="DIR", help="With --cpp: its folder, new or empty; else ./NAME."
+        ),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="With --cpp: one JSON document on stdout.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Write a project to start from.
+
+    A plugin package with an executor (`hccl-py new executor`), or, with --cpp, a custom op in C++
+    that verifies as it is, for you to change. Nothing is ever overwritten.
+    """
+    if context.invoked_subcommand is not None:
+        _refuse_cpp(cpp)
+    elif cpp is None:
+        from hccl_py.errors import ParameterError
+
+        hint = "Name `executor`, or --cpp NAME; `hccl-py new --help` shows both."
+        raise ParameterError("Missing command: what kind of project?", hint)
+    else:
+        _custom_op(cpp, op, path, json=json)
+
+
+def _refuse_cpp(cpp: str | None) -> None:
+    from hccl_py.errors import ParameterError
+
+    if cpp is not None:
+        raise ParameterError(
+            "--cpp writes a custom op in C++, and `executor` a plugin package.", "Name one of them."
+        )
+
+
+def _custom_op(name: str, op: str, path: str | None, *, json: bool) -> None:
+    from pathlib import Path
+
+    from hccl_py.cli.streams import aside
+    from hccl_py.cpp.export.starting import starting_project
+    from hccl_py.scaffold import write_project
+
+    with aside():
+        texts = starting_project(name, op)
+        target = Path(path or name)
+        write_project(texts, target)
+        if json:
+            from hccl_py.cli.output import print_json
+
+            head = {"schema": "hccl-py.new/1", "cpp": name, "op": op, "path": str(target)}
+            print_json(head, files=({"path": file} for file in texts))
+            return
+        say(f"{target}: a custom op in C++ for {op}")
+        for file in texts:
+            say(f"  {file}")
+        say("\nGo on with:")
+        for command in ("check", "run", "simulate"):
+            say(f"  hccl-py {command} {shlex.quote(str(target))} --ranks 8 -b 1M")
+        say(f"and change {shlex.quote(str(target / 'op_kernel_aicpu/exec_op.cc'))}.")
 
 
 @grouped

@@ -6,7 +6,7 @@ the group's fields over the signature that typer reads.
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
@@ -19,6 +19,7 @@ from hccl_py.cli.errors import PipeClosedError
 from hccl_py.cli.streams import aside
 
 __all__ = [
+    "OF_SELECTION",
     "CallCommand",
     "CallOptions",
     "Debug",
@@ -27,6 +28,7 @@ __all__ = [
     "Saving",
     "Sizes",
     "TimeModel",
+    "given",
     "grouped",
 ]
 
@@ -104,6 +106,14 @@ class CallOptions:
         str | None,
         typer.Option(
             "--algo", metavar="LEVELS", help='HCCL_ALGO, such as "level0:NA;level1:ring".'
+        ),
+    ] = None
+    ruleset: Annotated[
+        str | None,
+        typer.Option(
+            "--ruleset",
+            metavar="RELEASE",
+            help="HCCL_PY_RULESET: whose rules choose, cann-2025.07 or cann-2026.08 (the default).",
         ),
     ] = None
     mode: Annotated[
@@ -197,14 +207,18 @@ class ProgramOptions(CallOptions):
         typer.Argument(
             metavar="OP|FILE|DIR",
             show_default=False,
-            help="The op, such as all_gather, a program file (.json, .npz), or the folder of a "
-            "custom op in C++.",
+            help="The op, such as all_gather, a program file (.json, .npz), an MSCCL algorithm "
+            "(.xml), or the folder of a custom op in C++.",
             autocompletion=complete.ops,
         ),
     ]
     cpp_op: Annotated[
         str | None,
-        typer.Option("--op", metavar="OP", help="DIR: the op that it implements."),
+        typer.Option(
+            "--op",
+            metavar="OP",
+            help="DIR, XML: the op that it implements; for XML also a JSON file of one.",
+        ),
     ] = None
     calls: Annotated[
         int,
@@ -325,6 +339,28 @@ def _with_values(args: list[str], words: Mapping[str, tuple[str, ...]]) -> list[
         alone = may_follow and following.lower() not in may_follow
         found.append(f"{argument}={may_follow[0]}" if alone else argument)
     return found
+
+
+OF_SELECTION = (
+    "executor",
+    "select",
+    "algo",
+    "ruleset",
+    "mode",
+    "deterministic",
+    "strict_hccl",
+    "in_place",
+    "counts",
+)
+"""Options of a call that say nothing about a program that is there, or about others' code."""
+
+
+def given(options: CallOptions, names: Iterable[str]) -> Iterator[str]:
+    """Yield those of the named options that are not at their default, as people write them."""
+    defaults = {field.name: field.default for field in fields(options)}
+    for name in names:
+        if getattr(options, name) != defaults[name]:
+            yield "--" + name.replace("_", "-")
 
 
 def grouped(command: Callable[..., int | None]) -> Callable[..., int | None]:

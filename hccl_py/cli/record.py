@@ -1,4 +1,6 @@
-"""`hccl-py record`: a custom op in C++ as a program, in a file that all commands take."""
+"""`hccl-py record`: a custom op in C++, or an algorithm of another tool, as a program, in a file
+that all commands take.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ from hccl_py.cli.errors import WRONG
 from hccl_py.cli.options import Output, grouped
 
 if TYPE_CHECKING:
+    from hccl_py.cli.algorithms import AlgorithmRequest
     from hccl_py.cli.folders import FolderRequest
     from hccl_py.cli.options import ProgramOptions
     from hccl_py.cpp import Recording
+    from hccl_py.msccl import Imported
     from hccl_py.op_param import OpParam
 
 __all__ = ["command"]
@@ -82,7 +86,11 @@ def command(
     *,
     folder: Annotated[
         str,
-        typer.Argument(metavar="DIR", show_default=False, help="The folder of the custom op."),
+        typer.Argument(
+            metavar="DIR|XML",
+            show_default=False,
+            help="The folder of the custom op, or an MSCCL algorithm (.xml).",
+        ),
     ],
     call: _Call,
     out: Annotated[
@@ -91,19 +99,21 @@ def command(
     ] = None,
     output: Output,
 ) -> None:
-    """Record a custom op in C++.
+    """Record a custom op in C++, or import an MSCCL algorithm.
 
     Builds the folder with $CXX or g++, runs its host code and its kernel once per rank, in
     processes of their own with the rights of the user, and puts together what they enqueue. Nothing
     is verified: `hccl-py check` takes the folder or the file. Exit status 1 where the code crashes,
-    does not end, or makes a call that cannot be.
+    does not end, or makes a call that cannot be, and where MSCCL's runtime refuses the algorithm.
     """
+    from hccl_py.cli.algorithms import AlgorithmRequest
     from hccl_py.cli.folders import FolderRequest
-    from hccl_py.cli.sources import check_save, save_program
+    from hccl_py.cli.sources import check_save, is_algorithm, save_program
 
     if out is not None:
         check_save(out, "-o")
-    request = FolderRequest(_options(folder, call))
+    made = AlgorithmRequest if is_algorithm(folder) else FolderRequest
+    request = made(_options(folder, call))
     op = request.op(request.minbytes)
     recording = request.recording(op)
     if recording.program is not None and not recording.findings:
@@ -133,7 +143,11 @@ def _options(folder: str, call: _Call) -> ProgramOptions:
 
 
 def _show(
-    request: FolderRequest, op: OpParam, recording: Recording, out: str | None, output: Output
+    request: FolderRequest | AlgorithmRequest,
+    op: OpParam,
+    recording: Recording | Imported,
+    out: str | None,
+    output: Output,
 ) -> None:
     from hccl_py.cli.call import describe_topology, document_of_call
     from hccl_py.cli.output import Screen, counted, print_json

@@ -137,6 +137,7 @@ def spec_of(options: CallOptions) -> CallSpec:
             algo=options.algo,
             deterministic=options.deterministic,
             strict=options.strict_hccl or None,
+            ruleset=options.ruleset,
         ),
     )
 
@@ -177,6 +178,7 @@ def communicator(
         algo=options.algo,
         deterministic=options.deterministic,
         strict=options.strict_hccl or None,
+        ruleset=options.ruleset,
         schedule=schedule,
         selection=options.select,
         wire=options.wire,

@@ -6,7 +6,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,12 +26,13 @@ from hccl_py.cli.output import Screen, counted, facts, print_json, table
 from hccl_py.cli.sizes import row_sizes
 from hccl_py.cli.sources import check_save, save_program
 from hccl_py.cli.time_model import Model, checked_model
-from hccl_py.errors import ParameterError
+from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.planning import Plan
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.bounds import lower_bound
-from hccl_py.simulator.entry import simulate
+from hccl_py.simulator.contended import shares_links
+from hccl_py.simulator.entry import NOTIFIES, simulate
 from hccl_py.simulator.summary import MOST, Summary
 from hccl_py.simulator.timeline import Timeline
 from hccl_py.topology import Topology
@@ -56,6 +57,14 @@ def command(
         bool,
         typer.Option("--report", help="Say what the time goes into, however large the program."),
     ] = False,
+    notifies: Annotated[
+        str,
+        typer.Option(
+            "--notifies",
+            metavar="KIND",
+            help="one-bit, as they are; counting: time programs that post too early, and say so.",
+        ),
+    ] = "one-bit",
     saving: Saving,
     output: Output,
 ) -> None:
@@ -73,19 +82,28 @@ def command(
     if saving.save is not None:
         check_save(saving.save)
     used = checked_model(model, request.topology)
+    counts = _counts_posts(notifies)
     with request.comm:
-        rows = (_simulated(request, used, size, report) for size in wanted)
+        rows = (_simulated(request, used, size, report, counts) for size in wanted)
         if sizes.maxbytes is not None:
-            _show_rows(request, used, rows, output)
+            _show_rows(request, used, rows, notifies, output)
             return
         found = next(rows)
     save_program(found.plan.program, saving.save)
     if output.json:
-        print_json(_document(found, report))
+        print_json(_document(found, report, notifies))
         return
     screen = Screen()
     for part in _drawing(found):
         screen.show(part)
+
+
+def _counts_posts(notifies: str) -> bool:
+    """Whether notifies count posts; ParameterError where they are of no known kind."""
+    if notifies not in NOTIFIES:
+        hint = did_you_mean(notifies, NOTIFIES)
+        raise ParameterError(f"--notifies {notifies!r} is unknown.", hint)
+    return notifies == "counting"
 
 
 def _refuse_one_size_s(report: bool, saving: Saving) -> None:
@@ -101,7 +119,8 @@ class _Times:
     """How long a program takes, and how that was computed: by `batches`, or by `tasks`, which have
     a timeline.
 
-    `link_s` is what expanding the tasks and matching posts and waits took.
+    `link_s` is what expanding the tasks and matching posts and waits took. `overruns` is how many
+    posts came too early, where notifies count them; otherwise there can be none.
     """
 
     walk: str
@@ -109,6 +128,7 @@ class _Times:
     link_s: float
     simulate_s: float
     timeline: Timeline | None = None
+    overruns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -139,20 +159,26 @@ class _Simulated:
         return self.times.total_us / self.lower_bound_us if self.lower_bound_us else None
 
 
-def _simulated(request: Request, model: Model, size: int, report: bool) -> _Simulated:
+def _simulated(request: Request, model: Model, size: int, report: bool, counts: bool) -> _Simulated:
     """Record a call and time it; `report` asks for the tasks of large programs, too."""
     start = time.perf_counter()
     plan = request.plan(request.op(size))
     record_s = time.perf_counter() - start
-    times = _timed(plan.program, model, request.topology, report)
+    program = replace(plan.program, counts_posts=True) if counts else plan.program
+    times = _timed(program, model, request.topology, report)
     bound = lower_bound(plan.op, request.topology, model.cost)
     return _Simulated(request, model, plan, times, record_s, bound.time_us)
 
 
 def _timed(program: Program, model: Model, topology: Topology, report: bool) -> _Times:
-    """Time a program: task by task where it is small, where links are shared, or for a report."""
+    """Time a program: task by task where it is small, where tasks may share links, where notifies
+    count posts, or for a report.
+    """
     start = time.perf_counter()
-    if program.task_count > FEW_TASKS and model.network == "uncontended" and not report:
+    needs_tasks = program.task_count <= FEW_TASKS or report or program.counts_posts
+    if not needs_tasks and model.network == "contended":
+        needs_tasks = shares_links(program, topology, model.cost, model.slow)
+    if not needs_tasks:
         clocks = simulate_batches(program, topology, model.cost, model.slow)
         return _Times("batches", clocks.total_us, 0.0, time.perf_counter() - start)
     check_tasks(program)
@@ -160,14 +186,16 @@ def _timed(program: Program, model: Model, topology: Topology, report: bool) -> 
     linked = time.perf_counter()
     timeline = simulate(program, topology, model.cost, network=model.network, slow=model.slow)
     done = time.perf_counter()
-    return _Times("tasks", timeline.total_us, linked - start, done - linked, timeline)
+    early = len(timeline.overruns()) if program.counts_posts else None
+    return _Times("tasks", timeline.total_us, linked - start, done - linked, timeline, early)
 
 
-def _document(found: _Simulated, report: bool) -> dict[str, Any]:
+def _document(found: _Simulated, report: bool, notifies: str) -> dict[str, Any]:
     document = {
         "schema": "hccl-py.simulate/1",
         **document_of_plan(found.request, found.plan),
         **found.model.document(),
+        "notifies": notifies,
         **_measures(found),
         "peak_rss_mb": _peak_rss_mb(),
     }
@@ -180,6 +208,7 @@ def _measures(found: _Simulated) -> dict[str, Any]:
     return {
         "walk": found.times.walk,
         "simulated_us": found.times.total_us,
+        "overruns": found.times.overruns or 0,
         "algbw_gbps": found.algbw_gbps,
         "busbw_gbps": found.busbw_gbps,
         "lower_bound_us": found.lower_bound_us,
@@ -195,18 +224,23 @@ _NAMES = 14
 _OF_A_ROW = ("bytes", "count", "executor", "algorithm", "rounds", "tasks")
 
 
-def _show_rows(request: Request, model: Model, rows: Iterator[_Simulated], output: Output) -> None:
+def _show_rows(
+    request: Request, model: Model, rows: Iterator[_Simulated], notifies: str, output: Output
+) -> None:
     """Show a row for each size."""
-    found = [_row(row) for row in rows]
+    simulated = list(rows)
+    found = [_row(row) for row in simulated]
     op = request.op(request.minbytes)
     if output.json:
         head = {"schema": "hccl-py.simulate/1", **document_of_call(request, op)}
-        print_json(head | model.document(), rows=found)
+        print_json(head | model.document() | {"notifies": notifies}, rows=found)
         return
     screen = Screen()
     screen.show(f"{describe_op(op)}, {op.dtype.value}, {op.mode.value}")
     screen.show(describe_topology(request.topology))
     screen.show(f"cost model {model.cost.name}, {model.conditions}")
+    if early := [row.times.overruns for row in simulated if row.times.overruns is not None]:
+        screen.show(_of_overruns(sum(early)))
     screen.show()
     screen.show_whole(_table(found))
 
@@ -245,6 +279,8 @@ def _drawing(found: _Simulated) -> Iterator[RenderableType]:
         f"{tasks} in {rounds}: {recorded}"
         f"simulated in {times.link_s + times.simulate_s:.3f} s by {times.walk}"
     )
+    if times.overruns is not None:
+        yield _of_overruns(times.overruns)
     yield ""
     bound = found.times_bound
     longer = "" if bound is None else f": the program takes {bound:.4g} times as long"
@@ -263,6 +299,16 @@ def _drawing(found: _Simulated) -> Iterator[RenderableType]:
         yield "Nothing takes any time."
     else:
         yield facts(_report(Summary(times.timeline)), least=_NAMES)
+
+
+def _of_overruns(early: int) -> str:
+    """Say that notifies count posts, and what that hides."""
+    if not early:
+        return "notifies count posts: no post came too early"
+    return (
+        f"notifies count posts: {counted(early, 'post')} came while a notify was still set, where "
+        "hardware may lose one; `hccl-py check` says where"
+    )
 
 
 _PARTS = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,13 @@ from hccl_py.operators import OPERATORS
 from hccl_py.program.program import Program
 
 __all__ = [
+    "ALGORITHM",
+    "FOLDER",
     "SOURCES",
     "SUFFIXES",
     "Source",
     "check_save",
+    "is_algorithm",
     "is_folder",
     "program_files_like",
     "refuse_source",
@@ -38,7 +42,7 @@ class Source:
     """A kind of source: its name for sentences, whether an argument is one, and its program.
 
     `read` is given the argument and the most bytes that it may take, None for the usual. It is None
-    where a program is recorded for a call that the options describe (`folders.py`).
+    where a program is made for a call that the options describe (`folders.py`, `algorithms.py`).
     """
 
     noun: str
@@ -56,7 +60,8 @@ def refuse_source(name: str, command: str, hint: str) -> None:
     source = source_of(name)
     if source is not None:
         noun = "directory" if os.path.isdir(name) else source.noun
-        raise ParameterError(f"{command} takes an op, and {format_path(name)} is a {noun}.", hint)
+        kind = f"{'an' if source is ALGORITHM else 'a'} {noun}"
+        raise ParameterError(f"{command} takes an op, and {format_path(name)} is {kind}.", hint)
 
 
 def check_save(path: str, option: str = "--save") -> None:
@@ -109,8 +114,14 @@ def is_folder(name: str) -> bool:
     return os.path.isdir(name) and not is_file and name not in OPERATORS
 
 
-SOURCES = (
-    Source("folder of a custom op", is_folder),
-    Source("program file", _is_program_file, _read_program_file),
-)
+def is_algorithm(name: str) -> bool:
+    """Whether an argument is an MSCCL XML file, or one of several algorithms in it: FILE.xml#2."""
+    return re.search(r"\.xml(#[0-9]+)?$", name, re.IGNORECASE) is not None
+
+
+FOLDER = Source("folder of a custom op", is_folder)
+ALGORITHM = Source("MSCCL algorithm", is_algorithm)
+PROGRAM_FILE = Source("program file", _is_program_file, _read_program_file)
+
+SOURCES = (ALGORITHM, FOLDER, PROGRAM_FILE)
 """Every kind, looked through in this order."""

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hccl_py.authors import author_class
+from hccl_py.cli.algorithms import AlgorithmCalls
 from hccl_py.cli.call import check_tasks
 from hccl_py.cli.folders import FolderCalls
 from hccl_py.cli.options import CallOptions
-from hccl_py.cli.sources import program_files_like, source_of
+from hccl_py.cli.sources import ALGORITHM, program_files_like, source_of
 from hccl_py.cpp import Recording
 from hccl_py.discovery import Registry, installed_executors
 from hccl_py.errors import HcclError, ParameterError, did_you_mean
 from hccl_py.executor import Executor
+from hccl_py.msccl import Imported
 from hccl_py.operators import OPERATORS, make_operator
 from hccl_py.program.program import Program
 
@@ -22,10 +24,12 @@ __all__ = ["Target", "find_targets"]
 
 @dataclass(frozen=True)
 class Target:
-    """A program, a recording of a folder of C++, or an executor whose calls are verified."""
+    """A program, a recording of a folder of C++, an algorithm of another tool that was imported, or
+    an executor whose calls are verified.
+    """
 
     name: str
-    subject: Program | Recording | Executor
+    subject: Program | Recording | Imported | Executor
     stands_for_op: bool = False
     """Whether it is one of an op's executors, of which narrower calls need not concern all."""
 
@@ -34,30 +38,45 @@ class Target:
         """Whether there is one program only."""
         return isinstance(self.subject, Program)
 
+    @property
+    def is_algorithm(self) -> bool:
+        """Whether it was imported for a call."""
+        return isinstance(self.subject, Imported)
+
 
 def find_targets(
-    names: Iterable[str], max_bytes: int | None = None, folders: FolderCalls | None = None
+    names: Iterable[str],
+    max_bytes: int | None = None,
+    folders: FolderCalls | None = None,
+    algorithms: AlgorithmCalls | None = None,
 ) -> tuple[list[Target], list[HcclError]]:
     """Return the targets, one for each name or more, and what is wrong with names and files.
 
     A name is a file if it ends like one; else an op, an executor or module:Class; else any file or
-    folder. Folders are recorded for the calls that `folders` has.
+    folder. Folders are recorded for the calls that `folders` has, algorithms are imported for the
+    one that `algorithms` describes.
     """
     folders = folders or FolderCalls(CallOptions(""))
+    algorithms = algorithms or AlgorithmCalls()
     found: list[Target] = []
     problems = []
     for name in names:
         try:
-            found += _find(name, max_bytes, folders)
+            found += _find(name, max_bytes, folders, algorithms)
         except HcclError as error:
             problems.append(error)
     return found, problems
 
 
-def _find(name: str, max_bytes: int | None, folders: FolderCalls) -> Iterator[Target]:
+def _find(
+    name: str, max_bytes: int | None, folders: FolderCalls, algorithms: AlgorithmCalls
+) -> Iterator[Target]:
     registry = installed_executors()
     source = None if name in registry.executors else source_of(name)
-    if source is not None and source.read is None:
+    if source is ALGORITHM:
+        for title, imported in algorithms.imported(name, max_bytes):
+            yield Target(title, imported)
+    elif source is not None and source.read is None:
         for title, recording in folders.recordings(name):
             if recording.program is not None:
                 check_tasks(recording.program)

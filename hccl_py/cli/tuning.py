@@ -99,7 +99,8 @@ def _title(entry: Entry) -> str:
 
 
 def _by_model(entry: Entry) -> str:
-    return f"timed {entry.network} by the cost model {entry.cost}"
+    rules = f"; rules of {entry.ruleset}" if entry.ruleset else ""
+    return f"timed {entry.network} by the cost model {entry.cost}{rules}"
 
 
 def _drawn(entry: Entry, differing: bool) -> Table | str:

@@ -39,7 +39,7 @@ from hccl_py.program.program import Declared, Program
 from hccl_py.program.transports import NOTIFY_NAMES, OWN_NOTIFIES, LocalNotifies, Transports
 from hccl_py.values import IntArray
 
-__all__ = ["from_json"]
+__all__ = ["from_json", "from_value"]
 
 _KINDS = tuple(TaskKind)
 _PUSHES = {
@@ -53,11 +53,16 @@ def from_json(document: str | bytes, name: str = "program") -> Program:
 
     Raises ProgramFileError for everything else; its message starts with `name` and the JSON path.
     """
+    return named(name, PROGRAM, lambda: _program(parse_document(document, PROGRAM)))
+
+
+def from_value(document: object, name: str = "program") -> Program:
+    """Return the program of a document that is parsed already; raises as `from_json`."""
     return named(name, PROGRAM, lambda: _program(document))
 
 
-def _program(document: str | bytes) -> Program:
-    file = _envelope(parse_document(document, PROGRAM))
+def _program(document: object) -> Program:
+    file = _envelope(document)
     op = op_from(file.op, file.ranks)
     memory = memory_from(file.buffers, file.ranks)
     ends = ends_from(file, memory)

@@ -255,6 +255,9 @@ def _instructions(
     return list(map(Instruction._make, zip(*ordered, strict=True)))
 
 
+_TYPE_NUMBERS = tuple(dtype.number for dtype in DataType)
+
+
 def _check_shared(shared: Mapping[str, IntArray], limits: IndexLimits) -> None:
     highs = {
         "kind": len(_KINDS) - 1,
@@ -264,12 +267,15 @@ def _check_shared(shared: Mapping[str, IntArray], limits: IndexLimits) -> None:
         "round": 2**31 - 2,
         "src_buffer": limits.buffers - 1,
         "dst_buffer": limits.buffers - 1,
-        "dtype": len(DataType) - 1,
+        "dtype": max(_TYPE_NUMBERS),
         "reduce": len(ReduceOp) - 1,
         "dst_size": LIMIT,
     }
     for name, column in shared.items():
         within(f"instructions.{name}", column, -1, highs[name])
+    unknown = shared["dtype"][~np.isin(shared["dtype"], (-1, *_TYPE_NUMBERS))]
+    if len(unknown):
+        raise defect("instructions.dtype", "numbers of data types", str(unknown[0]), REWRITE)
     kind = shared["kind"]
     for name in ("kind", "stream", "round"):
         within(f"instructions.{name}", shared[name], 0, highs[name])

@@ -12,7 +12,7 @@ from hccl_py.operators.base import Array, same
 from hccl_py.operators.blocks import BlockOperator, bound_blocks
 from hccl_py.operators.parts import blocks_of, end_of
 from hccl_py.ops import OPS
-from hccl_py.orchestration.rank import Rank
+from hccl_py.orchestration.rank import CallRank
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.values import IntArray
 
@@ -29,7 +29,7 @@ class AllGatherV(BlockOperator):
         counts, displs = blocks_of(op, ranks)
         return counts * op.unit, same(end_of(counts, displs) * op.unit, ranks)
 
-    def bind(self, op: OpParam, rank: Rank[Region, Chunks], start: int, count: int) -> None:
+    def bind(self, op: OpParam, rank: CallRank[Region, Chunks], start: int, count: int) -> None:
         """Cut the input to a region of the rank's size and the output to one chunk per rank."""
         rank.user_in, rank.user_out = bound_blocks(
             op, rank, Buffer.USER_IN, Buffer.USER_OUT, start, count

@@ -19,7 +19,7 @@ from hccl_py.operators.parts import (
     refuse_others,
 )
 from hccl_py.ops import OPS
-from hccl_py.orchestration.rank import Rank
+from hccl_py.orchestration.rank import CallRank
 from hccl_py.orchestration.region import Chunks
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
@@ -64,7 +64,7 @@ class AllToAllV(Operator):
         sent = extents(parts.send_displs, parts.sends)
         return sent * op.unit, extents(parts.recv_displs, parts.receives) * op.unit
 
-    def bind(self, op: OpParam, rank: Rank[Chunks, Chunks], start: int, count: int) -> None:
+    def bind(self, op: OpParam, rank: CallRank[Chunks, Chunks], start: int, count: int) -> None:
         """Cut the input to one chunk per receiver and the output to one per sender."""
         parts, at = exchange_of(op, rank.size), lanes(rank)
         rank.user_in = divided(

@@ -14,7 +14,7 @@ from hccl_py.enums import Buffer, DataType, ReduceOp
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.op_param import OpParam
 from hccl_py.ops import OpFacts
-from hccl_py.orchestration.rank import Rank
+from hccl_py.orchestration.rank import CallRank
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, PerRank, values_of
@@ -107,7 +107,7 @@ class Operator(ABC):
         """Return hccl_test's data size: the larger one of a rank's input and output, in bytes."""
         return int(max(part.max() for part in self.user_bytes(op, ranks)))
 
-    def bind(self, op: OpParam, rank: Rank[Any, Any], start: int, count: int) -> None:
+    def bind(self, op: OpParam, rank: CallRank[Any, Any], start: int, count: int) -> None:
         """Set `rank.user_in` and `rank.user_out` for one round: a region, or one chunk per slot."""
         cut_in = slots if self.facts.slots_in else whole
         cut_out = slots if self.facts.slots_out else whole
@@ -164,7 +164,7 @@ def nobody(ranks: int, *, but: int | None, size: int) -> IntArray:
     return sizes
 
 
-def lanes(rank: Rank[Any, Any]) -> IntArray:
+def lanes(rank: CallRank[Any, Any]) -> IntArray:
     """Return the ids of the batch's ranks."""
     return np.atleast_1d(np.asarray(values_of(rank.id), np.int64))
 

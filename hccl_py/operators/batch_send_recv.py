@@ -13,7 +13,7 @@ from hccl_py.op_param import OpParam, Table
 from hccl_py.operators.base import Array, Operator, Variant, divided, lanes
 from hccl_py.operators.parts import messages_of
 from hccl_py.ops import OPS
-from hccl_py.orchestration.rank import Rank
+from hccl_py.orchestration.rank import CallRank
 from hccl_py.orchestration.region import Chunks
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
@@ -54,7 +54,7 @@ class PairOperator(Operator):
         np.add.at(received, messages.dst, messages.count)
         return sent * op.unit, received * op.unit
 
-    def bind(self, op: OpParam, rank: Rank[Chunks, Chunks], start: int, count: int) -> None:
+    def bind(self, op: OpParam, rank: CallRank[Chunks, Chunks], start: int, count: int) -> None:
         """Cut input and output to one chunk per message."""
         found, at = messages_of(op, rank.size), lanes(rank)
         sends = found.by_sender

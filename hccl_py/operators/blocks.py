@@ -10,7 +10,7 @@ from hccl_py.enums import Buffer
 from hccl_py.op_param import OpParam
 from hccl_py.operators.base import Operator, Variant, divided, lanes
 from hccl_py.operators.parts import blocks_of, check_blocks, spread_blocks
-from hccl_py.orchestration.rank import Rank
+from hccl_py.orchestration.rank import CallRank
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.topology.topology import Topology
 from hccl_py.values import PerRank
@@ -38,7 +38,7 @@ class BlockOperator(Operator):
 
 
 def bound_blocks(
-    op: OpParam, rank: Rank[Any, Any], own: Buffer, every: Buffer, start: int, count: int
+    op: OpParam, rank: CallRank[Any, Any], own: Buffer, every: Buffer, start: int, count: int
 ) -> tuple[Region, Chunks]:
     """Return a round's elements of a rank's own block, alone in one buffer, and of all blocks in
     the other.

@@ -11,7 +11,7 @@ from hccl_py.operators.base import Array, reduced, same
 from hccl_py.operators.blocks import BlockOperator, bound_blocks
 from hccl_py.operators.parts import blocks_of, end_of
 from hccl_py.ops import OPS
-from hccl_py.orchestration.rank import Rank
+from hccl_py.orchestration.rank import CallRank
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
@@ -42,7 +42,7 @@ class ReduceScatterV(BlockOperator):
         counts, displs = blocks_of(op, ranks)
         return same(end_of(counts, displs) * op.unit, ranks), counts * op.unit
 
-    def bind(self, op: OpParam, rank: Rank[Chunks, Region], start: int, count: int) -> None:
+    def bind(self, op: OpParam, rank: CallRank[Chunks, Region], start: int, count: int) -> None:
         """Cut the input to one chunk per rank and the output to a region of the rank's size."""
         rank.user_out, rank.user_in = bound_blocks(
             op, rank, Buffer.USER_OUT, Buffer.USER_IN, start, count

@@ -141,7 +141,9 @@ def _find_open(
             else:
                 if used == len(room):
                     larger = np.zeros((2 * used, words), np.int64)
-                    larger[:used] = room
+                    for old in range(used):  # a slice compiles for seconds: its error's words
+                        for word in range(words):
+                            larger[old, word] = room[old, word]
                     room = larger
                 place = used
                 used += 1

@@ -48,7 +48,8 @@ class Linked:
 
     `order` lists the executed tasks, `post_of` has for every wait the post that it consumed (-1
     elsewhere), `overruns` pairs of (late post, earlier unconsumed post), `leftover` posts never
-    consumed, `stuck` the waits that block a stream.
+    consumed, `stuck` the waits that block a stream. Where notifies count posts, nothing is lost by
+    an overrun, and what is left over does no harm to this call.
     """
 
     order: Rows
@@ -56,6 +57,7 @@ class Linked:
     overruns: Rows
     leftover: Rows
     stuck: Rows
+    counts_posts: bool = False
 
     def check(self, program: Program) -> None:
         """Raise DeadlockError where a stream never ends, OrchestrationError where a post is lost or
@@ -63,6 +65,8 @@ class Linked:
         """
         if len(self.stuck):
             raise DeadlockError(*self.report(program))
+        if self.counts_posts:
+            return
         if len(self.overruns):
             late, early = self.overruns[0].tolist()
             raise OrchestrationError(
@@ -127,8 +131,11 @@ def queues_of(program: Program) -> Queues:
 
 
 def match(program: Program) -> Linked:
-    """Match the posts and waits of a program, without times."""
+    """Match the posts and waits of a program, without times; where notifies count posts, the k-th
+    wait takes the k-th post.
+    """
     tasks, queues = program.tasks, queues_of(program)
+    counts = program.counts_posts
     order, done, post_of, late, early, overruns, counter, holder = match_tasks.sized(len(tasks))(
         reading(queues.first),
         reading(queues.rows),
@@ -137,6 +144,7 @@ def match(program: Program) -> Linked:
         reading(tasks.cell),
         program.cells,
         False,
+        counts,
     )
     blocked = counter < queues.first[1:]
     return Linked(
@@ -145,6 +153,7 @@ def match(program: Program) -> Linked:
         overruns=np.column_stack([late[:overruns], early[:overruns]]),
         leftover=np.sort(holder[holder >= 0]),
         stuck=queues.rows[counter[blocked]],
+        counts_posts=counts,
     )
 
 
@@ -184,16 +193,20 @@ def match_tasks(
     cell: npt.NDArray[np.int64],
     cells: int,
     patient: bool,
+    counts: bool,
 ) -> tuple[Any, ...]:
     """Run queues from a stack; one that blocks registers with its cell and is pushed again when the
     cell changes.
 
     A patient walk lets a post on a full cell wait until the cell is empty, and overruns it only
-    where nothing else can move.
+    where nothing else can move. One that counts keeps what overran: posts of a cell stand behind
+    each other, and every wait takes the first.
     """
     queues = len(queue_first) - 1
     counter = queue_first[:-1].copy()
     holder = np.full(cells, -1, np.int32)  # the unconsumed post of every cell
+    newest = np.empty(cells if counts else 0, np.int32)  # its last post
+    newer = np.full(len(rows) if counts else 0, -1, np.int32)  # the post that stands behind another
     blocked = np.full(cells, -1, np.int32)  # a queue that waits for it to change
     behind = np.empty(queues, np.int32)  # the queue that waits besides
     is_held = np.zeros(queues, np.bool_)  # by a patient post
@@ -233,14 +246,21 @@ def match_tasks(
                     break
                 if is_wait:
                     post_of[row] = holder[c]
-                    holder[c] = -1
+                    holder[c] = newer[holder[c]] if counts else -1
                 else:
                     if is_full:
                         late[overruns] = row
                         early[overruns] = holder[c]
                         overruns += 1
                         forced = -1
-                    holder[c] = row
+                    if not counts:
+                        holder[c] = row
+                    elif is_full:
+                        newer[newest[c]] = row
+                    else:
+                        holder[c] = row
+                    if counts:
+                        newest[c] = row
                 while blocked[c] >= 0:
                     other = blocked[c]
                     blocked[c] = behind[other]

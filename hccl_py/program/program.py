@@ -61,8 +61,9 @@ class Program:
     where a rank has none. `labels` and `lines` are what instructions name by number: phases, and
     the author's lines. `rounds` is how often the executor recorded, `splits` at which lines ranks
     had to be recorded apart. `calls` says how the caller issues the op where that is not once, or
-    back to back. Two programs are the same when their task views are, however their ranks were
-    batched: compare `digest`.
+    back to back. With `counts_posts`, which no file keeps, notifies count posts instead of holding
+    one bit, so that a program which posts too early can be timed. Two programs are the same when
+    their task views are, however their ranks were batched: compare `digest`.
     """
 
     op: OpParam
@@ -79,6 +80,7 @@ class Program:
     rounds: int = 1
     splits: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
+    counts_posts: bool = False
 
     def __repr__(self) -> str:
         what = self.executor or "file"

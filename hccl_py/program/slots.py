@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hccl_py.enums import TaskKind
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.values import IntArray, RankInt, values_of
 
@@ -27,14 +28,16 @@ def atomic_slots(program: Program) -> frozenset[int]:
     reducing = [(b, i) for b in program.batches for i in b.instructions if i.kind.is_atomic]
     if not any(i.kind.writes_remote for _, i in reducing):
         return frozenset()  # every rank reduces into its own memory
-    buffers = len(program.buffers)
+    buffers, over_sdma = len(program.buffers), set[int]()
     pairs: set[tuple[int, int]] = set()
     for batch, i in reducing:
         owners = i.peer if i.kind.writes_remote else batch.ranks
-        slots = _slots(batch, i, owners, i.dst_buffer, buffers)
-        pairs.update(zip(slots.tolist(), batch.ranks[_moves_bytes(batch, i)].tolist(), strict=True))
+        slots = _slots(batch, i, owners, i.dst_buffer, buffers).tolist()
+        pairs.update(zip(slots, batch.ranks[_moves_bytes(batch, i)].tolist(), strict=True))
+        if i.kind is not TaskKind.RDMA_WRITE_REDUCE:
+            over_sdma.update(slots)  # reductions over RDMA alone take turns
     ranks = Counter(slot for slot, _ in pairs)
-    return frozenset(slot for slot, count in ranks.items() if count > 1)
+    return frozenset(slot for slot, count in ranks.items() if count > 1 and slot in over_sdma)
 
 
 def remote_slots(program: Program, names: Collection[str]) -> frozenset[int]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import LinkKind
-from hccl_py.values import IntArray
+from hccl_py.values import IntArray, count_up
 
 __all__ = [
     "ACK",
@@ -19,6 +19,7 @@ __all__ = [
     "OWN_NOTIFIES",
     "LocalNotifies",
     "Transports",
+    "turns_of",
 ]
 
 ACK, DATA_SIGNAL, DATA_ACK = 0, 1, 2
@@ -70,6 +71,11 @@ class Transports:
         return len(self.rank)
 
     @cached_property
+    def turns(self) -> IntArray:
+        """Per end: how many of the same rank to the same peer on the same plane come before it."""
+        return turns_of(self.plane, self.rank, self.peer)
+
+    @cached_property
     def stride(self) -> int:
         """Cells reserved for each end."""
         return max(int(self.notifies.max()), self.slots) if len(self) else OWN_NOTIFIES
@@ -101,6 +107,17 @@ class Transports:
         if not len(rows):
             return np.zeros(ranks, np.int64)
         return np.bincount(np.unique(rows, axis=0)[:, 0], minlength=ranks)
+
+
+def turns_of(plane: IntArray, rank: IntArray, peer: IntArray) -> IntArray:
+    """Return how many ends of the same plane, rank and peer come before each."""
+    order = np.lexsort((peer, rank, plane))
+    columns = np.stack([plane, rank, peer])[:, order]
+    begins = np.ones(len(order), bool)
+    begins[1:] = (columns[:, 1:] != columns[:, :-1]).any(axis=0)
+    turns = np.empty(len(order), np.int64)
+    turns[order] = count_up(np.diff(np.append(np.flatnonzero(begins), len(order))))
+    return turns
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from hccl_py.errors import ParameterError
 from hccl_py.operators import make_operator
 from hccl_py.scaffold.names import Names
 
-__all__ = ["executor_project", "write_project"]
+__all__ = ["check_target", "executor_project", "write_project"]
 
 
 def executor_project(names: Names, op: str) -> dict[str, str]:
@@ -45,12 +45,13 @@ def executor_project(names: Names, op: str) -> dict[str, str]:
     return {path: _rendered(source, fill) for path, source in sources.items()}
 
 
-def write_project(texts: Mapping[str, str], target: Path) -> None:
+def write_project(texts: Mapping[str, str], target: Path, option: str = "--path") -> None:
     """Write the files into a folder that is empty or not there yet; either all of them or none.
 
-    ParameterError where the folder has anything in it, or cannot be made.
+    ParameterError where the folder has anything in it, or cannot be made; it says that `option`
+    names another one.
     """
-    _check_target(target)
+    check_target(target, option)
     there = target.is_dir()
     try:
         with TemporaryDirectory(dir=target if there else target.parent, prefix=".new-") as staging:
@@ -65,25 +66,27 @@ def write_project(texts: Mapping[str, str], target: Path) -> None:
     except OSError as error:
         raise ParameterError(
             f"The project cannot be written to {os.fspath(target)!r}: {error.strerror or error}.",
-            "Nothing is left of it. --path DIR names another folder.",
+            f"Nothing is left of it. {option} DIR names another folder.",
         ) from error
 
 
-def _check_target(target: Path) -> None:
+def check_target(target: Path, option: str = "--path") -> None:
+    """Raise ParameterError unless a folder is new or empty, so that a project fits in."""
     name = os.fspath(target)
     if not target.parent.is_dir():
         raise ParameterError(
             f"There is no folder {os.fspath(target.parent)!r} to put the project in.",
-            "Make it first, or name another one with --path DIR.",
+            f"Make it first, or name another one with {option} DIR.",
         )
+    other = f"{option} DIR names another folder."
     if target.is_symlink() and not target.exists():
-        raise ParameterError(f"{name!r} is a link to nowhere.", "--path DIR names another folder.")
+        raise ParameterError(f"{name!r} is a link to nowhere.", other)
     if target.exists() and not target.is_dir():
-        raise ParameterError(f"{name!r} is a file.", "--path DIR names another folder.")
+        raise ParameterError(f"{name!r} is a file.", other)
     if target.is_dir() and any(target.iterdir()):
         raise ParameterError(
             f"The folder {name!r} is not empty, and nothing is overwritten.",
-            "--path DIR names another folder for the project.",
+            f"{option} DIR names another folder for the project.",
         )
 
 

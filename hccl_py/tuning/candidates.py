@@ -8,7 +8,8 @@ from itertools import product
 
 from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry
-from hccl_py.executor import choices_of
+from hccl_py.executor import Fidelity, choices_of, fidelity_of, open_levels, situations_of
+from hccl_py.fidelity import UNDECLARED
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.selection.facts import gather_facts
@@ -18,20 +19,20 @@ from hccl_py.topology.topology import Topology
 
 __all__ = ["Candidate", "candidates"]
 
-OPEN_LEVELS = ("level1", "level2")
-
 
 @dataclass(frozen=True)
 class Candidate:
     """An executor, with words for the levels that it leaves open.
 
-    `algorithm` is what runs on each level. `is_hccl` marks what HCCL's rules choose here.
+    `algorithm` is what runs on each level. `is_hccl` marks what HCCL's rules choose here, and
+    `fidelity` says how far that is what HCCL would run.
     """
 
     executor: str
     levels: dict[str, str] = field(default_factory=dict)
     algorithm: dict[str, str] = field(default_factory=dict)
     is_hccl: bool = False
+    fidelity: Fidelity = UNDECLARED
 
     @property
     def name(self) -> str:
@@ -59,8 +60,15 @@ def candidates(
     ]
     algorithms = ways(op, topology, config, registry, wanted)
     hccl = (chosen.executor, dict(chosen.algorithm))
+    situations = situations_of(op, topology)
     return [
-        Candidate(r.name, levels, algorithm, (r.name, algorithm) == hccl)
+        Candidate(
+            r.name,
+            levels,
+            algorithm,
+            is_hccl=(r.name, algorithm) == hccl,
+            fidelity=fidelity_of(r.executor, [*levels.values(), *situations]),
+        )
         for (r, levels), algorithm in zip(wanted, algorithms, strict=True)
         if algorithm is not None
     ]
@@ -73,13 +81,8 @@ def _known(op: OpParam, registry: Registry) -> list[Registered]:
 
 
 def _words(registered: Registered, topology: Topology) -> Iterator[dict[str, str]]:
-    """Yield every choice of words for the levels that the executor leaves open and that have more
-    than one rank here; level1 covers all ranks where there is no level0.
-    """
+    """Yield every choice of words for the open levels of an executor."""
     choices = choices_of(registered.executor)
-    is_flat = choices.get("level0", ("NA",)) == ("NA",)
-    several = is_flat or len(topology.servers) > 1
-    there = {"level1": several, "level2": len(topology.superpods) > 1}
-    levels = [at for at in OPEN_LEVELS if there[at] and len(choices.get(at, ())) > 1]
+    levels = open_levels(registered.executor, topology)
     for words in product(*(choices[at] for at in levels)):
         yield dict(zip(levels, words, strict=True))

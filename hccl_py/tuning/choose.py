@@ -258,6 +258,7 @@ def nearest(table: TuningTable, op: OpParam, topology: Topology, config: Config)
         reduce = None if op.reduce is None else op.reduce.spelling
         dtype = DataType.parse(entry.dtype)
         return (
+            entry.ruleset != config.ruleset,
             entry.reduce_op != reduce,
             dtype is not op.dtype,
             abs(dtype.itemsize - op.unit),

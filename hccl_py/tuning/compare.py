@@ -282,6 +282,8 @@ def _notes(chosen: Selection) -> list[str]:
         return [f"HCCL refuses the call with {chosen.result}: {chosen.refusal}"]
     if chosen.hccl_executor != chosen.executor:
         return [chosen.reasons[-1]]
+    if not chosen.fidelity.is_same:
+        return [f"{chosen.executor} is {chosen.fidelity.kind}: {chosen.fidelity.deviation}"]
     return []
 
 

@@ -21,6 +21,7 @@ from hccl_py.config import Config
 from hccl_py.cost import CostModel
 from hccl_py.discovery import installed_executors
 from hccl_py.errors import HcclError, NotSupportedError, ParameterError
+from hccl_py.executor import choices_of
 from hccl_py.orchestration.allowance import Allowance, TooMuchError
 from hccl_py.planning import Planner, idle
 from hccl_py.program.program import Program
@@ -34,7 +35,7 @@ from hccl_py.tuning.recording import recorded, uncontended_us
 __all__ = ["ANY_EFFORT", "Effort", "Outcome", "Point", "PointRow", "evaluate", "evaluate_counting"]
 
 _FOR_PEOPLE = {"cost": {"name", "sources", "uncertain"}}
-_NEWER = {"device", "wire"}
+_NEWER = {"device", "wire", "zero_copy"}
 
 
 class Point(BaseModel):
@@ -75,13 +76,26 @@ class Point(BaseModel):
             )
         return self
 
+    def _asks_rules(self) -> bool:
+        """Whether the outcome depends on HCCL's rules: they choose the executor, or its levels."""
+        if self.executor is None:
+            return True
+        return not self.levels and _has_open_levels(self.executor)
+
     @property
     def key(self) -> str:
         """A hash of all that the outcome depends on, the contents of named files included."""
         values = PointRow.of(self).model_dump(mode="json", exclude=_FOR_PEOPLE)
         values["config"] = _keyed(values["config"])
+        if not self._asks_rules():
+            del values["config"]["ruleset"]
         values["files"] = self.call.cluster.digests()
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _has_open_levels(name: str) -> bool:
+    found = installed_executors().executors.get(name)
+    return found is not None and any(len(ws) > 1 for ws in choices_of(found.executor).values())
 
 
 def _keyed(config: dict[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,15 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby, pairwise
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+)
 from pydantic_core import PydanticCustomError
 
 from hccl_py.cost import CostModel
@@ -140,7 +146,8 @@ class Winner(Strict):
 class Entry(Strict):
     """One op on one topology, and its ranges of sizes, from 0 upwards.
 
-    `cost` names one of the table's models, `network` says whether links were shared.
+    `cost` names one of the table's models, `network` says whether links were shared. `ruleset` is
+    the release whose rules the samples say; empty in files from before there were several.
     """
 
     op: str
@@ -152,7 +159,14 @@ class Entry(Strict):
     topology: Shape
     cost: str
     network: Literal["uncontended", "contended"]
+    ruleset: str = ""
     ranges: Annotated[Listed[Range], Field(min_length=1)]
+
+    @model_serializer(mode="wrap")
+    def _shortened(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what older files do not have."""
+        found: dict[str, Any] = write(self)
+        return {name: value for name, value in found.items() if name != "ruleset" or value}
 
     @field_validator("dtype", "reduce_op")
     @classmethod
@@ -187,7 +201,7 @@ class Entry(Strict):
         """What calls must have in common to share an entry."""
         shape = self.topology.model_dump_json()
         about = (self.op, self.reduce_op or "", self.dtype, self.mode, self.deterministic)
-        return (*about, self.buffsize_mb, shape)
+        return (*about, self.buffsize_mb, shape, self.ruleset)
 
     @property
     def winners(self) -> Iterator[Winner]:

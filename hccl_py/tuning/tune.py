@@ -130,6 +130,7 @@ class _Call:
             topology=Shape.of(self.topology),
             cost=point.cost.name,
             network=point.network,
+            ruleset=config.ruleset,
             ranges=tuple(ranges_of([self._winner()])),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["CLASSES", "RECORDING", "FindingClass", "Severity"]
+__all__ = ["CLASSES", "IMPORTING", "RECORDING", "FindingClass", "Severity"]
 
 
 class Severity(IntEnum):
@@ -45,10 +45,19 @@ RECORDING = _classes(
     CALL_FAILED="an op or a kernel that returns an error",
     ONE_SIDED_CHANNEL="a channel that only one of its two ranks acquires",
 )
-"""What only recording C++ code shows: no program has it."""
+"""What only recording shows, of C++ code and of executors on channels: no program has it."""
+
+IMPORTING = _classes(
+    Severity.ERROR,
+    RUNTIME_LIMIT="what MSCCL's runtime refuses, or takes otherwise than it is meant",
+    LOST_DEPENDENCY="a step of an MSCCL algorithm that waits for what nobody says, or nothing",
+    MESSAGE_MISMATCH="an MSCCL message of which its two ends say different things",
+)
+"""What is wrong with an algorithm in another tool's file beside what its program shows."""
 
 CLASSES: dict[str, FindingClass] = {
     **RECORDING,
+    **IMPORTING,
     **_classes(
         Severity.ERROR,
         SILENT_RANK="a rank that issues nothing although the op needs it",

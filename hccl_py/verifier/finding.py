@@ -50,8 +50,9 @@ class Finding:
     """One thing that is wrong, or worth knowing.
 
     `name` is the class (classes.py). `tasks` has the culprit first, `source` the author's line of
-    the culprit as file:line. `repeat` is the copy of the op in which it shows, from 1. `case` is
-    the call that shows it and `common` what all such calls have in common, where an executor was
+    the culprit as file:line. `repeat` is the copy of the op in which it shows, from 1, and
+    `between_calls` says that it takes two calls in a row without synchronisation to show it. `case`
+    is the call that shows it and `common` what all such calls have in common, where an executor was
     swept. A program can be wrong a million times, so findings of the same class at the same lines
     are only counted in `more`; `every` makes them, too.
     """
@@ -64,6 +65,7 @@ class Finding:
     memory: tuple[MemoryRange, ...] = ()
     ranks: tuple[int, ...] = ()
     repeat: int = 1
+    between_calls: bool = False
     source: str | None = None
     more: int = 0
     case: str = ""
@@ -123,6 +125,7 @@ class Finding:
             "memory": [memory._asdict() for memory in self.memory],
             "ranks": list(self.ranks),
             "repeat": self.repeat,
+            "between_calls": self.between_calls,
             "source": self.source,
             "message": self.message,
             "hint": self.hint,
@@ -203,6 +206,17 @@ class Report:
         """Yield every finding, also those that others only count, made one by one."""
         for finding in self.findings:
             yield from finding.every()
+
+    @cached_property
+    def only_between_calls(self) -> tuple[Finding, ...]:
+        """The findings between calls of which no call by itself shows the like at the same line;
+        none in a sweep, whose executor is there to be called again and again.
+        """
+        if "" not in self.programs:
+            return ()
+        inside = {(f.name, f.source) for f in self.findings if not f.between_calls}
+        between = (f for f in self.findings if f.between_calls)
+        return tuple(f for f in between if (f.name, f.source) not in inside)
 
     def of_class(self, name: str) -> tuple[Finding, ...]:
         """Return the findings of one class."""

@@ -104,10 +104,14 @@ class Subject:
         return f" {self.place(other)} {self.action(other)}: is that meant?"
 
     @property
+    def stated_calls(self) -> tuple[Call, ...]:
+        """How the caller issues the copies, where that is stated."""
+        return self.options.calls or self.program.calls
+
+    @property
     def calls(self) -> tuple[Call, ...]:
         """How the caller issues the copies: as stated, otherwise back to back on one stream."""
-        stated = self.options.calls or self.program.calls
-        return stated or (Call(),) * self.options.repeat
+        return self.stated_calls or (Call(),) * self.options.repeat
 
     def at(self, row: int, copy: int = 0) -> TaskAt:
         """Return the coordinates of a task; the next copy of the op counts on."""
@@ -157,6 +161,7 @@ class Subject:
         """
         found, memory = tuple(rows), tuple(memory)
         tasks = tuple(self.at(row, copy) for row, copy in found)
+        last = max((copy for _, copy in found), default=0)
         concerned = sorted(set(ranks) or {t.rank for t in tasks} | {m.rank for m in memory})
         return Finding(
             name=name,
@@ -166,7 +171,8 @@ class Subject:
             tasks=tasks,
             memory=memory,
             ranks=tuple(concerned),
-            repeat=1 + max((copy for _, copy in found), default=0),
+            repeat=1 + last,
+            between_calls=last > 0 and not self.stated_calls,
             source=self.source(found[0][0]) if found else None,
         )
 

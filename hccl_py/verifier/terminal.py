@@ -11,8 +11,9 @@
             task 1  posts Ack of rank 0          my_ring.py:30
           > task 2  ...
 
-Lines are plain text with a style each; whoever shows them decides about colour. What a program file
-says (names, source lines) is shown as text, whatever control characters are in it.
+What a program only shows between two calls is one sentence at the end, unless everything is asked
+for. Lines are plain text with a style each; whoever shows them decides about colour. What a program
+file says (names, source lines) is shown as text, whatever control characters are in it.
 """
 
 from __future__ import annotations
@@ -86,11 +87,27 @@ def draw_report(report: Report, pen: Pen) -> Iterator[StyledLine]:
     for fact in _what_was_done(report):
         yield from pen.wrapped(fact, 2)
     yield from _failures(report, pen)
-    for (severity, name), group in groupby(report, key=lambda f: (f.severity, f.name)):
+    between = () if pen.verbose else report.only_between_calls
+    left_out = set(map(id, between))
+    shown = [finding for finding in report if id(finding) not in left_out]
+    for (severity, name), group in groupby(shown, key=lambda f: (f.severity, f.name)):
         findings = list(group)
         yield from _head(name, total(findings), severity, CLASSES[name].meaning, pen)
         yield from _class(report, findings, severity, pen)
+    if between:
+        yield StyledLine()
+        yield from pen.wrapped(_between_calls(between), 0, _STYLES[between[0].severity])
     yield from _numeric(report, pen)
+
+
+def _between_calls(findings: Sequence[Finding]) -> str:
+    """Return one sentence about what only shows where calls follow each other."""
+    groups = [list(group) for _, group in groupby(findings, key=lambda f: f.name)]
+    classes = ", ".join(f"{total(group)} {group[0].name}" for group in groups)
+    return (
+        f"Only between calls that follow each other without synchronisation: {classes}"
+        f"{_at(findings)}; -v shows them"
+    )
 
 
 def _what_was_done(report: Report) -> Iterator[str]:

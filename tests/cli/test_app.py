@@ -10,8 +10,10 @@ import pytest
 from hccl_py.cli import (
     check,
     compare,
+    convert,
     doctor,
     explain,
+    export,
     fit,
     listing,
     main,
@@ -29,7 +31,7 @@ from hccl_py.cli.app import COMMANDS
 def test_every_command_has_its_file() -> None:
     files = {m.__name__.rpartition(".")[2] for m in (run, trace, simulate, compare, explain)}
     files |= {m.__name__.rpartition(".")[2] for m in (fit, tuning, check, new, doctor, record)}
-    files |= {view.__name__.rpartition(".")[2], "list"}
+    files |= {m.__name__.rpartition(".")[2] for m in (convert, export, view)} | {"list"}
     assert files == set(COMMANDS)
     assert callable(listing.command)
 

@@ -172,6 +172,7 @@ def test_several_targets_are_counted_at_the_end(
     assert lines[-1] == "3 targets: 2 ok, 1 with errors"
 
 
+@pytest.mark.sweep
 def test_an_op_is_all_of_its_executors(capsys: pytest.CaptureFixture[str]) -> None:
     few = ["--ranks", "3", "--count", "64", "-d", "int8"]
     assert main(["check", "scatter", *few, "--json"]) == 0

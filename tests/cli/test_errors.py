@@ -71,7 +71,7 @@ CASES = {
     "run all_gather -c 3": ["--check", "hint"],
     "run all_gather --mode eager": ["illegal value 'eager'", "op_base or graph"],
     "run all_gather --buffsize 0": ["illegal value 0", "1 to 1048576"],
-    "run all_gather --algo level0:ring": ["level0 cannot be set to ring", "level0:NA"],
+    "run all_gather --algo level1:rnig": ["algorithm 'rnig' is unknown", "Did you mean ring"],
     "run all_gather --seed -1": ["--seed is -1", "Give 0 to"],
     "run all_gather --schedule late": ["'late' is unknown", "Did you mean late-wire"],
     "run all_gather --executor :X": ["is not module:Class", "my_ring:MyRing"],
@@ -105,7 +105,7 @@ def test_more_tasks_than_memory(
         assert main([command, "all_gather", "--json"]) == USAGE
         captured = capsys.readouterr()
         assert captured.out == ""
-        assert "The program's 116 tasks would take 121634816 MB" in captured.err
+        assert "The program's 172 tasks would take 180355072 MB" in captured.err
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert "level0 is mesh" in document["reasons"]
     against = {r["executor"]: r["reason"] for r in document["rejected"]}
     assert against["AllGatherComm"].startswith("suits, but AllGatherMeshOpbaseExecutor comes first")
-    assert against["AllGatherRingExecutor"] == "needs level0 one of ring, 8p_ring, it is mesh"
+    assert against["AllGatherRingExecutor"] == "needs level0 ring, it is mesh"
     assert document["resources"] == [
         {
             "ranks": [0, 1, 2, 3],
@@ -42,7 +42,7 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
         }
     ]
     assert document["ccl_buffer_bytes"] == 200 << 20
-    assert (document["rounds"], document["tasks"]) == (1, 4 * 29)
+    assert (document["rounds"], document["tasks"]) == (1, 4 * 43)
     assert document["ranges"] == []
 
 
@@ -120,7 +120,7 @@ def test_people_read_the_table_s_executors_first(capsys: pytest.CaptureFixture[s
     shown = " ".join(" ".join(lines[begin:end]).split())
     assert "AllReduceMeshSmallCountExecutor: needs bytes <= 262144, it is 1048576" in shown
     assert "91093" not in shown
-    assert shown.endswith("14 more: --json says why")
+    assert shown.endswith("17 more: --json says why")
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ def test_levels_and_refusal_in_the_document(capsys: pytest.CaptureFixture[str]) 
     document = explain_json(capsys, "all_gather", "--servers", "4", "--devices", "8", "-b", "1M")
     assert document["hccl_algorithm"] == {"level0": "mesh", "level1": "pipeline"}
     assert (document["hccl_result"], document["refusal"]) == (None, None)
-    flat = ["--algo", "level0:null;level1:H-D_R", "--servers", "2", "--devices", "4"]
-    document = explain_json(capsys, "all_reduce", *flat)
+    odd = ["--topology", "atlas-800-9000", "--servers", "2", "--devices", "3"]
+    document = explain_json(capsys, "all_reduce", *odd)
     assert document["hccl_executor"] is None
     assert document["hccl_result"] == "HCCL_E_PARA"
     assert "all ranks are one ring" in document["refusal"]
@@ -182,8 +182,8 @@ def test_levels_and_refusal_in_the_document(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_people_read_what_hccl_refuses(capsys: pytest.CaptureFixture[str]) -> None:
-    flat = ["--algo", "level0:null;level1:H-D_R", "--servers", "2", "--devices", "4"]
-    assert main(["explain", "all_reduce", *flat, "-b", "1K", "-e", "4K"]) == 0
+    odd = ["--topology", "atlas-800-9000", "--servers", "2", "--devices", "3"]
+    assert main(["explain", "all_reduce", *odd, "-b", "1K", "-e", "4K"]) == 0
     output = " ".join(capsys.readouterr().out.split())
     assert "none, it refuses with HCCL_E_PARA: level1:H-D_R needs servers" in output
     assert "none: it refuses" in output.rpartition("HCCL takes")[2]
@@ -211,3 +211,14 @@ def test_nothing_is_worked_out_twice(capsys: pytest.CaptureFixture[str]) -> None
         sys.setprofile(before)
     assert "HCCL takes" in capsys.readouterr().out
     assert set(looked.values()) == {1}
+
+
+def test_the_same_is_only_said_of_what_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """An all-gather of one rank is HCCL's copy; HCCL does not take what the caller names."""
+    shown = {}
+    for options in (("--ranks", "1"), ("--executor", "AllGatherComm")):
+        assert main(["explain", "all_gather", *options]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        shown[options[0]] = [line for line in lines if line.startswith(("HCCL takes", "fidelity"))]
+    assert shown["--ranks"] == ["HCCL takes   the same", "fidelity     same"]
+    assert not any("the same" in line for line in shown["--executor"])

@@ -96,3 +96,19 @@ def test_broken_packages_are_shown_and_warned_of(
     assert "broken: Plugin odd is odd.\n  Mend it.\n" in capsys.readouterr().out
     assert main(["run", "all_gather", "-n", "1"]) == 0
     assert capsys.readouterr().err == "warning: Plugin odd is odd.\n"
+
+
+def test_how_executors_stand_to_hccl(capsys: pytest.CaptureFixture[str]) -> None:
+    """One rank copies its input, as HCCL's does; nobody else has a gather."""
+    assert main(["list", "--json"]) == 0
+    found = {e["name"]: e["fidelity"] for e in json.loads(capsys.readouterr().out)["executors"]}
+    assert found["AllGatherSingleExecutor"] == {
+        "kind": "same",
+        "deviation": None,
+        "sources": [
+            "xiaobingling93-pixel/cann-hcomm@b5f3e5b:src/algorithm/impl/coll_executor/"
+            "coll_all_gather/coll_all_gather_single_rank_executor.cc"
+        ],
+    }
+    assert main(["list", "--op", "gather"]) == 0
+    assert "fidelity: ours. HCCL has no gather in its API." in capsys.readouterr().out

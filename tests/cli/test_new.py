@@ -149,3 +149,34 @@ def test_folders_that_cannot_be(capsys: pytest.CaptureFixture[str]) -> None:
 def test_without_a_kind_of_project_the_help_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new"]) == USAGE
     assert "hccl-py new --help" in capsys.readouterr().err
+
+
+def test_a_custom_op_in_cpp(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "--cpp", "my_op", "--op", "broadcast"]) == 0
+    assert "hccl-py check my_op --ranks 8 -b 1M" in capsys.readouterr().out
+    files = [
+        *("CMakeLists.txt", "hccl-py.toml", "include/custom.h", "op_host/broadcast.cc"),
+        *("op_kernel_aicpu/exec_op.cc", "test/check.sh"),
+    ]
+    assert written("my_op") == files
+    assert main(["new", "--cpp", "other", "--path", "there", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["cpp"], found["op"], found["path"]) == ("other", "all_gather", "there")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--cpp", "my_op", "executor", "My", "--op", "all_gather"), "Name one of them"),
+        (("--cpp", "My Op"), "'My Op' is no name for a project in C++"),
+        (("--cpp", "my_op", "--op", "barrier"), "No custom op in C++ can stand for 'barrier'"),
+        (("--cpp", "my_op", "--path", "."), "The folder '.' is not empty"),
+    ],
+)
+def test_custom_ops_that_cannot_be_written(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine").write_text("")
+    assert main(["new", *arguments]) == USAGE
+    assert message in capsys.readouterr().err
+    assert written(".") == ["mine"]

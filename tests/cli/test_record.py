@@ -84,7 +84,7 @@ def test_findings_end_with_status_1(tmp_path: Path, capfd: pytest.CaptureFixture
         (("check", RING, "--op", "nothing"), "nothing"),
         (("check", RING, "-d", "fp99"), "'fp99' is unknown"),
         (("check", RING, "--ranks", "x"), "--ranks 'x' is not a list of numbers"),
-        (("check", "all_gather", "--calls", "2"), "--op, -b and --calls are about folders"),
+        (("check", "all_gather", "--calls", "2"), "--calls is about folders"),
         (("simulate", "all_gather", "--op", "all_gather"), "--op is about a folder"),
         (("simulate", RING, "--executor", "X"), "--executor does not go with a folder"),
         (("record", "{empty}/gone"), "There is no folder"),

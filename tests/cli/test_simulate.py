@@ -67,8 +67,10 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
         "cost": "atlas-800t-a2",
         "slow": ["rank=1:2x"],
         "clock": "model",
+        "notifies": "one-bit",
         "walk": "tasks",
         "simulated_us": total,
+        "overruns": 0,
         "algbw_gbps": (1 << 16) / total * 1e-3,
         "busbw_gbps": (1 << 16) / total * 1e-3 * 6 / 4,
         "lower_bound_us": bound.time_us,
@@ -83,6 +85,11 @@ def test_large_programs_are_walked_by_batches(
     found = simulated(capsys, *RING, "--ranks", "6")
     assert (found["walk"], found["link_s"]) == ("batches", 0)
     assert found["simulated_us"] == by_task["simulated_us"]
+    shares_nothing = simulated(capsys, *RING, "--ranks", "6", "--network", "contended")
+    assert shares_nothing["walk"] == "batches"
+    assert shares_nothing["simulated_us"] == by_task["simulated_us"]
+    torus = ("all_to_all", "--topology", "torus:3x3", "--network", "contended")
+    assert simulated(capsys, *torus)["walk"] == "tasks"
     assert main(["simulate", *RING, "--ranks", "6"]) == 0
     assert "--report says what the time goes into." in capsys.readouterr().out
     reported = simulated(capsys, *RING, "--ranks", "6", "--report")
@@ -106,7 +113,7 @@ def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     parts = [value for name, value in path.items() if name.endswith("_us")]
     assert sum(parts) == pytest.approx(total)
     assert sum(path["phases"].values()) == pytest.approx(total)
-    assert set(path["phases"]) == {"", "all-gather", "reduce-scatter"}
+    assert set(path["phases"]) == {"", "all-gather", "barrier", "reduce-scatter"}
     assert path["first"][0]["begin_us"] == 0
     assert "copy user_in" in path["first"][0]["task"]
 
@@ -175,6 +182,33 @@ def test_a_deadlock(
     said = refused(capsys, "all_gather", "--executor", f"{name}:Stuck")
     assert said.startswith("error: Deadlock: ")
     assert (f"{name}.py:" in said) == (few > 0)
+
+
+def test_notifies_that_count(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hccl_py.cli.simulate.FEW_TASKS", 1)
+    twice = {
+        "format": "hccl-py.program/1",
+        "op": {"name": "barrier", "dtype": "uint8"},
+        "ranks": 2,
+        "link": "sdma",
+        "exported": [],
+        "buffers": {"0": {}, "1": {}},
+        "tasks": {
+            "0": {"0": [["post", 1, 0], ["post", 1, 0]]},
+            "1": {"0": [["compute", 50], ["wait", 0, 0], ["wait", 0, 0]]},
+        },
+    }
+    (here / "twice.json").write_text(json.dumps(twice))
+    assert "Notify overrun" in refused(capsys, "twice.json")
+    assert "--notifies 'two'" in refused(capsys, "twice.json", "--notifies", "two")
+    found = simulated(capsys, "twice.json", "--notifies", "counting")
+    assert (found["notifies"], found["overruns"], found["simulated_us"]) == ("counting", 1, 50)
+    assert main(["simulate", "twice.json", "--notifies", "counting"]) == 0
+    assert "1 post came while a notify was still set" in capsys.readouterr().out
+    rows = simulated(capsys, *RING, "-b", "1K", "-e", "2K", "-f", "2", "--notifies", "counting")
+    assert [row["overruns"] for row in rows["rows"]] == [0, 0]
 
 
 def test_trace_takes_the_same_options(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from hccl_py.trace.board import Board, BoardDrawing
 from hccl_py.trace.words import Words
 from tests.trace.drawn import SCENES
 
-ARTICLE = ["trace", "all_gather", "--ranks", "4"]
+MESH = ["trace", "all_gather", "--ranks", "4"]
 
 
 def out(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
@@ -37,13 +37,13 @@ def stuck(tmp_path: Path) -> str:
 def test_the_drawing_comes_first_and_tasks_are_asked_for(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    text = out(capsys, *ARTICLE)
+    text = out(capsys, *MESH)
     assert "ranks 0-3, as rank 0" in text
     assert "critical path: transfer 14.32 us (58%)" in text
     assert "TxAck" not in text
     assert text.rstrip().endswith("--rank R lists the tasks of a rank, --all-ranks those of all.")
-    listed = out(capsys, *ARTICLE, "--rank", "1")
-    assert listed.index("\nrank 1 ") < listed.index("rank 1: 29 tasks") < listed.index("TxAck")
+    listed = out(capsys, *MESH, "--rank", "1")
+    assert listed.index("\nrank 1 ") < listed.index("rank 1: 43 tasks") < listed.index("TxAck")
     assert "rank 0:" not in listed
 
 
@@ -57,11 +57,11 @@ def test_ranks_that_are_not_drawn_are_named(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_part_of_the_time(capsys: pytest.CaptureFixture[str]) -> None:
-    text = out(capsys, *ARTICLE, "--from", "12", "--to", "20")
+    text = out(capsys, *MESH, "--from", "12", "--to", "20")
     (scale,) = (line for line in text.splitlines() if line.startswith("  us "))
     assert scale.split()[1] == "12"
     assert scale.endswith("20.00")
-    assert out(capsys, *ARTICLE, "--to", "1e9") == out(capsys, *ARTICLE)
+    assert out(capsys, *MESH, "--to", "1e9") == out(capsys, *MESH)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_part_of_the_time(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_makes_no_sense_is_refused(
     options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*ARTICLE, *options]) == 2
+    assert main([*MESH, *options]) == 2
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.out == ""
@@ -96,14 +96,14 @@ def test_a_deadlock_is_drawn_and_is_status_1(
         assert "╍" in text
     if more == ["--rank", "2"]:
         assert re.search(r"^  never  wait ◂\?", text, re.MULTILINE)
-        assert re.search(r"#5     0.70    never  wait ◂ nobody", text)
-        assert re.search(r"#4    24.67    never  RxDataSignal ◂ rank 1, unmatched", text)
-        assert re.search(r"#5             never  post ▸ nobody", text)
+        assert re.search(r"#12    10.70    never  wait ◂ nobody", text)
+        assert re.search(r"#6    24.67    never  RxDataSignal ◂ rank 1, unmatched", text)
+        assert re.search(r"#7             never  post ▸ nobody", text)
 
 
 def test_a_deadlock_has_no_json(stuck: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", stuck, "--json"]) == 2
-    assert "Deadlock: 4 of 16 streams can never go on" in capsys.readouterr().err
+    assert "Deadlock: 10 of 16 streams can never go on" in capsys.readouterr().err
 
 
 def test_warnings_are_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,7 +114,7 @@ def test_warnings_are_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_picture_of_the_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "steps.svg"
-    out(capsys, *ARTICLE, "--svg", str(path))
+    out(capsys, *MESH, "--svg", str(path))
     picture = ElementTree.fromstring(path.read_text("utf-8"))
     assert picture.tag.endswith("svg")
     assert main(["trace", "all_gather", "--ranks", "20", "--topology", "ring", "--svg", str(path)])
@@ -125,14 +125,14 @@ def test_the_picture_of_the_steps(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_steps_below_each_other(capsys: pytest.CaptureFixture[str]) -> None:
-    text = out(capsys, *ARTICLE, "--step")
+    text = out(capsys, *MESH, "--step")
     assert re.findall(r"^step (\d+) of 20", text, re.MULTILINE) == [str(k) for k in range(21)]
     assert text.rstrip().splitlines()[-1] == "rank 3 | 3 |    ( 3 )    | 0 | 1 | 2 | 3 |"
-    few = out(capsys, *ARTICLE, "--step", "--limit", "3")
+    few = out(capsys, *MESH, "--step", "--limit", "3")
     assert few.count("\nstep ") == 3
     assert "the first 3 steps of 20; --limit 0 shows all" in few
-    assert "this was the first step of 20;" in out(capsys, *ARTICLE, "--step", "--limit", "1")
-    one = out(capsys, *ARTICLE, "--step", "--rank", "2")
+    assert "this was the first step of 20;" in out(capsys, *MESH, "--step", "--limit", "1")
+    one = out(capsys, *MESH, "--step", "--rank", "2")
     assert "rank 2 |" in one
     assert "rank 1 |" not in one
 

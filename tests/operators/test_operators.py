@@ -8,15 +8,21 @@ from hccl_py.errors import HcclResult, NotSupportedError, ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators import OPERATORS, make_operator
 from hccl_py.operators.base import MAX_COUNT
-from hccl_py.topology import topology_of
+from hccl_py.topology import PRESETS, topology_of
 
 TOPOLOGY = topology_of(4)
+BYTE_FLOATS = {"hif8", "fp8e4m3", "fp8e5m2", "fp8e8m0"}
 REDUCIBLE = {"int8", "int16", "int32", "int64", "fp16", "fp32", "bf16"}
 
 
 @pytest.mark.parametrize("dtype", list(DataType))
 def test_data_types_by_op(dtype: DataType) -> None:
-    make_operator("all_gather").check(OpParam("all_gather", 4, dtype), TOPOLOGY)
+    copied = OpParam("all_gather", 4, dtype)
+    if dtype.value in BYTE_FLOATS:
+        with pytest.raises(NotSupportedError, match=f"does not take {dtype.value}"):
+            make_operator("all_gather").check(copied, TOPOLOGY)
+    else:
+        make_operator("all_gather").check(copied, TOPOLOGY)
     op = OpParam("all_reduce", 4, dtype, ReduceOp.SUM)
     if dtype.value in REDUCIBLE:
         make_operator("all_reduce").check(op, TOPOLOGY)
@@ -25,6 +31,36 @@ def test_data_types_by_op(dtype: DataType) -> None:
         make_operator("all_reduce").check(op, TOPOLOGY)
     assert caught.value.result is HcclResult.E_NOT_SUPPORT
     assert caught.value.hint == "It takes int8, int16, int32, fp16, fp32, int64, bf16."
+
+
+def test_data_types_of_the_950() -> None:
+    """As its parameter check has it: op_common.cc of August 2026."""
+    product = PRESETS["ascend950"]
+    integers = {"int8", "int16", "int32", "int64", "uint64"}
+    sums = integers | {"fp16", "fp32", "fp64", "bf16"}
+    moved = sums | {"uint8", "uint16", "uint32"} | BYTE_FLOATS
+    by_op = {op: {t.value for t, o in product.reductions if o is op} for op in ReduceOp}
+    assert {t.value for t in product.copy_types} == moved
+    assert by_op[ReduceOp.PROD] == sums - {"int16", "bf16"}
+    assert by_op[ReduceOp.SUM] == by_op[ReduceOp.MAX] == by_op[ReduceOp.MIN] == sums
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "size"),
+    [
+        ("int128", 12, 16),
+        ("hif8", 14, 1),
+        ("fp8e4m3", 15, 1),
+        ("fp8e5m2", 16, 1),
+        ("fp8e8m0", 17, 1),
+    ],
+)
+def test_types_that_are_only_moved(name: str, number: int, size: int) -> None:
+    dtype = DataType.parse(name)
+    assert (dtype.number, dtype.itemsize, dtype.numpy.itemsize) == (number, size, size)
+    assert DataType.from_number(number) is dtype
+    assert DataType.of(dtype.numpy) is dtype
+    assert dtype.is_moved
 
 
 @pytest.mark.parametrize("dtype", sorted(REDUCIBLE))

@@ -72,11 +72,13 @@ def run(program: Program, inputs: Sequence[Array], way: Way = NUMPY) -> list[Arr
 def whole_numbers(op: OpParam, ranks: int, seed: int = 0) -> list[Array]:
     """Return inputs that differ by rank and element and that every order of reduction keeps exact.
 
-    Integers have all values of their type, sums and products wrap.
+    Integers have all values of their type, sums and products wrap; what is only moved has any bits.
     """
     rng = np.random.default_rng(seed)
     dtype = op.dtype.numpy
     sizes = (make_operator(op.name).user_bytes(op, ranks)[0] // op.unit).tolist()
+    if op.dtype.is_moved:
+        return [np.frombuffer(rng.bytes(size * op.unit), dtype) for size in sizes]
     if not op.dtype.is_float:
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
         return [rng.integers(low, high, size, dtype, endpoint=True) for size in sizes]

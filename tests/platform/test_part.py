@@ -104,7 +104,7 @@ def test_a_cell_is_known_by_its_two_ends(executor: type[Executor]) -> None:
 
 
 def test_reductions_that_meet_are_marked() -> None:
-    program = recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce"), 4)
+    program = recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce", 16384), 4)
     part = part_of(program, 1)
     buffers, out = len(program.buffers), program.buffers.index("CCL_OUT")
     assert {int(part.moves.dst[k]) for k in part.atomic} == {

@@ -27,7 +27,7 @@ from hccl_py.verifier.sweeps.space import random_cases
 MOST_TASKS = 3000
 """Of a program in the quick selection."""
 
-ADDS = {"read_reduce", "write_reduce"}
+ADDS = {"read_reduce", "write_reduce", "rdma_write_reduce"}
 
 
 class Notify(NamedTuple):
@@ -138,8 +138,11 @@ def owners_touched_by_peers(program: Program) -> dict[int, set[str]]:
 
 
 def met_additions(program: Program) -> set[Move]:
-    """Reductions that hardware makes atomic, into a buffer where several ranks have such."""
+    """Reductions that hardware makes atomic, into a buffer where several ranks have such, not all
+    of them over RDMA.
+    """
     who: dict[tuple[int, str], set[int]] = defaultdict(set)
+    over_sdma: set[tuple[int, str]] = set()
     moves: list[Move] = []
     view, table = program.tasks, program.tasks.table
     for row in range(len(view)):
@@ -148,7 +151,9 @@ def met_additions(program: Program) -> set[Move]:
             move = move_in_the_view(program, row, 0)
             moves.append(move)
             who[move.into[:2]].add(int(view.rank[row]))
-    return {move for move in moves if len(who[move.into[:2]]) > 1}
+            if kind.spelling != "rdma_write_reduce":
+                over_sdma.add(move.into[:2])
+    return {move for move in moves if len(who[move.into[:2]]) > 1 and move.into[:2] in over_sdma}
 
 
 def check_parts(program: Program) -> None:

@@ -21,6 +21,7 @@ from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK, DATA_ACK
 from hccl_py.topology import topology_of
 from hccl_py.values import values_of
+from tests.platform.exchanging import ExchangingRing
 from tests.platform.running import (
     NUMPY,
     Array,
@@ -120,7 +121,7 @@ def failures(program: Program, adversary: Adversary) -> int:
 
 
 def test_a_late_wire_exposes_a_missing_data_ack() -> None:
-    program = recorded("AllReduceComm", op_of("all_reduce", 1000, "int32"), RDMA, 1024)
+    program = recorded(ExchangingRing, op_of("all_reduce", 1000, "int32"), RDMA, 1024)
     careless = without(program, is_data_ack(program))
     careless.linked.check(careless)
     assert failures(program, Adversary.LATE_WIRE) == 0
@@ -130,7 +131,7 @@ def test_a_late_wire_exposes_a_missing_data_ack() -> None:
 
 def test_a_late_wire_finds_more_than_chance() -> None:
     pair = topology_of(servers=2, devices=1)
-    program = recorded("AllReduceComm", op_of("all_reduce", 16, "int32"), pair, 32)
+    program = recorded(ExchangingRing, op_of("all_reduce", 16, "int32"), pair, 32)
     careless = without(program, is_data_ack(program))
     late, chance = (failures(careless, a) for a in (Adversary.LATE_WIRE, Adversary.RANDOM))
     assert late > 3 * chance > 0

@@ -36,7 +36,7 @@ from tests.recording import BY_NAME, filled, op_of, recorded
 WAYS = (*FAST, scheduled(2))
 
 
-def test_the_article_resources() -> None:
+def test_the_resources_of_a_mesh_all_gather() -> None:
     topology = topology_of(4)
     program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather"), topology)
     session = EmulatedPlatform().open(topology, Config(buffsize_mb=1), None, Group.world(4))

@@ -1,6 +1,7 @@
 """Open ends against their definition: all paths of small programs, with waits and without."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -141,7 +142,7 @@ def test_a_sub_stream_that_main_does_not_join_is_named() -> None:
 
 def test_an_rdma_write_that_nobody_answers_is_named() -> None:
     servers = topology_of(servers=2, devices=1)
-    program = recorded("AllReduceComm", op_of("all_reduce"), servers)
+    program = recorded("AllGatherComm", replace(op_of("all_gather"), level1="NHR"), servers)
     tasks, transports = program.tasks, program.transports
     answers = [
         (post, wait)

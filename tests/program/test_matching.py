@@ -54,10 +54,10 @@ def test_a_deadlock_says_who_waits_for_what_where() -> None:
     with pytest.raises(DeadlockError) as caught:
         silent.linked.check(silent)
     lines = str(caught.value).splitlines()
-    assert lines[0] == "Deadlock: 3 of 3 streams can never go on (3 of 36 tasks done)."
-    assert lines[1].startswith("  rank 0 main   task 1  waits for Ack from rank 2   templates/")
+    assert lines[0] == "Deadlock: 3 of 3 streams can never go on (3 of 48 tasks done)."
+    assert lines[1].startswith("  rank 0 main   task 1  waits for Ack from rank 1   templates/")
     assert lines[-1] == (
-        "Rank 2 must post Ack to rank 0 once for each wait (1 of 2); each rx_ack needs a tx_ack at "
+        "Rank 1 must post Ack to rank 0 once for each wait (2 of 3); each rx_ack needs a tx_ack at "
         "the other end."
     )
 
@@ -84,7 +84,7 @@ def test_patience_comes_back_after_an_overrun() -> None:
     """
     kinds = np.array([POST] * 4 + [WAIT] * 2, np.int8)
     rows, cells = np.arange(6, dtype=np.int32), np.array([0, 0, 1, 1, 1, 1])
-    found = match_tasks.plain(np.array([0, 4, 6]), rows, rows, kinds, cells, 2, True)
+    found = match_tasks.plain(np.array([0, 4, 6]), rows, rows, kinds, cells, 2, True, False)
     order, done, post_of, late, early, overruns = found[:6]
     assert done == 6
     assert (late[:overruns].tolist(), early[:overruns].tolist()) == ([1], [0])

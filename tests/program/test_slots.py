@@ -21,6 +21,7 @@ from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.sweeps.space import random_cases
 from tests.recording import op_of, recorded, without
 
+INLINE = (TaskKind.READ_REDUCE, TaskKind.WRITE_REDUCE, TaskKind.RDMA_WRITE_REDUCE)
 USER = ("IN", "OUT")
 NAMES = [executor.__name__ for executor in EXECUTORS]
 
@@ -72,22 +73,27 @@ def test_slots_are_those_of_the_task_view(name: str) -> None:
     for program in programs(name):
         buffers, remote = len(program.buffers), set()
         atomic: dict[int, set[int]] = {}
+        over_sdma = set[int]()
         for kind, rank, peer, src, dst in remote_rows(program):
             target = (peer if kind.writes_remote else rank) * buffers + dst
-            if kind in (TaskKind.READ_REDUCE, TaskKind.WRITE_REDUCE):
+            if kind in INLINE:
                 atomic.setdefault(target, set()).add(rank)
+            if kind in INLINE[:2]:
+                over_sdma.add(target)
             if kind.reads_remote and program.buffers[src] in USER:
                 remote.add(peer * buffers + src)
             if kind.writes_remote and program.buffers[dst] in USER:
                 remote.add(target)
-        assert atomic_slots(program) == {slot for slot, who in atomic.items() if len(who) > 1}
+        shared = {slot for slot, who in atomic.items() if len(who) > 1}
+        assert atomic_slots(program) == shared & over_sdma
         assert remote_slots(program, USER) == remote
 
 
 def test_some_executors_reduce_into_one_place_at_once() -> None:
     found = {name for name in NAMES if any(atomic_slots(p) for p in programs(name))}
     assert "AllReduceMeshOpbaseLoopExecutor" in found
-    assert "AllReduceComm" not in found
+    assert "AllReduceMeshOpbasePipelineExecutor" in found
+    assert "AllReduceRing" not in found
 
 
 @pytest.mark.parametrize("name", NAMES)

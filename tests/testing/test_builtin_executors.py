@@ -12,7 +12,7 @@ from hccl_py.testing.deletion import Deletions
 from hccl_py.verifier.sweeps.cases import Cases
 from tests.recording import CHOSEN
 
-FEW = Cases(ranks=(2, 3, 4), dtypes=(DataType.FP32, DataType.INT64), counts=(101, 9001))
+FEW = Cases(ranks=(2, 3, 4), dtypes=(DataType.FP32, DataType.INT64), counts=(101, 30001))
 """Whole sweeps of all executors are in executors/test_all.py, with -m long."""
 
 

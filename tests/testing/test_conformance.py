@@ -129,6 +129,7 @@ def test_properties_can_be_chosen() -> None:
     assert "races" in error.value.hint
 
 
+@pytest.mark.sweep
 def test_needless_synchronisation_is_named_and_can_stay() -> None:
     text = failing(authors.OneTooMany)["sync_deletion"]
     lines = set(re.findall(r'kept=\{"testing/(authors\.py:\d+)"', text))
@@ -161,7 +162,7 @@ def test_an_error_while_recording_is_said_once() -> None:
         check_executor(authors.Raises, cases=FEW)
     text = str(error.value)
     assert text.startswith("Raises cannot be examined.\nRaises.orchestrate, ranks 0 to 2: ")
-    assert "Did you mean main?" in text
+    assert "Did you mean main or join?" in text
     assert text.count("mian") == 1
 
 
@@ -192,6 +193,7 @@ def test_a_property_may_have_nothing_to_look_at(cases: Cases, name: str, reason:
         BY_NAME[name].check(Suite(authors.Turns, cases=cases))
 
 
+@pytest.mark.sweep
 def test_a_narrowed_suite_keeps_to_its_cases() -> None:
     cases = Cases(ranks=(2,), modes=(Mode.OP_BASE,), dtypes=(DataType.FP32,))
     suite = Suite(authors.Turns, cases=cases)

@@ -7,6 +7,7 @@ from hccl_py.enums import TaskKind
 from hccl_py.program.program import Program
 from hccl_py.testing import Mutant, sync_mutants
 from hccl_py.topology import Topology, topology_of
+from tests.platform.exchanging import ExchangingRing
 from tests.recording import CHOSEN, MESH_ONLY, op_of, recorded
 
 PLACES = {"4 ranks": topology_of(4), "2 x 2": topology_of(servers=2, devices=2)}
@@ -70,17 +71,20 @@ def test_nothing_between_ranks_is_left(name: str, op: str, topology: Topology) -
 
 
 def test_words_name_notify_and_lines() -> None:
-    ring = recorded("AllReduceComm", op_of("all_reduce"), PLACES["2 x 2"])
+    ring = recorded(ExchangingRing, op_of("all_reduce"), PLACES["2 x 2"])
     words = {mutant.words.partition(" at ")[0] for mutant in sync_mutants(ring)}
     assert {f"{n} posted and awaited" for n in ("Ack", "DataSignal", "DataAck")} <= words
     mesh = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather"), 4)
     (ack,) = of(mesh, "Ack")
     post, wait = ack.lines
     assert ack.words == f"Ack posted at {post}, awaited at {wait}"
-    assert post.startswith("all_gather/mesh_opbase.py:")
-    assert len(of(mesh, "notify of main")) == len(of(mesh, "notify of a sub stream")) == 1
-    assert [m.lines for m in of(mesh, "every post and wait of")][1:] == [
-        (line,) for line in (post, wait, *of(mesh, "DataSignal")[0].lines)
+    assert post.startswith("templates/mesh_meetings.py:")
+    forks = of(mesh, "notify of main")
+    assert len(forks) == len(of(mesh, "notify of a sub stream")) == 2
+    (first,), (second,) = (fork.lines for fork in forks)
+    assert first.startswith("all_gather/mesh_opbase.py:")
+    assert [m.lines for m in of(mesh, "every post and wait of")] == [
+        (line,) for line in (first, post, wait, second, *of(mesh, "DataSignal")[0].lines)
     ]
 
 

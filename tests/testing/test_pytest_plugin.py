@@ -96,6 +96,7 @@ def test_failures_are_reports_and_no_tracebacks(done: subprocess.CompletedProces
     assert done.stderr == ""
 
 
+@pytest.mark.sweep
 def test_warnings_as_errors_and_strict_settings(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(OUR_SETTINGS, "utf-8")
     write_package(tmp_path, "right", f"{AUTHORS}\nEXECUTORS = (Turns,)")
@@ -104,6 +105,7 @@ def test_warnings_as_errors_and_strict_settings(folder: Path, tmp_path: Path) ->
     assert f"{len(PROPERTIES)} passed" in done.stdout
 
 
+@pytest.mark.sweep
 def test_several_packages_and_selection(folder: Path) -> None:
     options = ("--hccl-executors=my_package, right", "--hccl-executors=refusing")
     chosen = run_pytest(folder, "-q", "--collect-only", *options)
@@ -117,6 +119,7 @@ def test_several_packages_and_selection(folder: Path) -> None:
     assert "my_package" not in done.stdout
 
 
+@pytest.mark.sweep
 def test_beside_tests_of_one_s_own(folder: Path, tmp_path: Path) -> None:
     write_package(tmp_path, "right", f"{AUTHORS}\nEXECUTORS = (Turns,)")
     (tmp_path / "test_mine.py").write_text("def test_mine(): pass", "utf-8")

@@ -9,6 +9,7 @@ from hccl_py.program.program import Program
 from hccl_py.testing import choices_of, shortest, sync_mutants
 from hccl_py.testing.strategies import schedules
 from hccl_py.topology import topology_of
+from tests.platform.exchanging import ExchangingRing
 from tests.platform.running import Way, expected, run, same_bits, whole_numbers
 from tests.recording import op_of, recorded
 
@@ -16,7 +17,7 @@ from tests.recording import op_of, recorded
 def careless(words: str) -> Program:
     """A ring of three servers without some of its synchronisation."""
     topology = topology_of(servers=3, devices=1)
-    program = recorded("AllReduceComm", op_of("all_reduce", 100, "int32"), topology)
+    program = recorded(ExchangingRing, op_of("all_reduce", 100, "int32"), topology)
     return next(m for m in sync_mutants(program) if m.words.startswith(words)).of(program)
 
 

@@ -172,6 +172,20 @@ def test_names_in_a_subset() -> None:
     assert [part.node_name(node) for node in range(4)] == ["a", "b", "c", "s"]
 
 
+def test_servers_without_a_product_are_joined_by_sdma() -> None:
+    ranks = [{"name": name, "server": number // 2} for number, name in enumerate("abcd")]
+    links = [{"from": "abcd"[k], "to": "abcd"[(k + 1) % 4]} for k in range(4)]
+    topology = built({"name": "square", "ranks": ranks, "links": links})
+    assert topology.servers == (2, 2)
+    assert not topology.has_rdma
+    number, index, size = topology.plane("level1")
+    assert (number.tolist(), index.tolist()) == ([0, 1, 0, 1], [0, 0, 1, 1])
+    assert size.tolist() == [2, 2, 2, 2]
+    assert topology.description == "square, network, 2 servers x 2 devices"
+    program = recorded("AllReduceComm", op_of("all_reduce"), topology)
+    assert not program.transports.is_rdma.any()
+
+
 def test_servers_of_a_product() -> None:
     ranks = [{"name": name, "server": ord(name[0])} for name in ("a0", "a1", "b0", "b1")]
     links = [{"from": "a0", "to": "a1", "gbps": 8}, {"from": "b1", "to": "b0", "gbps": 8}]
@@ -301,7 +315,10 @@ TWO: Document = {"ranks": [A, B], "links": [AB]}
             },
             'found none from "1" to "0".\nAdd the link, or write duplex: false',
         ),
-        ({"ranks": [{**A, "server": 0}]}, r"ranks\[0\].server: expected none without a product"),
+        (
+            {**TWO, "ranks": [{**A, "server": 0}, B]},
+            r"ranks\[1\].server: expected a number, found nothing.*\n.*or where one rank does",
+        ),
         ({"ranks": 1, "product": "atlas-800t"}, "product: expected a product, .*\n.*atlas-800t-a2"),
         ({"ranks": 1, "product": "mesh"}, r"ranks\[0\].server: expected a number, found nothing"),
         (

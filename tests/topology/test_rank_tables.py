@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,6 +180,42 @@ def test_status_may_be_left_out_and_one_server_needs_no_address() -> None:
     assert read(single).device_ip == (None, "10.0.0.2")
 
 
+def test_the_list_of_servers_counts_them_where_server_count_is_missing() -> None:
+    for document in (SERVERS, SUPERPODS):
+        whole, counted = read(document), read(changed(document, ("server_count", MISSING)))
+        assert counted == whole
+        servers = len(whole.server_ids)
+        note = f"There is no server_count: it is {servers}, as server_list has."
+        assert counted.notes == (note, *whole.notes)
+
+
+def test_a_device_may_have_several_addresses() -> None:
+    """HCCL splits them at commas and uses the first."""
+    table = read(changed(SERVERS, (f"{DEVICE}.device_ip", "10.0.1.2,10.0.0.9")))
+    rank = table.device_ip.index("10.0.1.2")
+    assert table.device_ips[rank] == ("10.0.1.2", "10.0.0.9")
+    assert table.device_ips[0] == (table.device_ip[0],)
+    device = table.device[rank]
+    for address in table.device_ips[rank]:
+        table.check_device(rank, device, address)
+    with pytest.raises(RankTableError, match=r"found 10.0.1.2,10.0.0.9 "):
+        table.check_device(rank, device, "10.0.0.7")
+    assert repr(table.topology()) == repr(read(SERVERS).topology())
+
+
+def test_a_backup_is_any_address_of_the_other_die() -> None:
+    partner = "server_list[0].device[1]"
+    several = changed(
+        SUPERPODS,
+        (f"{partner}.device_ip", "10.1.0.1,10.1.0.2"),
+        ("server_list[0].device[0].backup_device_ip", "10.1.0.2"),
+    )
+    assert read(several).device_ips[1] == ("10.1.0.1", "10.1.0.2")
+    wrong = changed(several, ("server_list[0].device[0].backup_device_ip", "10.1.0.2,10.1.0.3"))
+    with pytest.raises(RankTableError, match=r'device\[0\].backup_device_ip.*found "10.1.0.3"'):
+        read(wrong)
+
+
 def test_one_superpod_needs_no_addresses() -> None:
     ips = [
         (f"server_list[{k}].device[{j}].{key}", MISSING)
@@ -271,9 +308,8 @@ DEFECTS: list[tuple[dict[str, Any], list[Change], str, str]] = [
     (SERVERS, [("server_count", "0")], "server_count", "from 1 to 65536"),
     (SERVERS, [("server_count", "two")], "server_count", 'found "two"'),
     (SERVERS, [("server_count", 2.0)], "server_count", "found 2.0"),
-    (SERVERS, [("server_count", MISSING)], "server_count", "Keys that must be there"),
     (SERVERS, [("server_list", {})], "server_list", "a list, found an object of 0"),
-    (SERVERS, [("server_list", [])], "server_count", "0, the number of servers"),
+    (SERVERS, [("server_list", [])], "server_list", "at least one server"),
     (SERVERS, [("server_list[1]", "node_1")], "server_list[1]", "an object"),
     (SERVERS, [("server_list", MISSING), ("sever_list", [])], "server_list", '"sever_list" is'),
     (SERVERS, [("server_list[1].server_id", "node_0")], "server_list[1].server_id", "in server_l"),
@@ -299,7 +335,10 @@ DEFECTS: list[tuple[dict[str, Any], list[Change], str, str]] = [
     (SERVERS, [(f"{DEVICE}.device_ip", "")], f"{DEVICE}.device_ip", "leave the key out"),
     (SERVERS, [(f"{DEVICE}.device_ip", 167772163)], f"{DEVICE}.device_ip", "found 167772163"),
     (SERVERS, [(f"{DEVICE}.device_ip", None)], f"{DEVICE}.device_ip", "found null"),
-    (SERVERS, [(f"{DEVICE}.device_ip", "10.0.0.1")], f"{DEVICE}.device_ip", "address of its own"),
+    (SERVERS, [(f"{DEVICE}.device_ip", "10.0.0.1")], f"{DEVICE}.device_ip", "addresses of its own"),
+    (SERVERS, [(f"{DEVICE}.device_ip", "10.0.0.9,10.0.0.1")], f"{DEVICE}.device_ip", "of its own"),
+    (SERVERS, [(f"{DEVICE}.device_ip", "10.0.0.9,")], f"{DEVICE}.device_ip", "IPv4 or IPv6"),
+    (SERVERS, [(f"{DEVICE}.device_ip", "10.0.0.9,::1")], f"{DEVICE}.device_ip", "an IPv4 address"),
     (SERVERS, [(f"{DEVICE}.device_ip", "::1")], f"{DEVICE}.device_ip", "an IPv4 address, found"),
     (SERVERS, [(f"{DEVICE}.device_ip", MISSING)], f"{DEVICE}.device_ip", "There are 2 servers"),
     (SERVERS, [(f"{DEVICE}.device_port", "0")], f"{DEVICE}.device_port", "0 is reserved"),
@@ -341,7 +380,7 @@ DEFECTS: list[tuple[dict[str, Any], list[Change], str, str]] = [
     (GROUPS, [(f"{POD}.pod_name", "pod0")], f"{POD}.pod_name", "A pod appears once"),
     (GROUPS, [(f"{POD}.server_id", "node_0")], f"{POD}.devices[0].device_id", "value of its own"),
     (GROUPS, [(f"{POD}.devices[0].device_ip", "10.0.0.1")], f"{POD}.devices[0].device_ip",
-     "address of its own"),
+     "addresses of its own"),
     (GROUPS, [(f"{POD}.devices[1].device_ip", MISSING)], f"{POD}.devices[1].device_ip",
      "There are 2 servers"),
     (LEVELS, [("rank_count", 5)], "rank_count", "4, the number of ranks"),
@@ -544,6 +583,28 @@ def test_topologies_are_held_against_the_product() -> None:
         read(LEVELS).topology("atlas-800t-a2")
     with pytest.raises(ParameterError, match="has no superpods"):
         read(SUPERPODS).topology("atlas-800t-a2")
+
+
+def test_box16_has_modules_where_a_job_uses_both_halves() -> None:
+    """IsDiffDeviceModule and GetModuleIdx: devices 0-7 and 8-15 of a host, if both occur."""
+    second = ("server_list[0].device[1].device_id", 12)
+    half = [(f"server_list[{k}].device[{j}].device_id", 8 + j) for k in (0, 1) for j in (0, 1)]
+    split = read(changed(SERVERS, second)).topology("atlas-200t-a2-box16")
+    assert (split.servers, split.hosts) == ((1, 1, 2), (0, 0, 1))
+    assert split.link_kinds(np.array([0, 0]), np.array([1, 2])).tolist() == [0, 1]
+    assert split.linked(inter_hccs=True, intra_roce=True).sdma_groups.tolist() == [0, 1, 2, 2]
+    whole = read(changed(SERVERS, *half)).topology("atlas-200t-a2-box16")
+    assert (whole.servers, whole.hosts) == ((2, 2), (0, 1))
+
+
+def test_a_table_of_box16_has_its_hosts() -> None:
+    job = topology_of(servers=4, devices=8, preset="atlas-200t-a2-box16")
+    table = rank_table_of(job)
+    ids = [[int(d["device_id"]) for d in server["device"]] for server in table["server_list"]]
+    assert ids == [list(range(16))] * 2
+    back = read(table).topology("atlas-200t-a2-box16")
+    assert (back.servers, back.hosts) == (job.servers, job.hosts)
+    assert back.sdma_groups.tolist() == job.sdma_groups.tolist()
 
 
 def test_local_devices_are_held_against_the_table() -> None:

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hccl_py.cost import CostModel
 from hccl_py.enums import LinkKind
 from hccl_py.errors import HcclError
 from hccl_py.topology import PLANES, PRESETS, Topology, topology_of
+from hccl_py.topology.networks.product import MEDIA, ProductNetwork, network_of
 
 
 @given(servers=st.lists(st.integers(1, 8), min_size=1, max_size=6).map(tuple))
@@ -71,3 +73,44 @@ def test_empty_topologies_are_refused() -> None:
         Topology(PRESETS["mesh"], ())
     with pytest.raises(HcclError, match="Server 1 has 0 devices"):
         Topology(PRESETS["mesh"], (2, 0))
+
+
+# ---- hosts of several modules ----
+
+BOX16 = "atlas-200t-a2-box16"
+
+
+def test_pcie_joins_the_modules_of_a_host() -> None:
+    two_hosts = topology_of(servers=4, devices=8, preset=BOX16)
+    assert two_hosts.hosts == (0, 0, 1, 1)
+    kinds = two_hosts.link_kinds(np.array([0, 0, 0, 0]), np.array([7, 8, 16, 31]))
+    assert kinds.tolist() == [LinkKind.SDMA, LinkKind.SDMA, LinkKind.RDMA, LinkKind.RDMA]
+    by_roce = two_hosts.linked(inter_hccs=True, intra_roce=True)
+    assert by_roce.link_kinds(np.array([0, 0]), np.array([7, 8])).tolist() == [0, 1]
+    assert two_hosts.level0 == "mesh"
+    assert two_hosts.plane("level0")[2].tolist() == [8] * 32
+    assert two_hosts.plane("level1")[2].tolist() == [4] * 32
+    assert two_hosts.description == "Atlas 200T A2 Box16, 4 modules x 8 devices"
+
+
+def test_parts_of_a_job_keep_their_hosts() -> None:
+    job = topology_of(servers=4, devices=8, preset=BOX16)
+    assert job.subset(range(16)).hosts == (0, 0)
+    apart = job.subset([8, 9, 16, 17])  # the second half of a host, the first of the next
+    assert apart.hosts == (0, 1)
+    assert apart.has_rdma
+    assert not job.subset([0, 1, 8, 9]).has_rdma
+
+
+def test_pcie_has_the_rate_of_the_cost_model() -> None:
+    """PCIe 5 has 54.4 GB/s in HCCL's selection, HCCS 18.3 GB/s."""
+    pair = topology_of(servers=2, devices=8, preset=BOX16).subset([0, 8])
+    near = topology_of(servers=1, devices=2, preset=BOX16)
+    cost = CostModel.of(BOX16)
+    network = ProductNetwork(pair)
+    assert MEDIA[network.media(np.array([0]), np.array([1]), np.zeros(1, bool))[0]] == "pcie"
+    routes = network.routes(np.array([0]), np.array([1]), np.zeros(1, bool))
+    assert len(routes.link) == 2, "up to the host's switch, and down"
+    assert set(network.rates(routes.link, cost).gbps.tolist()) == {54.4}
+    near_routes = network_of(near).routes(np.array([0]), np.array([1]), np.zeros(1, bool))
+    assert set(network_of(near).rates(near_routes.link, cost).gbps.tolist()) == {18.3}

@@ -62,7 +62,9 @@ def job_with_overlap() -> Scene:
 
 
 def deadlock() -> Scene:
-    """The mesh, in which rank 2 does not tell rank 1 that its CCL_Out is ready."""
+    """The mesh, in which rank 2 does not tell rank 1 that its CCL_Out is ready: rank 1 reads
+    nothing, and nobody learns that it has.
+    """
     whole = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather", 1 << 16), 4, by_rank=True)
     mine = next(b for b in whole.batches if list(b.ranks) == [2])
     post = next(i for i in mine.instructions if i.kind is TaskKind.NOTIFY_POST and i.stream == 1)

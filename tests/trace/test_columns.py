@@ -1,4 +1,4 @@
-"""Columns: waits below their posts, one point in time per line, and the article's picture."""
+"""Columns: waits below their posts, one point in time per line, and a picture of a mesh."""
 
 from dataclasses import replace
 
@@ -18,23 +18,33 @@ from hccl_py.trace.steps import Step, bars_in_time
 from hccl_py.trace.steps import steps_of as steps_of_bars
 from hccl_py.trace.words import Words
 
-ARTICLE = """
+COLUMNS = """
      us  main             sub 0            sub 1            sub 2
    0.00  copy 256K        ╎                ╎                ╎
          all-gather
    0.35  post a ▸sub 0    ╎                ╎                ╎
          post b ▸sub 1    wait a ◂main     ╎                ╎
          post c ▸sub 2    TxAck ▸r3        wait b ◂main     ╎
-         copy 256K        ╎                TxAck ▸r2        wait c ◂main
-         ╏                ╎                ╎                TxAck ▸r1
+         ╎                ╎                TxAck ▸r2        wait c ◂main
+         ╎                ╎                ╎                TxAck ▸r1
   10.35  ╎                RxAck ◂r3        RxAck ◂r2        RxAck ◂r1
-         ╎                read 256K ◂r3    read 256K ◂r2    read 256K ◂r1
+         ╎                post d ▸main     post e ▸main     post f ▸main
+         wait d ◂sub 0    ╎                ╎                ╎
+         wait e ◂sub 1    ╎                ╎                ╎
+         wait f ◂sub 2    ╎                ╎                ╎
+         copy 0           ╎                ╎                ╎
+         post g ▸sub 0    ╎                ╎                ╎
+         post h ▸sub 1    wait g ◂main     ╎                ╎
+         post i ▸sub 2    read 256K ◂r3    wait h ◂main     ╎
+         copy 256K        ╏                read 256K ◂r2    wait i ◂main
+         ╏                ╏                ╏                read 256K ◂r1
   24.67  ╎                TxDataSignal ▸r3 TxDataSignal ▸r2 TxDataSignal ▸r1
          ╎                RxDataSignal ◂r3 RxDataSignal ◂r2 RxDataSignal ◂r1
-         ╎                post d ▸main     post e ▸main     post f ▸main
-         wait d ◂sub 0
-         wait e ◂sub 1
-         wait f ◂sub 2
+         ╎                post j ▸main     post k ▸main     post l ▸main
+         wait j ◂sub 0
+         wait k ◂sub 1
+         wait l ◂sub 2
+         copy 0
 """
 
 
@@ -52,10 +62,10 @@ def steps_of(scene: Scene, rank: int = 0) -> list[Step]:
     return steps_of_bars(scene, bars_in_time(scene, rank))
 
 
-def test_the_article_s_picture() -> None:
+def test_the_streams_of_a_mesh_side_by_side() -> None:
     scene = all_gather(4)
     lines = draw_columns(steps_of(scene), Words.of(scene, unicode=True), 80)
-    assert "\n".join(["", *(line.plain for line in lines), ""]) == ARTICLE
+    assert "\n".join(["", *(line.plain for line in lines), ""]) == COLUMNS
 
 
 def test_a_step_shows_the_length_of_either_side() -> None:

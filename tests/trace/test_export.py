@@ -34,7 +34,7 @@ CASES: dict[str, tuple[Program, Topology]] = {
         topology_of(4),
     ),
     "ring": (recorded("AllReduceComm", op_of("all_reduce", 1 << 16), 6), topology_of(6)),
-    "servers": (recorded("AllReduceComm", op_of("all_reduce"), TWO_SERVERS), TWO_SERVERS),
+    "servers": (recorded("AllReduceComm", op_of("all_reduce", 1 << 16), TWO_SERVERS), TWO_SERVERS),
     "one rank": (recorded("AllReduceComm", op_of("all_reduce"), 1), topology_of(1)),
 }
 LARGE = 1 << 20
@@ -427,7 +427,7 @@ def test_the_command_writes_all_of_them(tmp_path: Path, capsys: pytest.CaptureFi
     files = [tmp_path / "a.pftrace", tmp_path / "a.json"]
     options = ["--perfetto", str(files[0]), "--chrome", str(files[1])]
     assert main(["trace", "all_gather", "--ranks", "3", *options, "--flows", "7"]) == 0
-    assert "7 of 24 flows are written" in capsys.readouterr().err
+    assert "7 of 36 flows are written" in capsys.readouterr().err
     assert sum(len(one.flows_in) for _, one in tasks_of(read_perfetto(files[0]))) == 7
     assert json.loads(files[1].read_text("utf-8"))["traceEvents"]
 

@@ -83,7 +83,7 @@ def test_stuck_waits_last_until_the_end_and_unreached_tasks_are_nowhere() -> Non
     window = Window(0.0, scene.total_us, 60)
     bars, lane_of = scene.bars, scene.bars.lane
     stuck = np.flatnonzero(bars.state == STUCK)
-    assert len(stuck) == 4
+    assert len(stuck) == 4 + 3 * 2  # all of rank 1; of others main, and who waits for rank 1's data
     for bar in stuck.tolist():
         drawn = Lane(scene, int(lane_of[bar]), window, Words.of(scene, unicode=True))
         assert drawn.marks[-1] == MARKS.index("stuck")
@@ -131,7 +131,7 @@ def test_ranks_that_do_the_same_are_drawn_once() -> None:
 def test_the_groups_that_matter_are_drawn_first() -> None:
     scene = SCENES["deadlock"]()
     assert chosen_groups(scene, 1) == [(1,)]  # the culprit's
-    assert chosen_groups(scene, 2) == [(1,), (2,)]  # what is stuck behind it
+    assert chosen_groups(scene, 2) == [(0,), (1,)]  # what is stuck behind it
     assert chosen_groups(scene, 9) == scene.groups
     nhr = SCENES["nhr_all_reduce"]()
     on_path = {int(nhr.lanes.rank[nhr.bars.lane[bar]]) for bar in nhr.critical.bar.tolist()}
@@ -151,11 +151,13 @@ def test_totals_of_a_rank_are_those_of_the_scene() -> None:
 
 def test_the_path_names_the_ranks_that_it_passes() -> None:
     scene = SCENES["ring_all_reduce"]()
-    (line,) = (line for line in gantt(scene, 160) if line.startswith("  path"))
-    named = [int(part.split()[0].lstrip("r")) for part in line.replace("rank ", "r").split("╷")[1:]]
+    (line,) = (line for line in gantt(scene, 200) if line.startswith("  path"))
+    parts = [part for part in line.replace("rank ", "r").split("╷")[1:] if part.strip()]
+    named = [int(part.split()[0].lstrip("r")) for part in parts]
     bars = scene.critical.bar[scene.critical.end_us > scene.critical.begin_us]
     ranks = scene.lanes.rank[scene.bars.lane[bars]]
-    assert named == ranks[np.flatnonzero(np.diff(ranks, prepend=-1))].tolist()
+    passed = ranks[np.flatnonzero(np.diff(ranks, prepend=-1))].tolist()
+    assert named == passed[:-1]  # the last one, a copy, is too narrow for a name
     spent = used_by_path(scene)
     assert sum(us for _, us in spent) == pytest.approx(scene.total_us)
 
@@ -173,7 +175,7 @@ def test_a_path_of_many_changes_is_counted() -> None:
 
 @pytest.mark.parametrize(
     ("width", "totals"),
-    [(60, "busy 43%, waits 57%, idle 0%"), (40, ""), (200, "waits 140.00 (57%)")],
+    [(60, "busy 41%, waits 59%, idle 0%"), (40, ""), (200, "waits 150.00 (59%)")],
 )
 def test_headings_say_as_much_as_there_is_room_for(width: int, totals: str) -> None:
     heading = gantt(SCENES["ring_all_reduce"](), width)[1]
@@ -234,9 +236,9 @@ def test_what_files_say_is_printable_and_fits(width: int) -> None:
 def test_texts_of_any_length_are_cut() -> None:
     program = recorded("AllGatherComm", op_of("all_gather", 1 << 16), 4)
     long = tuple("x" * 10_000_000 + label for label in program.labels)
-    scene = scene_of(replace(program, labels=long, lines=long), topology_of(4))
-    lines = gantt(scene, 80)
-    assert all(len(line) <= 80 for line in lines)
+    lines = tuple("x" * 10_000_000 + str(number) for number in range(len(program.lines)))
+    scene = scene_of(replace(program, labels=long, lines=lines), topology_of(4))
+    assert all(len(line) <= 80 for line in gantt(scene, 80))
     assert max(len(step.label) for step in steps_of(scene, range(len(scene.bars)))) < 300
 
 

@@ -173,6 +173,7 @@ def test_what_cannot_be_timed_in_parts_is_refused(limits: pytest.MonkeyPatch) ->
         scene_of(program, topology_of(5))
 
 
+@pytest.mark.sweep
 def test_the_command_answers_for_thousands_of_ranks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

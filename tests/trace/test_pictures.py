@@ -96,10 +96,10 @@ def test_halves_that_go_different_ways_are_chunks() -> None:
 
 
 def test_local_reductions_are_said() -> None:
-    found = flow_of(recorded("ReduceScatterDeterExecutor", op_of("reduce_scatter", 32), 4))
-    assert found.bands[-1].adds == (0, 1, 2, 3)
+    found = flow_of(recorded("ReduceScatterDeterExecutor", op_of("reduce_scatter", 32), 5))
+    assert found.bands[-1].adds == (0, 1, 2, 3, 4)
     assert "then local reduce" in draw_steps(
-        recorded("ReduceScatterDeterExecutor", op_of("reduce_scatter", 32), 4), "Deter"
+        recorded("ReduceScatterDeterExecutor", op_of("reduce_scatter", 32), 5), "Deter"
     )
 
 
@@ -164,7 +164,7 @@ def test_stars_have_every_move_once_and_rows_do_not_overlap(moves: list[PictureM
 
 
 def test_mesh_is_one_star_for_each_rank() -> None:
-    found = flow("AllReduceMeshOpbaseLoopExecutor", "all_reduce", 160, 5)
+    found = flow("AllReduceMeshOpbaseLoopExecutor", "all_reduce", 5 * 4096, 5)
     scatter, gather = (stars_of(band.moves) for band in found.bands)
     assert [star.centre for star in scatter] == [star.centre for star in gather] == [0, 1, 2, 3, 4]
     assert all(star.is_uniform and star.gathers for star in scatter)

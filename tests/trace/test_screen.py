@@ -33,14 +33,15 @@ MESH, NHR, DEADLOCK = "all_gather_mesh", "nhr_all_reduce", "deadlock"
 
 def test_rows_are_headings_and_the_lanes_of_one_rank_of_each_group() -> None:
     browser = Browser(SCENES[DEADLOCK]())
-    assert [row.lane < 0 for row in browser.rows].count(True) == len(browser.groups) == 3
-    assert len(browser.rows) == 3 + 3 * 4
+    assert [row.lane < 0 for row in browser.rows].count(True) == len(browser.groups) == 4
+    assert len(browser.rows) == 4 + 4 * 4
     browser.fold(1)
-    assert len(browser.rows) == 3 + 2 * 4
+    assert len(browser.rows) == 4 + 3 * 4
     assert browser.rows[browser.row] == (1, -1)
     browser.fold_all()
-    assert len(browser.rows) == 3
-    browser.fold_all()
+    assert len(browser.rows) == 4
+    browser = Browser(SCENES[MESH]())
+    assert len(browser.rows) == 1 + 4
     browser.part()
     assert len(browser.rows) == 4 + 4 * 4
 
@@ -76,12 +77,12 @@ def test_along_a_lane_and_between_lanes() -> None:
     browser.along(-100)
     assert browser.bar == scene.lanes.first[0]
     seen = [browser.bar]
-    for _ in range(7):
+    for _ in range(15):
         browser.along(1)
         seen.append(browser.bar)
-    assert seen == list(range(8))
+    assert seen == list(range(16))
     browser.along(1)
-    assert browser.bar == 7
+    assert browser.bar == 15
     assert browser.back()
     browser.down(1)
     assert scene.bars.lane[browser.bar] == 1
@@ -219,7 +220,7 @@ def test_a_byte_is_found_where_it_is_read_and_written() -> None:
         scene, lambda b: touches(b, 2, 262143)
     )
     assert len(find_bars(scene, "at:CCL_Out[256K]")) == 0
-    assert len(find_bars(scene, "at:CCL_Out")) == 4 + 4 + 12
+    assert len(find_bars(scene, "at:CCL_Out")) == 4 + 4 + 12 + 4 * 2  # those of no bytes, too
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,10 @@ def test_what_a_line_says() -> None:
     said = [" ".join(words.line(step)).rstrip() for step in steps_of(scene, bars_in_time(scene, 0))]
     assert "copy user_in[0:1M] ▸ CCL_In[0:1M]" in said
     assert "TxAck ▸ rank 1 main #2" in said
-    assert "RxDataAck ◂ rank 1 main #6" in said
+    # A copy, two steps of Ack, Ack, write, DataSignal, DataSignal, and the barrier from #11 on.
+    assert "RxAck ◂ rank 1 main #11" in said
+    assert said.index("TxAck ▸ rank 1 main #12") == 11
+    assert "RxDataSignal ◂ rank 1 main #13" in said
     write = next(line for line in said if line.startswith("rdma_write_reduce"))
     assert "▸ rank 1 CCL_In" in write
     assert " at " in write

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hccl_executors.all_reduce.order_preserved import AllReduceOrderPreservedExecutor
+from hccl_executors.pipelines import AllReduceMeshOpbasePipelineExecutor
 from hccl_executors.templates.star import star_broadcast
 from hccl_py import Communicator, OpParam, Selection
 from hccl_py.arrays import flat_arrays
@@ -168,7 +168,7 @@ def test_ties_go_to_hccls_choice() -> None:
     assert found.reasons[0].endswith(": 0.0 us, as HCCL's rules choose")
 
 
-class AheadOfAll(AllReduceOrderPreservedExecutor):
+class AheadOfAll(AllReduceMeshOpbasePipelineExecutor):
     """As fast as the fastest on two servers of two, and its name comes before."""
 
 
@@ -219,7 +219,7 @@ def test_demands_for_determinism_are_kept() -> None:
     with Communicator(4, selection="cost") as comm:
         assert select(comm).executor == "AllReduceMeshOpbaseLoopExecutor"  # adds on arrival
         with group_of(comm, range(4), deterministic="true") as fixed:
-            assert select(fixed).executor == "AllReduceMeshMidCountLoopExecutor"
+            assert select(fixed).executor == "AllReduceMeshOneshotLoopExecutor"
         with group_of(comm, range(4), deterministic="strict") as strict:
             assert select(strict).executor == "AllReduceOrderPreservedExecutor"
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,21 @@ def test_the_key_and_the_outcome_follow_the_files(tmp_path: Path) -> None:
     rank_table(path, 4)
     again = Point.model_validate(first.model_dump())
     assert again.key != key
-    assert evaluate(again).simulated_us != two.simulated_us
+    assert evaluate(again).tasks != two.tasks
     assert evaluate(again).simulated_us == evaluate(BASE).simulated_us
+
+
+def test_rulesets_have_outcomes_of_their_own() -> None:
+    """Where the rules choose the executor or its levels; elsewhere they do not matter."""
+    old = replace(BASE.call, config=Config(ruleset="cann-2025.07"))
+    for executor, levels, differs in (
+        (None, {}, True),
+        ("AllReduceComm", {}, True),
+        ("AllReduceComm", {"level1": "NHR"}, False),
+        ("AllReduceMeshOneshotLoopExecutor", {}, False),
+    ):
+        one = BASE.model_copy(update={"executor": executor, "levels": levels})
+        assert (one.model_copy(update={"call": old}).key != one.key) == differs
 
 
 @pytest.mark.parametrize("network", ["uncontended", "contended"])

@@ -17,12 +17,15 @@ from hccl_py.verifier.analysis.unrolled import Unrolled
 
 __all__ = ["Access", "Naive", "contents"]
 
+INLINE = (TaskKind.READ_REDUCE, TaskKind.WRITE_REDUCE, TaskKind.RDMA_WRITE_REDUCE)
 Byte = tuple[int, str, int]
 
 
 @dataclass(frozen=True)
 class Access:
-    """Bytes that a node touches: `how` is read, write or add."""
+    """Bytes that a node touches: `how` is read, write, add or rdma add. Two of the last kind are in
+    need of an order.
+    """
 
     node: int
     how: str
@@ -88,7 +91,7 @@ class Naive:
         """The bytes that data tasks and callers write."""
         found: dict[int, frozenset[Byte]] = {}
         for access in self.accesses:
-            if access.how == "write":
+            if access.how != "read":
                 found[access.node] = found.get(access.node, frozenset()) | access.bytes
         return found
 
@@ -120,9 +123,9 @@ class Naive:
             elif self.run.kind[node] <= TaskKind.RDMA_WRITE_REDUCE:
                 src, dst = sides(self.program, node % self.run.rows)
                 kind = TaskKind(int(self.run.kind[node]))
-                atomic = kind in (TaskKind.READ_REDUCE, TaskKind.WRITE_REDUCE)
+                atomic = "rdma add" if kind == TaskKind.RDMA_WRITE_REDUCE else "add"
                 found.append(Access(node, "read", frozenset(src)))
-                found.append(Access(node, "add" if atomic else "write", frozenset(dst)))
+                found.append(Access(node, atomic if kind in INLINE else "write", frozenset(dst)))
         return found
 
     def _buffer(self, rank: int, name: str) -> frozenset[Byte]:
@@ -135,7 +138,7 @@ class Naive:
         found: dict[Byte, set[tuple[int, int]]] = defaultdict(set)
         for one, other in combinations(self.accesses, 2):
             ways = {one.how, other.how}
-            if ways in ({"read"}, {"add"}) or one.node == other.node:
+            if ways in ({"read"}, {"add"}, {"add", "rdma add"}) or one.node == other.node:
                 continue
             shared = one.bytes & other.bytes
             if not shared or self.is_before(one.node, other.node):

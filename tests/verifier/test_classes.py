@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hccl_py.verifier import CLASSES, Report, Severity
-from hccl_py.verifier.classes import RECORDING
+from hccl_py.verifier.classes import IMPORTING, RECORDING
 from hccl_py.verifier.sweeps.sweep import verify_executor
 from tests.verifier.broken_executors import EXECUTORS
 from tests.verifier.broken_files import FILES
@@ -25,7 +25,7 @@ def of_executor(name: str, wrong: bool) -> Report:
 
 
 def test_every_class_has_a_file_and_an_executor() -> None:
-    of_programs = set(CLASSES) - set(RECORDING)  # the others are those of tests/cpp
+    of_programs = set(CLASSES) - {*RECORDING, *IMPORTING}  # those of tests/cpp, tests/msccl
     assert set(FILES) == of_programs
     assert set(EXECUTORS) == of_programs
 

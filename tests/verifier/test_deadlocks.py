@@ -64,8 +64,8 @@ def test_a_cycle_that_comes_of_a_missing_post_says_so() -> None:
     (finding,) = verify_program(without(program, np.arange(len(program.tasks)) != row)).errors
     assert finding.name == "DEADLOCK_CYCLE"
     assert finding.hint == (
-        "A post is missing: DataSignal from rank 0, for which rank 2 waits, is posted once and "
-        "waited for 2 times. Rank 0 must post it once for each wait."
+        "A post is missing: DataSignal from rank 0, for which rank 1 waits, is posted 2 times and "
+        "waited for 3 times. Rank 0 must post it once for each wait."
     )
 
 

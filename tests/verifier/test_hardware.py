@@ -158,12 +158,12 @@ def test_slices_should_begin_at_multiples(src: list[Any], dst: list[Any], words:
 def test_one_line_that_is_not_aligned_is_one_hint() -> None:
     program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather", 1000), 4)
     findings = found(find_hardware, program, product=PRODUCT)
-    assert [finding.name for finding in findings] == ["UNALIGNED"] * 2
-    assert len({finding.source for finding in findings}) == 2
+    assert [finding.name for finding in findings] == ["UNALIGNED"] * 3
+    assert len({finding.source for finding in findings}) == 3
     assert all(str(finding.source).startswith("all_gather/") for finding in findings)
-    # Parts of 4 000 bytes, of which those of ranks 1 to 3 begin off the alignment: each is copied
-    # once and read three times.
-    assert sorted(finding.more for finding in findings) == [3 - 1, 9 - 1]
+    # Parts of 4 000 bytes, of which those of ranks 1 to 3 begin off the alignment, in CCL_Out as in
+    # the output: each is staged and copied once, and read three times.
+    assert sorted(finding.more for finding in findings) == [3 - 1, 3 - 1, 9 - 1]
 
 
 @pytest.mark.parametrize("name", sorted(set(SAMPLES) - {"AllReduceComm"}))
@@ -172,7 +172,8 @@ def test_counts_that_no_executor_can_align_are_no_advice(name: str) -> None:
     report = verify_executor(BY_NAME[name](), cases)
     assert not report.of_class("UNALIGNED")
     left_out = any("in some calls only left out" in note for note in report.notes)
-    assert left_out
+    is_aligned = name == "AllReduceMeshOpbaseLoopExecutor"  # its chunks are multiples of 16 KiB
+    assert left_out != is_aligned
 
 
 def test_more_notifies_than_a_device_has() -> None:

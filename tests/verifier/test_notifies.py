@@ -1,7 +1,9 @@
 """Notifies that are used again too early, connections without order, waits that are not needed."""
 
+from dataclasses import replace
 from typing import Any
 
+from hccl_py.program.program import Call
 from hccl_py.verifier import Options, Severity, TaskAt, verify_program
 from tests.verifier.broken_files import FILES
 from tests.verifier.programs import written
@@ -40,6 +42,9 @@ def test_reuse_in_the_next_op_needs_an_answer_too() -> None:
     report = drawn.report()
     assert {finding.name for finding in report.errors} == {"NOTIFY_OVERRUN"}
     assert [finding.repeat for finding in report.errors] == [2, 2]
+    assert report.only_between_calls == report.errors
+    stated = replace(drawn.program(), calls=(Call(), Call()))
+    assert not verify_program(stated).only_between_calls  # the caller says that there are two
     assert report.errors[0].tasks == (TaskAt(0, 0, 2), TaskAt(1, 0, 1))
     assert report.errors[0].message.startswith("rank 0 main task 0 of op 2 posts Ack of rank 1")
     assert drawn.report(repeat=1).ok

@@ -268,8 +268,8 @@ def mutants(draw: st.DrawFn) -> Program:
     op = replace(op_of(str(BY_NAME[name].op), 12, "int32"), in_place=draw(st.booleans()))
     servers = 1 if "Mesh" in name else draw(st.integers(1, 2))
     program = recorded(name, op, topology_of(servers=servers, devices=draw(st.integers(1, 3))))
-    every = [i for batch in program.batches for i in batch.instructions]
-    gone = {id(every[n]) for n in draw(st.lists(st.integers(0, len(every) - 1), max_size=3))}
+    every = [id(i) for batch in program.batches for i in batch.instructions]
+    gone = draw(st.lists(st.sampled_from(every), max_size=3)) if every else []
     return without(program, lambda i: id(i) in gone)
 
 
@@ -299,7 +299,7 @@ def test_copies_differ_in_user_memory_only(copies: int, count: int) -> None:
     assert (again.buffer_sizes[:, 2:] == program.buffer_sizes[:, 2:]).all()
 
 
-@pytest.mark.parametrize("dtype", DataType)
+@pytest.mark.parametrize("dtype", [dtype for dtype in DataType if not dtype.is_moved])
 @pytest.mark.parametrize("reduce", ReduceOp)
 def test_every_type_and_reduce_op_is_exact(dtype: DataType, reduce: ReduceOp) -> None:
     op = OpParam("all_reduce", 100, dtype, reduce, mode=Mode.GRAPH)

@@ -215,6 +215,31 @@ def test_a_later_copy_of_the_op_counts_anew() -> None:
     ]
 
 
+def test_what_only_shows_between_calls_is_one_sentence() -> None:
+    between = {"between_calls": True, "repeat": 2}
+    inside = finding("RACE_RW", TaskAt(1, 0, 0), source="a.py:1")
+    like_it = finding("RACE_RW", TaskAt(1, 0, 1), source="a.py:1", **between)
+    others = [
+        finding("NOTIFY_OVERRUN", TaskAt(1, 0, 1), source="a.py:2", more=3, **between),
+        finding("RACE_RW", TaskAt(1, 0, 2), source="a.py:3", **between),
+    ]
+    lines = lines_of(*others, pen=Pen(width=200))
+    assert lines == [
+        "x.json: 5 errors",
+        "  all_gather fp32, 2 ranks, 11 tasks",
+        "",
+        "Only between calls that follow each other without synchronisation: 4 NOTIFY_OVERRUN, "
+        "1 RACE_RW at a.py:2, a.py:3; -v shows them",
+    ]
+    report = report_of(inside, like_it, *others)
+    assert report.only_between_calls == tuple(others)
+    assert "  likewise: rank 1 main task 1" in "\n".join(lines_of(inside, like_it))
+    assert not report.ok
+    in_full = lines_of(*others, pen=Pen(verbose=True))
+    assert sum(line.split(" ")[0] in CLASSES for line in in_full) == 2
+    assert [f["between_calls"] for f in report.document()["findings"]] == [True, False, True, True]
+
+
 def test_nothing_is_shown_of_the_copy_after_the_last() -> None:
     assert tasks_in(lines_of(finding("RACE_RW", TaskAt(0, 1, 1))))[-1].startswith("> task 1 ")
 

@@ -30,6 +30,7 @@ from hccl_py.verifier.analysis.unrolled import CALL
 
 __all__ = [
     "ATOMIC",
+    "ATOMIC_RDMA",
     "BESIDE_READ",
     "BESIDE_WRITE",
     "CONNECTION",
@@ -64,8 +65,10 @@ may find its notify still set; two waits of one notify are in no order, or two i
 connection; a sub stream works before its main, or after it.
 """
 
-COPY, PLAIN, ATOMIC = 0, 1, 2
-"""How a move writes: a copy; a reduction that reads and writes; one that hardware makes atomic."""
+COPY, PLAIN, ATOMIC, ATOMIC_RDMA = 0, 1, 2, 3
+"""How a move writes: a copy; a reduction that reads and writes; one that hardware makes atomic,
+over SDMA or over RDMA. No source says that two over RDMA are atomic with each other.
+"""
 
 ENOUGH, WIDTH, SLOTS, LISTS, EMITTED = 0, 1, 2, 3, 4
 """How the loop ended: well, or because an array was too small."""
@@ -399,7 +402,9 @@ def _add(
     while entry >= 0:
         early = s.list_node[entry]
         if not _is_before(g, s, early, holder):
-            if t.alike[t.move[early % g.rows]] != t.alike[mine]:
+            other = t.move[early % g.rows]
+            both_rdma = t.how[other] == ATOMIC_RDMA and t.how[mine] == ATOMIC_RDMA
+            if both_rdma or t.alike[other] != t.alike[mine]:
                 _emit(s, BESIDE_WRITE, early, node, interval)
             elif t.rounds[mine]:
                 _emit(s, UNORDERED_SUM, early, node, interval)
@@ -437,7 +442,7 @@ def _move(g: DependencyGraph, t: Touched, s: ClockState, node: int, holder: int)
     for interval in range(t.src[move], t.src_stop[move]):
         _read(g, s, interval, node, holder)
     for interval in range(t.dst[move], t.dst_stop[move]):
-        if t.how[move] == ATOMIC:
+        if t.how[move] >= ATOMIC:
             _add(g, t, s, interval, node, holder)
         else:
             _write(g, s, interval, node, holder)

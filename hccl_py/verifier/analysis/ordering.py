@@ -183,6 +183,7 @@ def _touched(program: Program, memory: MemoryIntervals) -> Touched:
     how = np.full(len(moves), clocks.COPY, np.int8)
     how[np.isin(kind, [k for k in TaskKind if k.reduces])] = clocks.PLAIN
     how[np.isin(kind, [k for k in TaskKind if k.is_atomic])] = clocks.ATOMIC
+    how[kind == TaskKind.RDMA_WRITE_REDUCE] = clocks.ATOMIC_RDMA
     floats = [t.number for t in DataType if t.is_float]
     rounds = np.isin(dtype, floats) & np.isin(reduce, (ReduceOp.SUM, ReduceOp.PROD))
     into, out = memory.owned("IN"), memory.owned("OUT")

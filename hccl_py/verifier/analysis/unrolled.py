@@ -99,6 +99,7 @@ def unrolled(program: Program, copies: int) -> Unrolled:
         reading(cell),
         program.cells,
         True,
+        False,
     )
     return Unrolled(
         program,

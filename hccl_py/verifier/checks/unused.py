@@ -9,7 +9,7 @@ import numpy as np
 
 from hccl_py.enums import Buffer
 from hccl_py.program.describe import format_ranks, format_stream
-from hccl_py.program.transports import OWN_NOTIFIES
+from hccl_py.program.transports import NOTIFY_NAMES, OWN_NOTIFIES
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.moves import moves_of
 from hccl_py.verifier.checks.resources import local_use
@@ -73,6 +73,13 @@ def _hint(subject: Subject, spare: Spare, ranks: list[int], requested: int, used
     )
 
 
+def _remedy(subject: Subject, on_planes: str) -> str:
+    """Return what to do; what is recorded on threads and channels has no requests of planes."""
+    if subject.program.transports.notify_names == NOTIFY_NAMES:
+        return on_planes
+    return "Ask for as many as the tasks use."
+
+
 def _streams(subject: Subject) -> Spare:
     """Sub streams without a task; one whose tasks move 0 bytes is used."""
     requested = subject.program.declared.sub_streams
@@ -89,7 +96,7 @@ def _streams(subject: Subject) -> Spare:
             r: f"{format_stream(int(first[r]) + 1)} has no task"
             for r in np.flatnonzero(idle).tolist()
         },
-        "Request as many as the tasks need: ResourceRequest(sub_streams=...).",
+        _remedy(subject, "Request as many as the tasks need: ResourceRequest(sub_streams=...)."),
     )
 
 
@@ -105,7 +112,11 @@ def _notifies(subject: Subject) -> Spare:
         requested,
         np.where(subject.program.declared.stated[:, 1], used, requested),
         {},
-        "Leave ResourceRequest.notifies out: the default is two per sub stream that is requested.",
+        _remedy(
+            subject,
+            "Leave ResourceRequest.notifies out: the default is two per sub stream that is "
+            "requested.",
+        ),
     )
 
 
@@ -132,14 +143,20 @@ def _transports(subject: Subject) -> tuple[Spare, Spare]:
             np.bincount(transports.rank[requested], minlength=ranks),
             np.bincount(transports.rank[requested & used], minlength=ranks),
             first,
-            "Request only the peers that the algorithm talks to: PlaneRequest's pattern.",
+            _remedy(
+                subject,
+                "Request only the peers that the algorithm talks to: PlaneRequest's pattern.",
+            ),
         ),
         Spare(
             ("extra notify of a transport", "extra notifies of transports"),
             by_rank,
             np.bincount(transports.rank[extra_used], minlength=ranks),
             {},
-            "Request as many as the tasks use: PlaneRequest(extra_notifies=...).",
+            _remedy(
+                subject,
+                "Request as many as the tasks use: PlaneRequest(extra_notifies=..., barrier=...).",
+            ),
         ),
     )
 

@@ -97,7 +97,7 @@ FEATURES: tuple[Feature, ...] = (
     *((f"with {dtype.value}", lambda ran, d=dtype: ran.case.op.dtype is d) for dtype in DataType),
     *(
         (f"with elements of {size} B", lambda ran, s=size: ran.case.op.unit == s)
-        for size in (1, 2, 4, 8)
+        for size in (1, 2, 4, 8, 16)
     ),
 )
 

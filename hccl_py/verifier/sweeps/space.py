@@ -23,6 +23,7 @@ from hccl_py.algo import parse_algo
 from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
 from hccl_py.errors import HcclError, PluginError
 from hccl_py.executor import (
+    BySize,
     Executor,
     Unsuitable,
     choices_of,
@@ -161,7 +162,7 @@ class _Selector:
         self._dtypes = cases.dtypes or DTYPES
         self._reduces = _reduce_ops(self._operator, cases)
         self._modes = cases.modes or tuple(Mode)
-        self._amounts = _amounts(cases)
+        self._amounts = _amounts(cases, executor)
         self._in_place = _in_place(self._operator, cases)
         self._variants = _variants(self._operator, cases)
         self._levels = _levels(executor, op, cases.algo)
@@ -353,8 +354,12 @@ def _layouts(cases: Cases, presets: tuple[str, ...]) -> tuple[ServerLayout, ...]
     return tuple(found)
 
 
-def _amounts(cases: Cases) -> tuple[Amount, ...]:
+def _amounts(cases: Cases, executor: Executor) -> tuple[Amount, ...]:
+    """Return the amounts of the options, or the usual ones and both sides of every threshold."""
     amounts: tuple[Amount, ...] = AMOUNTS
+    if isinstance(executor, BySize):
+        amounts += tuple(map(_up_to, executor.thresholds))
+        amounts += tuple(map(_from_on, executor.thresholds))
     if cases.counts:
         amounts = tuple(
             Amount(lambda unit, ranks, most, count=count: count, ccl, rounds)  # type: ignore[misc]
@@ -364,6 +369,16 @@ def _amounts(cases: Cases) -> tuple[Amount, ...]:
     if cases.buffsize is not None:
         amounts = tuple(replace(a, ccl_bytes=cases.buffsize << 20) for a in amounts)
     return amounts
+
+
+def _up_to(threshold: int) -> Amount:
+    """The largest amount below a size in bytes."""
+    return Amount(lambda unit, ranks, most: (threshold - 1) // unit)
+
+
+def _from_on(threshold: int) -> Amount:
+    """The smallest amount of at least a size in bytes."""
+    return Amount(lambda unit, ranks, most: -(-threshold // unit))
 
 
 def _reduce_ops(operator: Operator, cases: Cases) -> tuple[ReduceOp | None, ...]:

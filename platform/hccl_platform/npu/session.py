@@ -12,6 +12,7 @@ the next op, whose first tasks touch the same CCL buffers.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 from collections.abc import Sequence
@@ -63,11 +64,11 @@ class NpuSession:
         driver: Driver,
         streams: Streams,
         ccl_bytes: int,
-        limit_s: int | None = None,
+        limit_s: float | None = None,
     ) -> None:
         self._agreement, self._driver, self._streams = agreement, driver, streams
         self._rank, self._process = agreement.rank, os.getpid()
-        self._limit_s = limit_s or 0
+        self._limit_s = math.ceil(limit_s or 0)  # Ascend's waits take whole seconds
         self._lock = threading.RLock()
         self._error: HcclError | None = None
         self._is_closed = False

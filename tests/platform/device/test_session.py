@@ -70,7 +70,7 @@ def test_sums_of_16_bits_are_rounded_as_on_the_emulated_platform(dtype: str) -> 
     op = op_of("all_reduce", 3000, dtype)
     rng = np.random.default_rng(5)
     inputs = [rng.normal(size=3000).astype(op.dtype.numpy) for _ in range(4)]
-    for name in ("AllReduceComm", "AllReduceMeshSmallCountExecutor"):
+    for name in ("AllReduceComm", "AllReduceMeshOneshotLoopExecutor"):
         found = []
         for platform in ("emulated", "device"):
             with Communicator(4, platform=platform, device="cpu", buffsize_mb=1) as comm:

@@ -57,7 +57,7 @@ def test_memory_grows_with_what_programs_need() -> None:
     ops = [op_of("all_reduce", count, mode=Mode.GRAPH) for count in counts]
     graph = [Run.of(recorded("AllReduceComm", op, 4)) for op in ops]
     scratch = [
-        Run.of(recorded("RunAlltoAllVStaged", op_of("all_to_all_v", count), 4))
+        Run.of(recorded("RunAlltoAllVStaged", op_of("all_to_all_v", count, mode=Mode.GRAPH), 4))
         for count in (10, 5000, 100)
     ]
     assert len({int(run.program.declared.scratch_bytes.max()) for run in scratch}) == 3
@@ -230,7 +230,7 @@ def test_it_is_the_locks_that_keep_what_ranks_add(monkeypatch: pytest.MonkeyPatc
 
 
 def test_who_waits_for_a_lock_says_so() -> None:
-    run = Run.of(recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce"), 3))
+    run = Run.of(recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce", 20_000), 3))
 
     def body(world: World, session: SharedSession) -> list[str]:
         bound = session._part("tag", run.program)

@@ -34,7 +34,7 @@ def shown_ranks(page: OpenPage) -> list[int]:
 def test_a_page_shows_what_was_recorded(opens: Opens) -> None:
     page = opens(gather())
     (scene,) = page.state()["scenes"]
-    assert (scene["tasks"], scene["lanes"], scene["ranks"]) == (4 * 29, 4 * 4, 4)
+    assert (scene["tasks"], scene["lanes"], scene["ranks"]) == (4 * 43, 4 * 4, 4)
     assert "hello, world" in page.text("#title")
     assert page.driver.title == "hello, world · hccl-py"
     assert page.run("return document.getElementById('lanes').width") > 500
@@ -200,7 +200,7 @@ def test_browsers_without_the_newest_functions(opens: Opens) -> None:
     try:
         page = opens(gather())
         assert page.run("return Uint8Array.fromBase64 === undefined")
-        assert page.state()["scenes"][0]["tasks"] == 4 * 29
+        assert page.state()["scenes"][0]["tasks"] == 4 * 43
     finally:
         chrome.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
 

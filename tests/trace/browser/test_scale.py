@@ -35,6 +35,9 @@ step();
 
 
 def ring_of(ranks: int) -> Scene:
+    """An all-reduce over one ring: for each of p ranks 2(p - 1) steps of five tasks, a barrier of
+    four, and two copies.
+    """
     program, topology = recorded("AllReduceRing", "all_reduce", ranks, 1 << 20)
     return scene_of(program, topology)
 
@@ -45,13 +48,13 @@ def zoom_ms(page: OpenPage) -> float:
 
 
 def test_100_000_tasks_stay_smooth(opens: Opens) -> None:
-    scene = ring_of(100)
-    assert len(scene.bars) > 100_000
+    scene = ring_of(101)
+    assert len(scene.bars) == 101 * (200 * 5 + 4 + 2) > 100_000
     page = opens(scene)
     assert page.run("return hcclPage.timings().opened") < 3000
     assert zoom_ms(page) < 100
     page.keys("u", shift=True)
-    assert len(page.state()["rows"]) > 2 * 100
+    assert len(page.state()["rows"]) > 2 * 101
     assert zoom_ms(page) < 100
     page.keys("f", shift=True)
     assert zoom_ms(page) < 100
@@ -63,7 +66,7 @@ def test_100_000_tasks_stay_smooth(opens: Opens) -> None:
 @pytest.mark.long
 def test_a_million_tasks_open(opens: Opens) -> None:
     scene = ring_of(320)
-    assert len(scene.bars) > 1_000_000
+    assert len(scene.bars) == 320 * (638 * 5 + 4 + 2) > 1_000_000
     page = opens(scene)
     assert page.run("return hcclPage.timings().opened") < 15_000
     assert zoom_ms(page) < 200

@@ -1,0 +1,119 @@
+"""MSCCL XML files on the command line: every command that takes a program takes one; `convert`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hccl_py as hccl
+from hccl_py.cli import main
+from tests.msccl.xmls import all_pairs, exchange, ring_all_reduce
+
+
+@pytest.fixture
+def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("ring.xml").write_text(ring_all_reduce(4).text())
+    return "ring.xml"
+
+
+def run(*arguments: str) -> int:
+    return main(list(arguments))
+
+
+def test_every_command_takes_an_algorithm(ring: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("check", ring, "-b", "64K", "-d", "fp16", "-o", "max") == 0
+    assert "all_reduce max fp16 by MSCCL Simple, 4 chunks: own" in capfd.readouterr().out
+    assert run("simulate", ring, "-b", "64K", "-e", "1M", "-f", "4", "--json") == 0
+    rows = json.loads(capfd.readouterr().out)["rows"]
+    assert [row["bytes"] for row in rows] == [1 << 16, 1 << 18, 1 << 20]
+    assert run("trace", ring, "-b", "1K") == 0
+    assert "receive, reduce, send" in capfd.readouterr().out
+    assert run("run", ring, "-b", "1K", "-n", "1", "-w", "0") == 0
+    assert "success" in capfd.readouterr().out
+    assert run("record", ring, "-b", "1K", "-o", "ring.json") == 0
+    assert "160 tasks, 4 channels" in capfd.readouterr().out
+    assert run("check", "ring.json") == 0
+
+
+def test_findings_have_lines_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.xml").write_text(exchange().text())
+    assert run("check", "own.xml", "-b", "6M") == 0
+    assert run("check", "own.xml", "-b", "12M", "--repeat", "1", "--json") == 1
+    (report,) = json.loads(capfd.readouterr().out.split("\n", 2)[2])["reports"]
+    (finding,) = report["findings"]
+    assert (finding["class"], finding["source"]) == ("DEADLOCK_CYCLE", "own.xml:7")
+    assert run("simulate", "own.xml", "-b", "12M") == 2
+    assert "Deadlock" in capfd.readouterr().err
+
+
+def test_files_with_several(ring: str, capfd: pytest.CaptureFixture[str]) -> None:
+    text = Path(ring).read_text()
+    Path("two.xml").write_text(text + all_pairs("allgather", 2).text())
+    assert run("check", "two.xml", "-b", "1K") == 0
+    out = capfd.readouterr().out
+    assert "two.xml#1: ok" in out
+    assert "two.xml#2: ok" in out
+    assert run("simulate", "two.xml#2", "-b", "1K") == 0
+    assert "all_gather" in capfd.readouterr().out
+    for name, message in (
+        ("two.xml", "two.xml has 2 algorithms: 'own', 'own'."),
+        ("two.xml#3", "two.xml has 2 algorithms, and no number 3."),
+        ("ring.xml#2", "ring.xml has one algorithm, and no number 2."),
+        ("none.xml", "none.xml: the file cannot be read"),
+    ):
+        assert run("simulate", name) == 2
+        assert message in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("simulate", "ring.xml", "--executor", "X"), "--executor does not go with an MSCCL algo"),
+        (("run", "ring.xml", "--calls", "2"), "--calls does not go with an MSCCL algorithm"),
+        (("simulate", "ring.xml", "--topology", "torus:3x3"), "algorithm has 4 ranks, the options"),
+        (("check", "ring.xml", "--ranks", "2"), "There is no sweep to narrow"),
+        (("check", "ring.xml", "--calls", "2"), "--calls is about folders"),
+        (("check", "all_reduce", "-b", "1K"), "--op and -b are about folders"),
+        (("check", "ring.xml", "-r", "1"), "all_reduce has no root"),
+        (("check", "ring.xml", "--op", "mine"), "--op 'mine' is no op"),
+        (("check", "ring.xml", "-b", "1T"), "passes of the algorithm make some"),
+        (("check", "bad.xml"), "bad.xml: line 2: the text is no XML"),
+        (("compare", "ring.xml"), "compare takes an op, and ring.xml is an MSCCL algorithm"),
+        (("convert", "ring.xml", "out.txt"), "OUT 'out.txt' is no name of a program file"),
+        (("convert", "ring.xml", "out.json", "--proto", "LL"), "--proto is about MSCCL XML"),
+        (("convert", "r.json", "out.xml", "-b", "1K"), "--op, -b, -d, -o and -r are about MSCCL"),
+        (("convert", "r.json", "r.xml.npz", "--max-size", "10"), "expected at most 10 bytes"),
+        (("convert", "mesh.json", "out.xml"), "threadblocks do not read the memory of peers"),
+        (("convert", "ring.xml", "notes.xml"), "it would be lost"),
+    ],
+)
+def test_refusals(
+    ring: str, arguments: tuple[str, ...], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("bad.xml").write_text("<algo>\n<gpu")
+    Path("notes.xml").write_text("<notes/>")
+    op = hccl.OpParam("all_gather", 4, hccl.DataType.FP32)
+    hccl.record("AllGatherRingExecutor", op, hccl.topology_of(ranks=2)).save("mesh.json")
+    hccl.record("AllGatherRingExecutor", op, hccl.topology_of(ranks=2)).save("r.json")
+    assert run(*arguments) == 2
+    shown = capfd.readouterr().err
+    assert message in shown
+    assert "Traceback" not in shown
+
+
+def test_convert_there_and_back(ring: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("convert", ring, "ring.npz", "-b", "64K") == 0
+    assert run("convert", "ring.npz", "again.xml") == 0
+    assert capfd.readouterr().out.splitlines() == [
+        "ring.npz: all_reduce, 4 ranks, 160 tasks",
+        "again.xml: all_reduce, 4 ranks, 160 tasks",
+    ]
+    assert run("convert", "again.xml", "again.json", "-b", "64K", "--json") == 0
+    assert json.loads(capfd.readouterr().out)["tasks"] == 160
+    assert hccl.load("again.json").digest == hccl.load("ring.npz").digest
+    assert run("convert", ring, "ll.xml", "-b", "64K", "--proto", "LL") == 0
+    assert 'proto="LL"' in Path("ll.xml").read_text()
