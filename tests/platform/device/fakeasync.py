@@ -1,46 +1,42 @@
-"""A module of devices in the place of torch.cuda, for CPU tensors: streams are threads.
+"""A module of devices in the place of torch.cuda, for CPU tensors; a seeded scheduler runs streams.
 
-What torch writes under `with module.stream(s)` is done by the thread of s, in order, after random
-delays; views are made at once. No thread begins before somebody synchronises, so that all of them
-run at once; some streams are slower than others. Events have CUDA's meaning: a wait is for the last
-record before it, and none where there was none. `plain_events_cross` False makes events as NPUs
-have them. `dropped` is the number of a wait that is left out, counted from 0 over all streams.
+What torch writes under `with module.stream(s)` is done in s's order when somebody synchronises;
+views are made at once. The scheduler then draws the stream whose next thing is done, some streams
+much more seldom than others, so a seed is one order of all there is. Events have CUDA's meaning: a
+wait is for the last record before it, and none where there was none. `plain_events_cross` False
+makes events as NPUs have them. `dropped` is the number of a wait that is left out, counted from 0
+over all streams.
 """
 
 from __future__ import annotations
 
-import queue
 import random
-import threading
-import time
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-PATIENCE_S = 20
+TICK_MS = 1e-3
+"""The clock of events goes on by so much with each thing that a stream does."""
 
 
 class FakeModule:
-    """`close` ends the threads."""
-
     def __init__(
         self,
         devices: int = 1,
         seed: int = 0,
-        delay_s: float = 2e-4,
         *,
         plain_events_cross: bool = True,
         dropped: int | None = None,
     ) -> None:
-        self.random, self.delay_s = random.Random(seed), delay_s
+        self.random = random.Random(seed)
         self.plain_events_cross, self.dropped = plain_events_cross, dropped
-        self.waits = 0
-        self.goes = threading.Event()
+        self.waits = self.events = self.ticks = 0
         self.streams: list[FakeStream] = []
-        self.events = 0
         self._current = [FakeStream(self, index) for index in range(devices)]
 
     def device_count(self) -> int:
@@ -68,46 +64,52 @@ class FakeModule:
         return _On(self, stream)
 
     def synchronize(self, index: int) -> None:
-        self.goes.set()
-        for stream in self.streams:
-            stream.tasks.join()
-        self.goes.clear()
+        self._run()
         for stream in self.streams:
             if stream.device == index:
                 stream.check()
 
-    def close(self) -> None:
-        self.goes.set()
-        for stream in self.streams:
-            stream.tasks.put(None)
-            stream.thread.join(PATIENCE_S)
+    def _run(self) -> None:
+        """Let streams do what they have, in an order that is drawn."""
+        while busy := [stream for stream in self.streams if stream.tasks]:
+            ready = [stream for stream in busy if stream.is_ready]
+            if not ready:
+                for stream in busy:
+                    stream.fail(RuntimeError("an event was never recorded"))
+                return
+            (stream,) = self.random.choices(ready, [stream.speed for stream in ready])
+            self.ticks += 1
+            stream.step()
 
 
 class FakeStream:
-    """A thread that does one thing after the other."""
+    """What was put on a stream and is not done yet: a wait for an event, or something to call."""
 
     def __init__(self, module: FakeModule, device: int) -> None:
         self.module, self.device = module, device
-        self.tasks: queue.Queue[Callable[[], object] | None] = queue.Queue()
+        self.tasks: deque[Callable[[], object] | Wait] = deque()
         self.error: BaseException | None = None
-        self.slowness = module.random.choice((0.0, 0.1, 1.0))
-        self.thread = threading.Thread(target=self._work, daemon=True)
-        self.thread.start()
+        self.speed = module.random.choice((1.0, 0.1, 0.01))
         module.streams.append(self)
 
-    def _work(self) -> None:
-        while True:
-            task = self.tasks.get()
-            self.module.goes.wait()
-            try:
-                if task is None:
-                    return
-                if self.error is None:
-                    task()
-            except BaseException as error:
-                self.error = error
-            finally:
-                self.tasks.task_done()
+    @property
+    def is_ready(self) -> bool:
+        head = self.tasks[0]
+        return not isinstance(head, Wait) or head.event.reached >= head.count
+
+    def step(self) -> None:
+        """Do the first of its things; behind an error nothing is done."""
+        head = self.tasks.popleft()
+        if isinstance(head, Wait) or self.error is not None:
+            return
+        try:
+            head()
+        except BaseException as error:
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        self.error = self.error or error
+        self.tasks.clear()
 
     def wait_event(self, event: FakeEvent) -> None:
         number, self.module.waits = self.module.waits, self.module.waits + 1
@@ -115,12 +117,7 @@ class FakeStream:
             return
         if event.device not in (None, self.device) and not event.crosses:
             raise RuntimeError("event and stream belong to different devices")
-        count = event.count
-        self.tasks.put(lambda: event.block(count))
-
-    def pause(self) -> float:
-        drawn = self.module.random.random() * self.module.delay_s
-        return drawn * self.slowness
+        self.tasks.append(Wait(event, event.count))
 
     def check(self) -> None:
         if self.error is not None:
@@ -132,34 +129,31 @@ class FakeEvent:
 
     def __init__(self, module: FakeModule, *, crosses: bool) -> None:
         self.module, self.crosses = module, crosses
-        self.changed = threading.Condition()
-        self.count = self.reached = 0
+        self.count = self.reached = self.at = 0
         self.device: int | None = None
-        self.at = 0.0
 
     def record(self, stream: FakeStream) -> None:
         if self.device not in (None, stream.device):
             raise RuntimeError("an event belongs to the device that recorded it first")
         self.device = stream.device
         self.count += 1
-        stream.tasks.put(partial(self._reach, self.count))
+        stream.tasks.append(partial(self._reach, self.count))
 
     def _reach(self, count: int) -> None:
-        with self.changed:
-            self.reached, self.at = max(self.reached, count), time.perf_counter()
-            self.changed.notify_all()
-
-    def block(self, count: int) -> None:
-        with self.changed:
-            if not self.changed.wait_for(lambda: self.reached >= count, PATIENCE_S):
-                raise RuntimeError("an event was never recorded")
+        self.reached, self.at = max(self.reached, count), self.module.ticks
 
     def query(self) -> bool:
         return self.reached >= self.count
 
     def elapsed_time(self, other: FakeEvent) -> float:
         """Return milliseconds, as torch does."""
-        return (other.at - self.at) * 1e3
+        return (other.at - self.at) * TICK_MS
+
+
+@dataclass(frozen=True)
+class Wait:
+    event: FakeEvent
+    count: int
 
 
 class _On(TorchDispatchMode):  # type: ignore[misc]
@@ -188,11 +182,5 @@ class _On(TorchDispatchMode):  # type: ignore[misc]
         given = kwargs or {}
         if not func._schema.is_mutable:
             return func(*args, **given)
-        pause = self._stream.pause()
-
-        def work() -> None:
-            time.sleep(pause)
-            func(*args, **given)
-
-        self._stream.tasks.put(work)
+        self._stream.tasks.append(partial(func, *args, **given))
         return given.get("out", args[0])

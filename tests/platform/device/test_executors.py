@@ -24,15 +24,12 @@ def test_on_the_cpu(executor: type[Executor]) -> None:
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("executor", EXECUTORS)
-def test_on_streams_that_are_threads(executor: type[Executor]) -> None:
+def test_on_streams_of_a_drawn_order(executor: type[Executor]) -> None:
     call, number = call_of(executor), EXECUTORS.index(executor)
     if call is None:
         pytest.skip("no small call of several ranks among those drawn")
     kind, devices = (("cuda", 1), ("npu", 3), ("cuda", 2))[number % 3]
-    with (
-        fake_platform(kind, devices=devices, seed=number) as platform,
-        call.communicator(platform) as comm,
-    ):
+    with call.communicator(fake_platform(kind, devices=devices, seed=number)) as comm:
         assert measured(comm, call).check == "success"
 
 
@@ -43,8 +40,6 @@ def test_more_calls_and_seeds(executor: type[Executor]) -> None:
         with call.communicator("device", device="cpu") as comm:
             assert measured(comm, call).check == "success"
         for seed in range(5):
-            with (
-                fake_platform("npu", devices=1 + number % 4, seed=seed) as platform,
-                call.communicator(platform) as comm,
-            ):
+            platform = fake_platform("npu", devices=1 + number % 4, seed=seed)
+            with call.communicator(platform) as comm:
                 assert measured(comm, call).check == "success"

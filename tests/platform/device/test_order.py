@@ -1,5 +1,5 @@
-"""What must wait waits: for the caller, for posts, for reductions into the same place. Streams are
-threads, and with one event less some seed is wrong.
+"""What must wait waits: for the caller, for posts, for reductions into the same place. A seed draws
+the order in which streams go on, and with one event less some seed is wrong.
 """
 
 from __future__ import annotations
@@ -28,17 +28,11 @@ def ramp(rank: int, count: int = 600) -> Any:
 
 
 class Machine:
-    """Devices whose streams are threads, the platform on them, and the caller's streams there."""
+    """Devices of one seeded scheduler, the platform on them, and the caller's streams there."""
 
     def __init__(self, devices: int = 1, **settings: Any) -> None:
         self.module = FakeModule(devices, **settings)
         self.platform = DevicePlatform(Devices("cuda", self.module, memory="cpu"))
-
-    def __enter__(self) -> Machine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.module.close()
 
     def on(self, streams: list[Any]) -> ExitStack:
         stack = ExitStack()
@@ -59,25 +53,25 @@ def all_reduce(machine: Machine, executor: str, *, calls: int = 1) -> bool:
 
 
 def test_with_one_wait_less_some_seed_is_wrong() -> None:
-    """Of the ring's waits some are implied by others, and orders of two are seldom far apart."""
-    with Machine() as machine:
-        assert all_reduce(machine, "AllReduceComm")
-        assert machine.module.waits > 30
+    """Of the ring's waits some are implied by others."""
+    machine = Machine()
+    assert all_reduce(machine, "AllReduceComm")
+    assert machine.module.waits > 30
     found = []
-    for number in range(10, 30, 2):
+    for number in range(6, 30, 2):
         for seed in range(6):
-            with Machine(seed=seed, dropped=number, delay_s=1e-3) as machine:
-                if not all_reduce(machine, "AllReduceComm"):
-                    found.append(number)
-                    break
-    assert len(found) >= 2
+            machine = Machine(seed=seed, dropped=number)
+            if not all_reduce(machine, "AllReduceComm"):
+                found.append(number)
+                break
+    assert len(found) >= 5
 
 
 def test_atomic_reductions_of_several_streams_take_turns() -> None:
     """The mesh adds to each rank's CCL_Out from all others at once."""
     for seed in range(6):
-        with Machine(2, seed=seed) as machine:
-            assert all_reduce(machine, "AllReduceMeshOpbaseLoopExecutor", calls=3)
+        machine = Machine(2, seed=seed)
+        assert all_reduce(machine, "AllReduceMeshOpbaseLoopExecutor", calls=3)
 
 
 def test_runs_take_their_turn_between_what_the_caller_does() -> None:
@@ -85,8 +79,8 @@ def test_runs_take_their_turn_between_what_the_caller_does() -> None:
     ones; outputs are used there right behind it.
     """
     for seed in range(6):
+        machine = Machine(2, seed=seed)
         with (
-            Machine(2, seed=seed) as machine,
             Communicator(RANKS, platform=machine.platform, buffsize_mb=1) as comm,
         ):
             mine = [machine.module.Stream(index) for index in range(2)]
@@ -105,8 +99,8 @@ def test_runs_take_their_turn_between_what_the_caller_does() -> None:
 
 def test_a_stream_of_the_caller_may_be_named() -> None:
     for seed in range(4):
+        machine = Machine(seed=seed)
         with (
-            Machine(seed=seed) as machine,
             Communicator(RANKS, platform=machine.platform, buffsize_mb=1) as comm,
         ):
             mine = machine.module.Stream(0)
@@ -126,8 +120,8 @@ def test_a_stream_of_the_caller_may_be_named() -> None:
 
 def test_different_ops_share_buffers_without_waiting() -> None:
     for seed in range(4):
+        machine = Machine(3, seed=seed)
         with (
-            Machine(3, seed=seed) as machine,
             Communicator(RANKS, platform=machine.platform, buffsize_mb=1) as comm,
         ):
             data = [ramp(rank) for rank in range(RANKS)]
@@ -141,8 +135,8 @@ def test_different_ops_share_buffers_without_waiting() -> None:
 
 
 def test_events_are_used_again_when_their_run_has_ended() -> None:
+    machine = Machine()
     with (
-        Machine() as machine,
         Communicator(RANKS, platform=machine.platform, buffsize_mb=1) as comm,
     ):
         made = []
@@ -155,23 +149,24 @@ def test_events_are_used_again_when_their_run_has_ended() -> None:
 
 
 def test_groups_keep_the_devices_of_their_ranks() -> None:
-    with Machine(2) as machine:
-        topology = topology_of(RANKS)
-        with Communicator(topology=topology, platform=machine.platform, buffsize_mb=1) as comm:
-            group = comm.create_group([1, 3])
-            assert group is not None
-            before = len(machine.module.streams)
-            outputs = group.all_reduce([ramp(1), ramp(3)]).outputs
-            group.synchronize()
-            assert torch.equal(outputs[0], ramp(1) + ramp(3))
-            assert {s.device for s in machine.module.streams[before:]} == {1}
+    machine = Machine(2)
+    topology = topology_of(RANKS)
+    with Communicator(topology=topology, platform=machine.platform, buffsize_mb=1) as comm:
+        group = comm.create_group([1, 3])
+        assert group is not None
+        before = len(machine.module.streams)
+        outputs = group.all_reduce([ramp(1), ramp(3)]).outputs
+        group.synchronize()
+        assert torch.equal(outputs[0], ramp(1) + ramp(3))
+        assert {s.device for s in machine.module.streams[before:]} == {1}
 
 
 def test_what_a_stream_raises_shows_at_synchronize() -> None:
-    with Machine() as machine, Communicator(2, platform=machine.platform, buffsize_mb=1) as comm:
+    machine = Machine()
+    with Communicator(2, platform=machine.platform, buffsize_mb=1) as comm:
         comm.all_reduce([ramp(0), ramp(1)])
         comm.synchronize()
-        machine.module.streams[-1].tasks.put(lambda: 1 // 0)
+        machine.module.streams[-1].tasks.append(lambda: 1 // 0)
         with pytest.raises(RuntimeError, match="a task of a stream failed"):
             comm.synchronize()
         machine.module.streams[-1].error = None

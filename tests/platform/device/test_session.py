@@ -137,7 +137,7 @@ def test_sessions_say_what_they_can() -> None:
         assert comm.likes is None
         assert isinstance(comm._session, Timed)
         assert not isinstance(comm._session, OnDevice | Asynchronous)
-    with fake_platform() as platform, Communicator(2, platform=platform) as comm:
+    with Communicator(2, platform=fake_platform()) as comm:
         assert comm.likes is not None
         assert isinstance(comm._session, Timed)
         assert isinstance(comm._session, OnDevice)
@@ -180,10 +180,7 @@ def test_the_host_times_tasks_on_the_cpu() -> None:
 
 
 def test_events_time_tasks_on_devices() -> None:
-    with (
-        fake_platform(seed=4) as platform,
-        Communicator(4, platform=platform, buffsize_mb=1) as comm,
-    ):
+    with Communicator(4, platform=fake_platform(seed=4), buffsize_mb=1) as comm:
         timeline = Measurement(comm, 1, 1, check=False).timeline(plan_of(comm, "AllReduceComm"))
         checked_times(timeline)
         call = Call("AllReduceComm", op_of("all_reduce", 3000), comm.topology)
