@@ -278,7 +278,7 @@ PICTURES = [
     *_four_and_five(
         "direct_full_mesh", "Direct full mesh", "RunAlltoAllDirectFullmesh", "all_to_all"
     ),
-    *_four_and_five("star", "Star all-reduce", "AllReduceReducePlusBcast", "all_reduce"),
+    *_four_and_five("star", "Star all-reduce", "AllReduceStar", "all_reduce"),
 ]
 
 

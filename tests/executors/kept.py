@@ -77,7 +77,6 @@ KEPT = {
     "ReduceScatterMeshOpbasePipelineExecutor": PIPELINE,
     "ReduceScatterSemiRingExecutor": (MEETING,),
     "AllReduceStar": (STAR,),
-    "AllReduceReducePlusBcast": (STAR,),
 }
 """By executor."""
 

@@ -1,41 +1,80 @@
-"""AllReduceReducePlusBcast: rank 0 takes everybody's data and gives the sum to everybody."""
+"""AllReduceReducePlusBcast: device 0 of every server has the sum before it goes between servers."""
 
 from typing import Any
 
-from hccl_executors.sources import hccl_executor
+from hccl_executors.levels import choices, fidelities
+from hccl_executors.outer_levels import OuterLevel, all_servers, links
+from hccl_executors.sources import hccl_newest
 from hccl_executors.staging import delivered, request, staged
-from hccl_executors.templates.star import star_all_reduce, star_pattern
-from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
-from hccl_py.fidelity import ours
+from hccl_executors.templates import nhr
+from hccl_executors.templates.rhd import rhd_reduce_meeting
+from hccl_executors.templates.ring import ring_broadcast
+from hccl_py.executor import (
+    OpParam,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
+from hccl_py.fidelity import same
+from hccl_py.orchestration import Region
 
 __all__ = ["AllReduceReducePlusBcast"]
 
+_TEMPLATES = "base/alg_template/"
+
 
 class AllReduceReducePlusBcast:
-    """AllReduce by a reduce to rank 0 and a broadcast from it, on one stream; runs everywhere.
+    """AllReduce of whole buffers: reduced to device 0 by halving, summed between the devices 0 of
+    all servers, broadcast along a ring; on main alone.
 
-    Rank 0 adds in rank order, so that the result is that of a loop over the ranks. Only links to
-    rank 0 are requested, where HCCL requests a mesh.
+    So one device of a server uses its network card. One server of n = 2^k devices takes (3k + n +
+    1)α + 5(n-1)/n·Nβ + (n-1)/n·Nγ for N bytes (n of at least 3).
     """
 
     op = "all_reduce"
-    algorithm = "level0:NA;level1:star"
-    order = "rank"
-    fidelity = ours(
-        "A star to rank 0, where HCCL runs its reduce and its broadcast by halving and doubling.",
-        hccl_executor("coll_all_reduce/coll_all_reduce_reduce_plus_bcast_executor.cc"),
-    )
+    algorithm = f"level0:H-D_R;level1:{choices('all_reduce')}"
+    order = "fixed"
+    fidelity = same(
+        hccl_newest(
+            "impl/coll_executor/coll_all_reduce/coll_all_reduce_reduce_plus_bcast_executor.cc"
+        ),
+        hccl_newest(f"{_TEMPLATES}temp_reduce/reduce_recursive_hd.cc"),
+        hccl_newest(f"{_TEMPLATES}temp_reduce_scatter/reduce_scatter_halving_doubling.cc"),
+        hccl_newest(f"{_TEMPLATES}temp_broadcast/broadcast_ring.cc"),
+    ).with_cases(fidelities("all_reduce"))
 
-    def suits(self, op: OpParam, topology: Topology) -> bool:
-        """Runs everywhere, uneven servers included."""
-        return True
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs a power of two devices in every server: with others, pairs wait forever in HCCL."""
+        devices = topology.servers[0]
+        return require(
+            (topology.has_equal_servers, "needs servers alike, and ranks numbered by server"),
+            (not devices & (devices - 1), f"needs a power of two devices, there are {devices}"),
+        )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """A star of links; a round fills CCL_In."""
-        return request(op, rank, ("flat", star_pattern(0)))
+        """A mesh inside the servers, links between them of all devices; a round fills CCL_In."""
+        between = links(op.name, [(rank.plane(all_servers(rank)), op.level1)], 0)
+        return request(op, rank, ("level0", "mesh"), *between)
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Stage, reduce and broadcast, deliver."""
+        """Stage, reduce, go between servers, broadcast, deliver."""
         work = staged(op, rank)
-        star_all_reduce(rank.main, rank.flat, work)
+        rhd_reduce_meeting(rank.main, rank.level0, work)
+        if rank.level0.id == 0:
+            _between(op, rank, work)
+        ring_broadcast(rank.main, rank.level0, work, root=0)
         delivered(op, rank, work)
+
+
+def _between(op: OpParam, rank: Rank[Any, Any], work: Region) -> None:
+    """Sum between servers; NHR takes a tree up to as much data for every device of a server."""
+    plane = rank.plane(all_servers(rank))
+    if op.level1 != "NHR":
+        OuterLevel(rank.main, plane, op.level1).run("all_reduce", work)
+    elif work.size <= nhr.ONE_SHOT_ALL_REDUCE * int(rank.level0.size):
+        nhr.nhr_all_reduce_one_shot(rank.main, plane, work)
+    else:
+        nhr.nhr_all_reduce(rank.main, plane, work)

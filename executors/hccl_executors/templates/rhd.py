@@ -31,6 +31,7 @@ Gropp, "Optimization of collective communication operations in MPICH", 2005; HCC
 from collections.abc import Callable, Iterable
 
 from hccl_py.orchestration import Chunks, Plane, Region, Stream, exchange
+from hccl_py.orchestration.exchange import rx_data, tx_data
 from hccl_py.orchestration.transport import Link
 from hccl_py.values import RankInt
 
@@ -40,6 +41,7 @@ __all__ = [
     "rhd_broadcast",
     "rhd_pattern",
     "rhd_reduce",
+    "rhd_reduce_meeting",
     "rhd_reduce_scatter",
 ]
 
@@ -185,6 +187,48 @@ def rhd_reduce(stream: Stream, plane: Plane, work: Region, root: int) -> None:
                 exchange(stream, to=partner, send=slices(block.id & -count, count))
             else:
                 exchange(stream, frm=partner, recv=slices((block.id ^ count) & -count, count))
+
+
+def rhd_reduce_meeting(stream: Stream, plane: Plane, work: Region) -> None:
+    """Leave in `work` of rank 0 the reduction of a power of two ranks' `work`; others hold partial
+    results.
+
+    Both ends meet before every transfer, and in the gather behind it, too: over SDMA (3k + 1)α +
+    2(p-1)/p·nβ + (p-1)/p·nγ. Source: HCCL's ReduceRecursiveHalvingDoubling over links of a mesh
+    (hcomm 8958adb).
+    """
+    block = _Block(plane)
+    slices = _even_slices(work, block)
+    for step in stream.steps("halving", block.steps):
+        count = block.size >> (step + 1)
+        partner = block.partner(count)
+        _meet(stream, partner)
+        tx_data(stream, partner, slices((block.id ^ count) & -count, count), reduce=True)
+        rx_data(stream, partner, slices(block.id & -count, count), reduce=True)
+    for step in stream.steps("gather", block.steps):
+        count = 1 << step
+        if block.id % count == 0:
+            partner, part = block.partner(count), slices(block.id | count, count)
+            _meet(stream, partner)
+            tx_data(stream, partner, part if block.id & count else ())
+            rx_data(stream, partner, () if block.id & count else part)
+            _answer(stream, partner)
+
+
+def _meet(stream: Stream, partner: Link) -> None:
+    partner.tx_ack(stream)
+    partner.rx_ack(stream)
+
+
+def _answer(stream: Stream, partner: Link) -> None:
+    """Say that data has arrived, and hear it: HCCL's DataReceivedAck of both ends."""
+    if partner.rdma:
+        partner.tx_data_ack(stream)
+        partner.rx_data_ack(stream)
+        return
+    _meet(stream, partner)
+    partner.tx_data_signal(stream)
+    partner.rx_data_signal(stream)
 
 
 def _halve(stream: Stream, block: _Block, slices: Slices) -> None:

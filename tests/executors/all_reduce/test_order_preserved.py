@@ -3,7 +3,6 @@
 import pytest
 
 from hccl_executors.all_reduce.order_preserved import AllReduceOrderPreservedExecutor
-from hccl_executors.all_reduce.reduce_plus_bcast import AllReduceReducePlusBcast
 from hccl_py.topology import Topology, topology_of
 from tests.executors.flat import moves
 from tests.recording import op_of, recorded
@@ -32,9 +31,3 @@ def test_few_batches_whatever_the_ranks() -> None:
     topology = topology_of(servers=32, devices=8)
     program = recorded(AllReduceOrderPreservedExecutor, op_of("all_reduce", 10_000), topology)
     assert len(program.batches) <= 64
-
-
-def test_reduce_and_broadcast_only_load_rank_0() -> None:
-    program = recorded(AllReduceReducePlusBcast, op_of("all_reduce"), 4)
-    assert moves(program)[0] == [3, 1, 1, 1]
-    assert program.transports.far.size == 6

@@ -170,3 +170,27 @@ def hd_reduce(me: Member, whole: Slice, root: int = 0) -> None:
         sends = block.number & bit != home & bit
         part = _run(slices, (block.number if sends else peer) & -bit, bit)
         _one_way(block.link(peer), part, sends=sends)
+
+
+def hd_reduce_over_mesh(me: Member, whole: Slice) -> None:
+    """temp_reduce/reduce_recursive_hd.cc:71-80 of libochao-huawei/hcomm @ 8958adb to rank 0, for a
+    power of two ranks, over links that do not ask for the DataReceivedAck: component/reducer.cc
+    leaves it out then, GatherInBlock does not.
+    """
+    block = Block(me)
+    slices = block.slices(whole.size)
+    for step in range(block.round):
+        bit = 1 << (block.round - 1 - step)
+        peer = me.rank ^ bit
+        link = me.link(peer)
+        link.tx_ack()
+        link.rx_ack()
+        link.tx_async([_run(slices, peer & -bit, bit)], reduce=True)
+        link.rx_async([_run(slices, me.rank & -bit, bit)], reduce=True)
+    for step in range(block.round):
+        bit = 1 << step
+        if me.rank & (bit - 1):
+            return
+        sends = bool(me.rank & bit)
+        part = _run(slices, me.rank if sends else me.rank ^ bit, bit)
+        _one_way(me.link(me.rank ^ bit), part, sends=sends)
