@@ -18,6 +18,7 @@ from hccl_executors.all_reduce.order_preserved import (
     AllReduceOrderPreservedFor91093Executor,
 )
 from hccl_executors.all_reduce.reduce_plus_bcast import AllReduceReducePlusBcast
+from hccl_executors.all_reduce.small_count_for_910 import AllReduceSmallCountFor910
 from hccl_executors.all_to_all.direct_full_mesh import RunAlltoAllDirectFullmesh
 from hccl_executors.all_to_all.for_310p import RunAlltoAllVFor310PExecutor
 from hccl_executors.all_to_all.full_mesh import RunAlltoAllVFullMesh
@@ -166,6 +167,7 @@ EXECUTORS = (
     AllReduceRingExecutor,
     AllReduceRingFor91093Executor,
     AllReduceSingleExecutor,
+    AllReduceSmallCountFor910,
     AllReduceStar,
     AllReduceComm,
     AlignedAllGatherDoubleRingFor91093Executor,

@@ -27,6 +27,7 @@ from hccl_executors.all_reduce.order_preserved import (
     AllReduceOrderPreservedFor91093Executor,
 )
 from hccl_executors.all_reduce.reduce_plus_bcast import AllReduceReducePlusBcast
+from hccl_executors.all_reduce.small_count_for_910 import AllReduceSmallCountFor910
 from hccl_executors.flat_v import ReduceScatterVComm, ReduceScatterVFor310PRing
 from hccl_executors.reduce_scatter.deter import ReduceScatterDeterExecutor
 from hccl_executors.reduce_scatter.mesh_dma_elimination import (
@@ -67,6 +68,7 @@ FIXED: list[Any] = [
     AllReduceMeshOneshotLoopExecutor,
     AllReduceMeshSmallCountExecutor,
     AllReduceReducePlusBcast,
+    AllReduceSmallCountFor910,
     ReduceScatterDeterExecutor,
     ReduceScatterVComm,
     ReduceScatterVDeterExecutor,

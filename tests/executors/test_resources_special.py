@@ -20,6 +20,7 @@ from hccl_executors.all_reduce.mesh_opbase_small_count import (
 from hccl_executors.all_reduce.mesh_small_count import AllReduceMeshSmallCountExecutor
 from hccl_executors.all_reduce.order_preserved import AllReduceOrderPreservedExecutor
 from hccl_executors.all_reduce.reduce_plus_bcast import AllReduceReducePlusBcast
+from hccl_executors.all_reduce.small_count_for_910 import AllReduceSmallCountFor910
 from hccl_executors.broadcast.small_count import BroadCastSmallCountExecutor
 from hccl_executors.flat_v import AllGatherVComm, ReduceScatterVComm
 from hccl_executors.inference import AllGatherSlimRingFor310PExecutor, ReduceScatterSlimRing
@@ -94,6 +95,7 @@ AS_HCCL = [
     Row(AllReduceReducePlusBcast, 4, 0, CCL, mode=GRAPH),
     Row(AllReduceDoubling, 4, 0, CCL),
     Row(AllReduceDoublingDirect, 4, 0, CCL),
+    *(Row(AllReduceSmallCountFor910, 8, 0, CCL, dtype=dtype) for dtype in ("int32", "int64")),
     Row(ReduceScatterDeterExecutor, 5, 4, (CCL - 16384 * 5) // 4 // 4 // 16384 * 16384 * 4),
     Row(
         ReduceScatterDeterExecutor,

@@ -1,4 +1,4 @@
-"""Small counts over several servers of Atlas A2, held against models of HCCL's executors."""
+"""Small counts over several servers of Atlas A2, and on 910A, held against models of HCCL's."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from hccl_py.topology import topology_of
 from tests.executors.fidelity import halving, rings, small_counts, trees
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.small_counts import OnServers
-from tests.executors.fidelity.transports import Member, Slice, even
+from tests.executors.fidelity.transports import Member, Slice, even, run
 from tests.recording import op_of, recorded
 
 REDUCE = "AllReduceMeshOpbaseSmallCountDeterministicExecutor"
@@ -86,3 +86,16 @@ def test_other_shapes() -> None:
         for devices in range(1, 9):
             check(REDUCE, servers, devices, "ring", 128 * servers, in_slices(rings.ring_all_reduce))
             check(SCATTER, servers, devices, "NHR", SIZE, trees.nhr_reduce_scatter)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+def test_all_reduce_of_910a(ranks: int, dtype: str) -> None:
+    """coll_all_reduce_smallcount_for_910_executor.cc:66 Orchestrate, :109 KernelRun."""
+    name = "AllReduceSmallCountFor910"
+    assert FIDELITY[name].is_same
+    op, where = op_of("all_reduce", 333, dtype), topology_of(ranks, preset="atlas-800-9000")
+    program = recorded(name, op, where, 1 << 20)
+    assert program.streams == 1
+    wanted = run(small_counts.doubling, ranks, rdma=False, whole=Slice(0, 333 * op.unit))
+    assert [events_of(program, rank).get(0, []) for rank in range(ranks)] == wanted
