@@ -9,6 +9,9 @@ from hccl_executors.all_reduce.doubling_direct import AllReduceDoublingDirect
 from hccl_executors.all_reduce.mesh_mid_count_loop import AllReduceMeshMidCountLoopExecutor
 from hccl_executors.all_reduce.mesh_oneshot_loop import AllReduceMeshOneshotLoopExecutor
 from hccl_executors.all_reduce.mesh_opbase_loop import AllReduceMeshOpbaseLoopExecutor
+from hccl_executors.all_reduce.mesh_opbase_mid_count import (
+    AllReduceMeshOpbaseMidCountDeterministicExecutor,
+)
 from hccl_executors.all_reduce.mesh_opbase_small_count import (
     AllReduceMeshOpbaseSmallCountDeterministicExecutor,
 )
@@ -155,6 +158,7 @@ EXECUTORS = (
     AllReduceMeshMidCountLoopExecutor,
     AllReduceMeshOneshotLoopExecutor,
     AllReduceMeshOpbaseLoopExecutor,
+    AllReduceMeshOpbaseMidCountDeterministicExecutor,
     AllReduceMeshOpbasePipelineExecutor,
     AllReduceMeshOpbaseSmallCountDeterministicExecutor,
     AllReduceMeshSmallCountExecutor,

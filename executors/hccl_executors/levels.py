@@ -36,6 +36,10 @@ class Level(NamedTuple):
         """Return the pattern of the links on a plane."""
         return self.links(plane, root) if self.links else self.pattern
 
+    def in_parts(self) -> Level:
+        """Return the same without a tree for small data."""
+        return self._replace(template=self.outermost or self.template)
+
     def run(self, stream: Stream, plane: Plane, *arguments: Any) -> None:
         """Record the template."""
         outermost = self.outermost if plane.name == "level2" else None

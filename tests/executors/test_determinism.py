@@ -21,6 +21,9 @@ from hccl_executors.all_reduce.doubling_direct import AllReduceDoublingDirect
 from hccl_executors.all_reduce.mesh_mid_count_loop import AllReduceMeshMidCountLoopExecutor
 from hccl_executors.all_reduce.mesh_oneshot_loop import AllReduceMeshOneshotLoopExecutor
 from hccl_executors.all_reduce.mesh_opbase_loop import AllReduceMeshOpbaseLoopExecutor
+from hccl_executors.all_reduce.mesh_opbase_mid_count import (
+    AllReduceMeshOpbaseMidCountDeterministicExecutor,
+)
 from hccl_executors.all_reduce.mesh_small_count import AllReduceMeshSmallCountExecutor
 from hccl_executors.all_reduce.order_preserved import (
     AllReduceOrderPreservedExecutor,
@@ -66,6 +69,7 @@ FIXED: list[Any] = [
     AllReduceDoublingDirect,
     AllReduceMeshMidCountLoopExecutor,
     AllReduceMeshOneshotLoopExecutor,
+    AllReduceMeshOpbaseMidCountDeterministicExecutor,
     AllReduceMeshSmallCountExecutor,
     AllReduceReducePlusBcast,
     AllReduceSmallCountFor910,

@@ -7,7 +7,6 @@ from hccl_executors.one_mesh import in_even_meshes, reduces_on_its_way
 from hccl_executors.sources import hccl_newest, hccl_template
 from hccl_executors.templates.doubling import doubling_all_reduce_beside
 from hccl_executors.templates.mesh_star import star_all_reduce_collected
-from hccl_executors.templates.nhr import nhr_all_reduce
 from hccl_py.executor import (
     OpParam,
     PlaneRequest,
@@ -89,8 +88,7 @@ class AllReduceMeshOpbaseSmallCountDeterministicExecutor:
 
 
 def _between(op: OpParam) -> Level:
-    level = LEVELS["all_reduce"][op.level1]
-    return level._replace(template=nhr_all_reduce) if op.level1 == "NHR" else level
+    return LEVELS["all_reduce"][op.level1].in_parts()
 
 
 def _is_power(number: int) -> bool:
