@@ -52,7 +52,8 @@ class ResourceRequest:
     `notifies` defaults to HCCL's two per sub stream (main wakes it, it reports back). `max_count`
     is how many elements of the op's count one round can take; None means that one round takes
     everything, and so does graph mode, which works in user memory. `first_rounds` says it of each
-    of the first rounds, where they take other numbers; all ranks say the same.
+    of the first rounds, where they take other numbers; all ranks say the same. All of these rounds
+    take place, so one may take nothing.
     """
 
     planes: tuple[PlaneRequest, ...] = ()

@@ -34,6 +34,7 @@ from hccl_py.executor import (
 from hccl_py.fidelity import ours, same
 from hccl_py.operators.parts import blocks_of
 from hccl_py.orchestration import Chunks, Region
+from hccl_py.orchestration.region import SLICE_ALIGN
 
 __all__ = [
     "AllGatherVComm",
@@ -42,14 +43,14 @@ __all__ = [
     "ReduceScatterVFor310PRing",
     "packed",
     "packed_bytes",
-    "shared_rounds",
+    "sharing_rounds",
 ]
 
 _HELPED_FROM = 4 << 20
 """Bytes of all blocks above which a helper delivers them."""
 
 
-def packed(memory: Region, like: Chunks, align: int = 128) -> Chunks:
+def packed(memory: Region, like: Chunks, align: int = SLICE_ALIGN) -> Chunks:
     """Return chunks of the same sizes, one after the other in `memory`, each at a multiple of so
     many bytes.
     """
@@ -84,7 +85,7 @@ class FlatV:
         return ResourceRequest(
             planes=(PlaneRequest("flat", links, *pair),),
             scratch_bytes=packed_bytes(op, rank) if in_scratch else 0,
-            max_count=rank.ccl_bytes // rank.size // 128 * 128 // op.unit,
+            max_count=rank.ccl_bytes // rank.size // SLICE_ALIGN * SLICE_ALIGN // op.unit,
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
@@ -184,11 +185,7 @@ class ReduceScatterVFor310PRing(DirectV):
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """The same, round by round for as much of every block as they all have room for."""
-        counts, _ = blocks_of(op, rank.size)
-        room = rank.ccl_bytes // 128 * 128 // op.unit
-        rounds = shared_rounds(counts.tolist(), room)
-        most = min(rounds, default=room // rank.size)
-        return replace(super().resources(op, rank), max_count=most, first_rounds=rounds)
+        return sharing_rounds(super().resources(op, rank), op, rank, align=1)
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Go round."""
@@ -197,24 +194,43 @@ class ReduceScatterVFor310PRing(DirectV):
         HelpedRing(rank, rank.flat, rank.main, 0).reduce_scatter(rank.user_in, work, rank.user_out)
 
 
-def shared_rounds(counts: Sequence[int], room: int) -> tuple[int, ...]:
-    """Return how much of every block a round takes, at most, where all blocks share the room; none
-    where there is no room for one element of each.
+def sharing_rounds(
+    asked: ResourceRequest, op: OpParam, rank: RankView, align: int = SLICE_ALIGN
+) -> ResourceRequest:
+    """Return the request with rounds in which all blocks share a CCL buffer."""
+    counts, _ = blocks_of(op, rank.size)
+    room = rank.ccl_bytes // SLICE_ALIGN * SLICE_ALIGN // op.unit
+    rounds = shared_rounds(counts.tolist(), room, max(align // op.unit, 1))
+    most = max(rounds, default=room // rank.size)
+    return replace(asked, max_count=most, first_rounds=rounds)
+
+
+def shared_rounds(counts: Sequence[int], room: int, align: int = 1) -> tuple[int, ...]:
+    """Return how much of every block a round takes, at most, where all blocks share the room, in
+    multiples of `align` elements; none where there is no room for one element of each.
+
+    As in HCCL, blocks that fill the last round's room to the last element are followed by a round
+    without data.
     """
-    found, left = [], list(counts)
+    found, left, free = [], list(counts), room
     while any(left):
         level, free = 0, room
-        while each := _even_share(left, level, free):
+        while each := _even_share(left, level, free, align, is_first=not level):
             free -= sum(min(count - level, each) for count in left if count > level)
             level += each
         if not level:
             return ()
         found.append(level)
         left = [max(count - level, 0) for count in left]
-    return tuple(found)
+    return (*found, 0) if found and not free else tuple(found)
 
 
-def _even_share(left: Sequence[int], level: int, free: int) -> int:
-    """Return how much more each block may have that has more than `level` left."""
+def _even_share(left: Sequence[int], level: int, free: int, align: int, *, is_first: bool) -> int:
+    """Return how much more each block may have that has more than `level` left; less than `align`
+    only of an empty buffer.
+    """
     blocks = sum(count > level for count in left)
-    return free // blocks if blocks else 0
+    each = free // blocks if blocks else 0
+    if each > align:
+        return each // align * align
+    return each if each == align or is_first else 0

@@ -9,7 +9,6 @@ gives the same task view.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from itertools import chain, repeat
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -230,11 +229,10 @@ def _rounds(
             ranks=tuple(r for g in requests if g.request.max_count == each for r in g.ranks),
         )
     found, start = [], 0
-    for count in chain(_first_rounds(requests, executor), repeat(each)):
+    for count in _first_rounds(requests, executor):
         found.append((start, min(count, op.extent - start)))
-        start += count
-        if start >= op.extent:
-            break
+        start += found[-1][1]
+    found += [(at, min(each, op.extent - at)) for at in range(start, op.extent, each)]
     return found
 
 

@@ -55,12 +55,7 @@ def _checked_rounds(rounds: object) -> tuple[int, ...]:
             f"first_rounds is a {type(rounds).__name__}.",
             "Give the elements of each of the first rounds: first_rounds=(100, 200).",
         )
-    counts = tuple(_whole(n, "the elements of a round", MOST["max_count"]) for n in rounds)
-    if 0 in counts:
-        raise OrchestrationError(
-            f"round {counts.index(0)} of first_rounds takes no element.", "Give 1 or more."
-        )
-    return counts
+    return tuple(_whole(n, "the elements of a round", MOST["max_count"]) for n in rounds)
 
 
 def _checked_channels(request: ChannelResources) -> ChannelResources:

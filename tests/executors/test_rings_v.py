@@ -78,3 +78,15 @@ def test_scratch_holds_the_blocks(dtype: str, unit: int, lands: int) -> None:
         assert request.scratch_bytes == scratch
         assert request.sub_streams == (3 if mode is Mode.OP_BASE else 1)
         assert request.max_count == (1 << 20) // 8 // unit
+
+
+@pytest.mark.parametrize("counts", [(256,) * 8, (5000, 0, 17, 320, 1, 4096, 64, 0)])
+@pytest.mark.parametrize("name", [name for name, _ in PAIRS])
+def test_many_rounds(name: str, counts: tuple[int, ...]) -> None:
+    """Also one without data, where blocks fill the buffer to the last byte."""
+    topology = topology_of(servers=2, devices=4, preset=A3)
+    op = replace(op_of(superpods_v.__dict__[name].op), counts=counts, level1="NHR")
+    program = recorded(name, op, topology, 8 * 512)
+    assert program.rounds > 1
+    assert verify(program, product=topology.product).ok
+    assert run_numeric(program, in_turn(3)).wrong is None

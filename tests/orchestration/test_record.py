@@ -586,11 +586,18 @@ def test_first_rounds_take_their_own_numbers() -> None:
     assert tasks.size[tasks.rank == 0].tolist() == [4 * n for n in (3, 5, 4, 2)]
 
 
+def test_all_first_rounds_take_place() -> None:
+    """Also those for which there is nothing left."""
+    program = recorded(type("Rest", (Rounds,), {"first": (3, 0, 5, 0)}), op_of("all_reduce", 6))
+    tasks = program.tasks
+    assert program.rounds == 4
+    assert tasks.size[tasks.rank == 0].tolist() == [4 * n for n in (3, 0, 3, 0)]
+
+
 @pytest.mark.parametrize(
     ("first", "words"),
     [
         (7, "first_rounds is a int"),
-        ((3, 0), "round 1 of first_rounds takes no element"),
         ((3, -1), "the elements of a round is -1"),
     ],
 )

@@ -4,8 +4,9 @@ What goes round, between servers and between superpods is that of superpods.py w
 different sizes, side by side in the CCL buffers. Of a ring's two halves each block's first one is a
 multiple of 128 bytes.
 
-A round takes as much of the largest block as fits when all are as large; HCCL shares a buffer among
-what is left of all blocks.
+A round of an all-gather takes as much of the largest block as fits when all are as large; one of a
+reduce-scatter shares a buffer among what is left of all blocks, in multiples of 128 bytes, and one
+without data follows where the last one fills it. In graph mode HCCL leaves out gaps between blocks.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from hccl_executors.flat_v import sharing_rounds
 from hccl_executors.levels import choices, fidelities
 from hccl_executors.rings.orders import ORDERS, Superpods
-from hccl_executors.rings.superpods import SuperpodRings
+from hccl_executors.rings.superpods import SECOND_RING, SuperpodRings
 from hccl_executors.sources import hccl_newest
 from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
-from hccl_py.fidelity import Fidelity, steps
+from hccl_py.fidelity import Fidelity, same
 from hccl_py.operators.parts import blocks_of
 
 __all__ = [
@@ -40,8 +42,10 @@ class SuperpodRingsV(SuperpodRings):
         return super().suits(_even(op), topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """As the op of even blocks, with scratch for these."""
+        """As the op of even blocks, with scratch for these; a reduce-scatter has its own rounds."""
         asked = super().resources(_even(op), rank)
+        if op.name == "reduce_scatter_v":
+            asked = sharing_rounds(asked, op, rank)
         if not asked.scratch_bytes:
             return asked
         lands = not rank.inline_reduce and rank.size > 1
@@ -61,13 +65,13 @@ def _even(op: OpParam) -> OpParam:
 
 
 def _as_hccl(op: str, executor: str) -> Fidelity:
-    """Return the fidelity of an executor: HCCL's, but for rounds."""
-    folder = f"impl/coll_executor/coll_{op}"
-    return steps(
-        "Data that a CCL buffer does not hold is cut in other rounds: here by the largest block, "
-        "in HCCL by all blocks together.",
-        hccl_newest(f"{folder}/coll_{executor}_for_910_93_executor.cc"),
-    ).with_cases(fidelities(op.removesuffix("_v")))
+    """Return the fidelity of an executor: HCCL's, the op's of even blocks, and its loop."""
+    folder, even = "impl/coll_executor", op.removesuffix("_v")
+    return same(
+        hccl_newest(f"{folder}/coll_{op}/coll_{executor}_for_910_93_executor.cc"),
+        hccl_newest(f"{folder}/coll_{even}/coll_{even}_ring_for_910_93_executor.cc"),
+        hccl_newest(f"{folder}/coll_{even}/coll_{even}_executor.cc"),
+    ).with_cases(fidelities(even))
 
 
 _GATHERS = f"level1:NHR|ring|NB;level2:{choices('all_gather', 'AHC', 'AHC_BROKE')}"
@@ -105,7 +109,9 @@ class AlignedReduceScatterVDoubleRingFor91093Executor(SuperpodRingsV):
     op = "reduce_scatter_v"
     algorithm = f"level0:double_ring;{_REDUCES}"
     two_rings = True
-    fidelity = _as_hccl("reduce_scatter_v", "aligned_reduce_scatter_v_double_ring")
+    fidelity = _as_hccl("reduce_scatter_v", "aligned_reduce_scatter_v_double_ring").with_cases(
+        SECOND_RING
+    )
 
 
 class ReduceScatterVFastDoubleRingFor91093Executor(SuperpodRingsV):
@@ -117,4 +123,6 @@ class ReduceScatterVFastDoubleRingFor91093Executor(SuperpodRingsV):
     algorithm = f"level0:double_ring;{_REDUCES}"
     two_rings = True
     serial = True
-    fidelity = _as_hccl("reduce_scatter_v", "reduce_scatter_v_fast_double_ring")
+    fidelity = _as_hccl("reduce_scatter_v", "reduce_scatter_v_fast_double_ring").with_cases(
+        SECOND_RING
+    )

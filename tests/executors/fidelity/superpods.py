@@ -41,6 +41,7 @@ class Executor:
 
     def __init__(self, rank: int, grid: Grid, size: int, *, op_base: bool, root: int = 0) -> None:
         self.grid, self.size, self.op_base, self.root = grid, size, op_base, root
+        self.received = 0  # bytes of the output that earlier rounds have filled
         self.me = Worker(rank, self.sub_streams)
         server, self.d = divmod(rank, grid.devices)
         self.p, self.s = divmod(server, grid.servers)
@@ -77,19 +78,24 @@ class Executor:
             for q, order in enumerate(self.orders)
         ]
 
-    def slots(self) -> list[list[Slice]]:
+    def slots(self, *, user: bool = False) -> list[list[Slice]]:
         """Every device's slots, superpod by superpod: FillMultiRingSlice of coll_reduce_scatter_
-        ring_for_910_93_executor.cc:217, CalculateLevel2AllgatherSlice of all-gather's.
+        ring_for_910_93_executor.cc:217, CalculateLevel2AllgatherSlice of all-gather's. Those of
+        user memory are PrepareUserMemSlices'.
         """
-        grid = self.grid
+        grid, slot = self.grid, self.user_slot if user else self.slot
         return [
-            [
-                Slice(grid.rank(p, s, d) * self.size, self.size)
-                for p in range(grid.pods)
-                for s in range(grid.servers)
-            ]
+            [slot(grid.rank(p, s, d)) for p in range(grid.pods) for s in range(grid.servers)]
             for d in range(grid.devices)
         ]
+
+    def slot(self, rank: int) -> Slice:
+        """A rank's slot of exported memory."""
+        return Slice(rank * self.size, self.size)
+
+    def user_slot(self, rank: int) -> Slice:
+        """The same slot in user memory."""
+        return self.slot(rank)
 
     def parts(self) -> list[Slice]:
         """The data's slices, one for each device."""
@@ -136,13 +142,15 @@ class Executor:
         else:
             self.plain(plain.ring_reduce_scatter, places)
 
-    def all_gather_inside(self, places: Sequence[Places], form: str) -> None:
+    def all_gather_inside(
+        self, places: Sequence[Places], form: str, users: Sequence[Places] | None = None
+    ) -> None:
         """MultiRingAllGather of coll_comm_executor.cc:174, or DoubleRingAllGather."""
-        ends = places if self.op_base else None
+        ends = users or places
         if form:
-            helped.aligned_all_gather(self.double(), places, ends)
+            helped.aligned_all_gather(self.double(), places, ends if self.op_base else None)
         elif self.op_base:
-            self.each(lambda q, way: helped.all_gather_concurrent_direct(way, places[q], places[q]))
+            self.each(lambda q, way: helped.all_gather_concurrent_direct(way, places[q], ends[q]))
         else:
             self.plain(plain.ring_all_gather, places)
 
@@ -150,30 +158,30 @@ class Executor:
 
     def all_gather(self, form: str) -> None:
         """coll_all_gather_ring_for_910_93_executor.cc:277 KernelRun."""
-        grid, size = self.grid, self.size
-        ours = [Slice(rank * size, size) for rank in self.level2]
+        ours = [self.slot(rank) for rank in self.level2]
         self.me.run(plain.ring_all_gather, self.level2, rdma=True, slices=ours)
-        sets = [
-            [Slice(grid.rank(p, s, self.d) * size, size) for p in range(grid.pods)]
-            for s in range(grid.servers)
-        ]
-        self.me.run(plain.ring_all_gather, self.level1, rdma=False, slices=sets)
-        self.all_gather_inside(self.places(self.slots()), form)
+        self.me.run(plain.ring_all_gather, self.level1, rdma=False, slices=self.sets())
+        users = self.places(self.slots(user=True))
+        self.all_gather_inside(self.places(self.slots()), form, users)
 
     def reduce_scatter(self, form: str) -> None:
         """coll_reduce_scatter_ring_for_910_93_executor.cc:572 KernelRun."""
-        grid, size = self.grid, self.size
-        alone = grid.pods == grid.servers == 1
-        offsets = [part.offset for part in halves(Slice(0, size), grid.rings)]
+        alone = self.grid.pods == self.grid.servers == 1
+        own = Slice(self.received, self.slot(self.me.rank).size)
+        offsets = [part.offset for part in halves(own, self.grid.rings)]
         outs = offsets if alone and self.op_base else None
         self.reduce_scatter_inside(self.places(self.slots()), form, outs)
-        sets = [
-            [Slice(grid.rank(p, s, self.d) * size, size) for p in range(grid.pods)]
+        self.me.run(plain.ring_reduce_scatter, self.level1, rdma=False, slices=self.sets())
+        ours = [self.slot(rank) for rank in self.level2]
+        self.me.run(plain.ring_reduce_scatter, self.level2, rdma=True, slices=ours)
+
+    def sets(self) -> list[list[Slice]]:
+        """What goes between servers together: one slot of every superpod."""
+        grid = self.grid
+        return [
+            [self.slot(grid.rank(p, s, self.d)) for p in range(grid.pods)]
             for s in range(grid.servers)
         ]
-        self.me.run(plain.ring_reduce_scatter, self.level1, rdma=False, slices=sets)
-        ours = [Slice(rank * size, size) for rank in self.level2]
-        self.me.run(plain.ring_reduce_scatter, self.level2, rdma=True, slices=ours)
 
     def all_reduce(self, form: str) -> None:
         """coll_all_reduce_ring_for_910_93_executor.cc:209 KernelRun."""

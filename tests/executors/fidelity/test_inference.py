@@ -13,6 +13,7 @@ from tests.executors.fidelity import helped_rings as helped
 from tests.executors.fidelity import rings
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.streams import Way, Worker
+from tests.executors.fidelity.superpods_v import shared_rounds
 from tests.executors.fidelity.transports import Event, Member, Slice, even, run
 from tests.recording import op_of, recorded
 
@@ -77,28 +78,17 @@ def test_rings_of_blocks(name: str, op: str, scale: int) -> None:
         assert [found.get(k, []) for k in range(program.streams)] == me.streams
 
 
-def test_rounds_of_blocks() -> None:
+@pytest.mark.parametrize("blocks", [BLOCKS, (64, 0, 32, 0, 32)])
+def test_rounds_of_blocks(blocks: tuple[int, ...]) -> None:
     """coll_reduce_scatter_v_for_310p_ring_executor.cc:65: a round shares the CCL buffer out among
     the blocks that have data left, over and over, until there is less than one element for each.
     """
-    room, left = 512 // 4, list(BLOCKS)
-    rounds = []
-    while any(left):
-        took, free = [0] * len(left), room
-        while True:
-            share = free // max(sum(n > 0 for n in left), 1)
-            if not any(left) or not share:
-                break
-            for i, n in enumerate(left):
-                took[i] += min(n, share)
-                free -= min(n, share)
-                left[i] -= min(n, share)
-        rounds.append(took)
-    call = OpParam("reduce_scatter_v", 0, DataType.FP32, ReduceOp.SUM, counts=BLOCKS)
-    topology = topology_of(len(BLOCKS), preset="300i-duo")
+    rounds = [[n // 4 for n in sizes] for sizes in shared_rounds(blocks, 4, 512, aligned=False)]
+    call = OpParam("reduce_scatter_v", 0, DataType.FP32, ReduceOp.SUM, counts=blocks)
+    topology = topology_of(len(blocks), preset="300i-duo")
     program = recorded("ReduceScatterVFor310PRing", call, topology, 512)
     assert program.rounds == len(rounds)
-    for rank in range(len(BLOCKS)):
+    for rank in range(len(blocks)):
         me = Worker(rank, 1)
         for counts in rounds:
             starts = accumulate(counts, initial=0)

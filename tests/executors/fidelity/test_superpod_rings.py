@@ -1,6 +1,8 @@
 """Executors of Atlas A3 whose servers are rings, held against models of HCCL's, streams and all."""
 
+from collections.abc import Collection
 from dataclasses import replace
+from itertools import accumulate
 from math import prod
 
 import pytest
@@ -10,6 +12,7 @@ from hccl_py.enums import Mode
 from hccl_py.topology import PRESETS, Topology
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.superpods import Executor, Grid
+from tests.executors.fidelity.superpods_v import Blocks, capped_rounds, shared_rounds
 from tests.recording import op_of, recorded
 
 A3 = PRESETS["atlas-900-a3"]
@@ -38,6 +41,15 @@ DOUBLE = {
 }
 """What HCCL runs where servers have two rings."""
 
+BLOCKS = {
+    "AllGatherVRingFor91093Executor": ("all_gather", "", 1),
+    "ReduceScatterVRingFor91093Executor": ("reduce_scatter", "", 1),
+    "AlignedAllGatherVDoubleRingFor91093Executor": ("all_gather", "aligned", 2),
+    "AlignedReduceScatterVDoubleRingFor91093Executor": ("reduce_scatter", "aligned", 2),
+    "ReduceScatterVFastDoubleRingFor91093Executor": ("reduce_scatter", "serial", 2),
+}
+"""Those of blocks: the op of even blocks, its form, and how many rings servers have."""
+
 SLOTTED = ("all_gather", "reduce_scatter", "scatter")
 
 
@@ -64,7 +76,7 @@ def counts(op: str, grid: Grid) -> tuple[int, ...]:
     return (even, even - 37)
 
 
-def kinds(forms: dict[str, tuple[str, str]]) -> None:
+def kinds(forms: Collection[str]) -> None:
     assert [n for n in forms if BY_NAME[n].fidelity.kind != "same"] == []
 
 
@@ -86,6 +98,74 @@ def test_two_rings_in_a_server(name: str, mode: Mode) -> None:
     if mode is Mode.OP_BASE:  # all streams
         grid = Grid(2, 2, 4, 2)
         check(name, DOUBLE[name], grid, mode, counts(op, grid)[0])
+
+
+def check_blocks(name: str, grid: Grid, mode: Mode, counts: list[int], room: int) -> int:
+    """Compare every stream of every rank, of all rounds, with gaps between blocks in op-base mode;
+    return how many rounds there are.
+    """
+    op, form, _ = BLOCKS[name]
+    gap = 5 if mode is Mode.OP_BASE else 0
+    displs = [at + gap * rank for rank, at in enumerate(accumulate(counts, initial=0))][:-1]
+    call = replace(op_of(f"{op}_v", mode=mode), counts=tuple(counts), displs=tuple(displs))
+    call = replace(call, level1="ring", level2="ring")
+    topology = Topology(A3, (grid.devices,) * grid.pods * grid.servers, (grid.servers,) * grid.pods)
+    assert len(topology.rings) == grid.rings
+    rounds = [[4 * n for n in counts]]
+    if mode is Mode.OP_BASE:
+        cut = capped_rounds if op == "all_gather" else shared_rounds
+        rounds = cut(counts, 4, room)
+    program = recorded(name, call, topology, room)
+    assert program.rounds == len(rounds)
+    for rank in range(grid.size):
+        model = Blocks(rank, grid, [4 * at for at in displs], op_base=mode is Mode.OP_BASE)
+        model.run(op, form, rounds)
+        found = events_of(program, rank)
+        ours = [found.get(k, []) for k in range(program.streams)]
+        assert ours == model.me.streams, f"rank {rank} of {grid}"
+    return len(rounds)
+
+
+def uneven(ranks: int) -> list[int]:
+    """Some blocks without data, some small, some large."""
+    return [(0, 700, 33, 4, 1500, 64, 1, 320)[rank * rank % 11 % 8] for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("name", BLOCKS)
+def test_rings_of_blocks(name: str, mode: Mode) -> None:
+    kinds(BLOCKS)
+    rings = BLOCKS[name][2]
+    for shape in ((1, 1, 4), (2, 2, 4)) if rings == 2 else ((1, 1, 2), (1, 2, 3), (2, 2, 3)):
+        grid = Grid(*shape, rings)
+        check_blocks(name, grid, mode, uneven(grid.size), 1 << 20)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_rounds_of_blocks(name: str) -> None:
+    """In all-gathers as much of each block, in reduce-scatters as much as a buffer has room for."""
+    op, _, rings = BLOCKS[name]
+    grids = [Grid(1, 1, 4, rings), Grid(2, 2, 4, rings)] if rings == 2 else [Grid(1, 2, 3, 1)]
+    for grid in grids:
+        rounds = check_blocks(name, grid, Mode.OP_BASE, uneven(grid.size), 128 * 3 * grid.size)
+        assert rounds > 2
+    grid, full = grids[0], op == "reduce_scatter"
+    even = [256] * grid.size
+    assert check_blocks(name, grid, Mode.OP_BASE, even, 512 * grid.size) == 2 + full
+    assert check_blocks(name, grid, Mode.OP_BASE, even, 512 * grid.size + 128) == 2
+    tiny = [0] * grid.size
+    assert check_blocks(name, grid, Mode.OP_BASE, tiny, 1 << 20) == 1
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_of_many_sizes(name: str) -> None:
+    rings = BLOCKS[name][2]
+    for pods, servers in [(1, 1), (2, 1), (1, 3)]:
+        for devices in (6,) if rings == 2 else (1, 5):
+            grid = Grid(pods, servers, devices, rings)
+            check_blocks(name, grid, Mode.GRAPH, uneven(grid.size), 1 << 20)
+            check_blocks(name, grid, Mode.OP_BASE, uneven(grid.size)[::-1], 131 * 9 * grid.size)
 
 
 @pytest.mark.sweep
