@@ -80,7 +80,7 @@ def reduce_scatter_mesh_direct(me: Mesh, slices: Sequence[Slice]) -> None:
     me.join()
 
 
-def _read(me: Mesh, slices: Sequence[Slice], staged: Sequence[int]) -> None:
+def all_gather_mesh_staged(me: Mesh, slices: Sequence[Slice], staged: Sequence[int]) -> None:
     """Every slice is read from where its rank has staged it."""
     for link in _meet(me, -1):
         part = slices[link.peer]
@@ -94,13 +94,13 @@ def all_gather_mesh_direct(me: Mesh, slices: Sequence[Slice]) -> None:
     """all_gather_mesh_direct.cc:120-177: slices go from the peers' buffer to user memory. Where a
     slice begins in the output, modulo 16 KiB, it is staged in the buffer: :127 and :161.
     """
-    _read(me, slices, [one.offset % 16384 for one in slices])
+    all_gather_mesh_staged(me, slices, [one.offset % 16384 for one in slices])
 
 
 def all_reduce_mesh_direct(me: Mesh, slices: Sequence[Slice]) -> None:
     """all_reduce_mesh_opbase.cc:113 RunAsync; :223 reads the beginning of the peers' buffer."""
     reduce_scatter_mesh_direct(me, slices)
-    _read(me, slices, [0] * me.size)
+    all_gather_mesh_staged(me, slices, [0] * me.size)
 
 
 def all_gather_mesh_atomic(me: Mesh, slices: Sequence[Slice]) -> None:

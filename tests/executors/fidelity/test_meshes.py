@@ -13,6 +13,7 @@ from tests.executors.fidelity.meshes import (
     Mesh,
     all_gather_mesh_atomic,
     all_gather_mesh_direct,
+    all_gather_mesh_staged,
     all_reduce_mesh,
     all_reduce_mesh_direct,
     reduce_scatter_mesh_atomic,
@@ -107,3 +108,28 @@ def test_blocks_in_a_mesh(ranks: int) -> None:
         reduce_scatter_mesh_atomic(me, [Slice(starts[r], 4 * counts[r]) for r in range(ranks)])
         found = events_of(program, rank)
         assert [found.get(k, []) for k in range(program.streams)] == me.streams
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_blocks_in_a_direct_mesh(ranks: int) -> None:
+    """Op-base mode: blocks are staged at the beginning of the peers' buffer, all_gather_mesh_
+    direct.cc:110 of libochao-huawei/hcomm @ 8958adb, and added there.
+    """
+    counts = tuple(4096 * (rank % 3) + rank for rank in range(ranks))
+    starts = [0, *accumulate(4 * count for count in counts)]
+    blocks = [Slice(starts[r], 4 * counts[r]) for r in range(ranks)]
+    for name, op in (
+        ("AllGatherVMeshOpbaseExecutor", "all_gather_v"),
+        ("ReduceScatterVMeshOpbaseExecutor", "reduce_scatter_v"),
+    ):
+        assert KINDS[name] == "same"
+        call = replace(op_of(op, 0), counts=counts)
+        program = recorded(name, call, topology_of(ranks), 1 << 20)
+        for rank in range(ranks):
+            me = Mesh(rank, ranks, ranks - 1)
+            if op == "all_gather_v":
+                all_gather_mesh_staged(me, blocks, [0] * ranks)
+            else:
+                reduce_scatter_mesh_direct(me, blocks)
+            found = events_of(program, rank)
+            assert [found.get(k, []) for k in range(program.streams)] == me.streams

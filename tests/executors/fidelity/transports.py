@@ -109,9 +109,10 @@ class Link:
         self._move("read_reduce" if reduce else "read", slices)
 
     def move(self, kind: str, source: int, to: int, size: int) -> None:
-        """One transfer that may change its place."""
+        """One transfer that may change its place; none of no bytes."""
         places = (source,) if source == to else (source, to)
-        self.events.append((kind, self.peer, *places, size))
+        if size:
+            self.events.append((kind, self.peer, *places, size))
 
     def _move(self, kind: str, slices: Sequence[Slice]) -> None:
         self.events += [(kind, self.peer, one.offset, one.size) for one in slices if one.size]
