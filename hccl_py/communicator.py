@@ -105,7 +105,8 @@ class Communicator(CollectiveOps):
     - `ruleset`: the release of HCCL whose rules choose, `cann-2025.07` or `cann-2026.08`;
       HCCL_PY_RULESET, by default the newest;
     - `zero_copy`: whether users' memory counts as registered with all ranks, of which HCCL makes
-      use on Atlas A3; HCCL_PY_ZERO_COPY, by default False;
+      use on Atlas A3, where all_reduce and reduce_scatter then overwrite their inputs;
+      HCCL_PY_ZERO_COPY, by default False;
     - `wire`: what carries the messages of platforms with real processes, `gloo` or `mpi`, also
       inside a host; HCCL_PY_WIRE, by default what started the job, and between hosts only;
     - `device`: what the platform `device` runs on, `cpu`, `cuda` or `npu`; HCCL_PY_DEVICE, by

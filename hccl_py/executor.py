@@ -9,6 +9,8 @@ user, or cost.
 
 An executor that reduces may say in an attribute `order` in which order it adds, which
 HCCL_DETERMINISTIC asks for (`ORDERS`); one that says nothing adds in the same order in every run.
+One that works on user memory which all ranks have registered says `zero_copy = True`: it is taken
+only where the communicator says that memory is (`Communicator(zero_copy=True)`).
 In an attribute `fidelity` it may say how it stands to HCCL's executor of its name (`same`, `steps`,
 `ours`); one that says nothing is `ours`.
 """
@@ -49,6 +51,7 @@ __all__ = [
     "choices_of",
     "executor_name",
     "fidelity_of",
+    "is_zero_copy",
     "open_levels",
     "ops_of",
     "order_of",
@@ -127,6 +130,11 @@ def ops_of(executor: Executor) -> tuple[str, ...]:
 def order_of(executor: Executor) -> str:
     """Return in which order an executor adds, one of ORDERS: by default `fixed`."""
     return getattr(executor, "order", "fixed")
+
+
+def is_zero_copy(executor: Executor) -> bool:
+    """Whether an executor works on user memory that all ranks have registered."""
+    return bool(getattr(executor, "zero_copy", False))
 
 
 def choices_of(executor: Executor) -> dict[str, tuple[str, ...]]:

@@ -17,6 +17,7 @@ from hccl_py.device_arrays import host_copy
 from hccl_py.op_param import OpParam
 from hccl_py.operators import Operator, make_operator
 from hccl_py.planning import Plan
+from hccl_py.program.usage import overwrites_inputs
 
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
@@ -71,7 +72,8 @@ class Measurement:
         op, ranks, local = plan.op, self.comm.size, self.comm.local_ranks
         operator = make_operator(op.name)
         mine, right = self._data(operator, op)
-        arrays = flat_arrays(operator, op, mine, ranks, local, self.comm.likes)
+        given = [values.copy() for values in mine] if overwrites_inputs(plan.program) else mine
+        arrays = flat_arrays(operator, op, given, ranks, local, self.comm.likes)
         seconds = self._time(plan, arrays, mine, right, progress)
         found = [host_copy(output) for output in arrays.outputs] if self.check else []
         wrong = first_wrong(found, right, local) if self.check else None
@@ -135,15 +137,15 @@ class Measurement:
         progress: Callable[[], None],
     ) -> float:
         """Return seconds per timed iteration; outputs are made wrong before the last one, and
-        inputs, which a run in place overwrites, right before every one.
+        inputs right before every one, where a run overwrites them.
         """
-        total = 0.0
+        total, overwritten = 0.0, overwrites_inputs(plan.program)
         self.comm.expect(plan, self.warmup + self.iters)
         self.comm.exchange(b"")  # everybody begins at once
         for iteration in range(-self.warmup, self.iters):
             if self.check and iteration == self.iters - 1:
                 poison(arrays.outputs, right)
-            if plan.op.in_place:
+            if overwritten:
                 for memory, values in zip(arrays.inputs, inputs, strict=True):
                     memory[:] = values
             self.comm.synchronize()

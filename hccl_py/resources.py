@@ -43,6 +43,7 @@ class PlaneRequest:
     output_mem: Buffer | None = None
     extra_notifies: int = 0
     barrier: bool = False
+    rdma: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,20 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hccl_py import Communicator
 from hccl_py.arrays import Arrays
-from hccl_py.enums import DataType
+from hccl_py.enums import DataType, ReduceOp
 from hccl_py.measurement import Measurement
 from hccl_py.op_param import OpParam
 from hccl_py.planning import Plan
+from hccl_py.program.usage import overwrites_inputs
+from hccl_py.topology import topology_of
+from tests.recording import recorded
 
 OP = OpParam("all_gather", 64, DataType.FP32)
 
@@ -71,3 +75,22 @@ def test_a_last_iteration_that_writes_nothing(check: bool, verdict: str) -> None
     assert len(comm.inside_s) == 2
     assert row.check == verdict
     assert (row.first_wrong is not None) == check
+
+
+def test_an_input_that_is_overwritten_is_given_anew() -> None:
+    """A reduce-scatter on registered memory adds up in its input; the right output is known of the
+    first run only.
+    """
+    topology = topology_of(4, preset="atlas-900-a3")
+    call = OpParam("reduce_scatter", 64, DataType.INT32, ReduceOp.SUM)
+    with Communicator(topology=topology, zero_copy=True) as comm:
+        plan = comm.plan(call, "ReduceScatterRingZerocopyExecutor")
+        assert overwrites_inputs(plan.program)
+        row = Measurement(comm, iters=3, warmup=2, check=True).row(plan, lambda: None)
+    assert row.check == "success"
+
+
+def test_which_programs_overwrite_inputs() -> None:
+    assert not overwrites_inputs(recorded("AllGatherComm", OP, topology_of(2), 1 << 20))
+    in_place = replace(OP, in_place=True)
+    assert overwrites_inputs(recorded("AllGatherComm", in_place, topology_of(2), 1 << 20))

@@ -144,6 +144,12 @@ from hccl_executors.single import (
     ScatterSingleExecutor,
 )
 from hccl_executors.stars import AllReduceStar, BroadCastStar, GatherStar, ReduceStar, ScatterStar
+from hccl_executors.zero_copy.slots import (
+    AllGatherRingZerocopyExchangeExecutor,
+    AllGatherRingZerocopyExecutor,
+    ReduceScatterRingZerocopyExchangeExecutor,
+    ReduceScatterRingZerocopyExecutor,
+)
 
 __all__ = ["EXECUTORS"]
 
@@ -186,6 +192,8 @@ EXECUTORS = (
     AllGatherMixExecutor,
     AllGatherRingExecutor,
     AllGatherRingFor91093Executor,
+    AllGatherRingZerocopyExchangeExecutor,
+    AllGatherRingZerocopyExecutor,
     AllGatherSemiRingExecutor,
     AllGatherSingleExecutor,
     AllGatherSlimRingFor310PExecutor,
@@ -213,6 +221,8 @@ EXECUTORS = (
     ReduceScatterRing,
     ReduceScatterRingExecutor,
     ReduceScatterRingFor91093Executor,
+    ReduceScatterRingZerocopyExchangeExecutor,
+    ReduceScatterRingZerocopyExecutor,
     ReduceScatterSemiRingExecutor,
     ReduceScatterSingleExecutor,
     ReduceScatterSlimRing,

@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import Buffer, Mode
+from hccl_py.enums import Buffer, LinkKind, Mode
 from hccl_py.errors import NotSupportedError, OrchestrationError, did_you_mean
 from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.program.program import Declared
@@ -138,14 +138,13 @@ def build_fabric(
             finding="RESOURCE_MISMATCH",
             ranks=(rank, peer),
         )
-    exports, count = wanted[first, :2].astype(np.int8), wanted[first, 2].astype(np.int16)
-    transports = _transports(topology, unique, exports, count)
+    transports = _transports(topology, unique, wanted[first])
     return Fabric(topology, transports, unique, requests, wanted[first, 3].astype(bool))
 
 
 class _Ends(NamedTuple):
-    """Transport ends that ranks ask for: their keys, and of each [ends, 4]: the two memories that
-    it exposes, notifies, and whether one of these is for barriers.
+    """Transport ends that ranks ask for: their keys, and of each [ends, 5]: the two memories that
+    it exposes, notifies, whether one of these is for barriers, and whether it is RDMA anyway.
     """
 
     keys: IntArray
@@ -168,27 +167,24 @@ def _requested_ends(
                         f"are more than {MAX_ENDS} transport ends.",
                         "Use fewer ranks, or an algorithm that talks to fewer peers.",
                     )
-                wanted = np.zeros((len(ranks), 4), np.int16)
+                wanted = np.zeros((len(ranks), 5), np.int16)
                 wanted[:, :2] = pair
                 wanted[:, 3] = plane.barrier and _meets_first(topology, plane, ranks, peers)
                 wanted[:, 2] = OWN_NOTIFIES + plane.extra_notifies + wanted[:, 3]
+                wanted[:, 4] = plane.rdma
                 yield _Ends(_key(topology.size, PLANES.index(plane.level), ranks, peers), wanted)
 
 
-def _transports(
-    topology: Topology,
-    keys: IntArray,
-    exports: npt.NDArray[np.int8],
-    notifies: npt.NDArray[np.int16],
-) -> Transports:
+def _transports(topology: Topology, keys: IntArray, wanted: npt.NDArray[np.int16]) -> Transports:
     n = topology.size
     plane, pair = np.divmod(keys, n * n)
     rank, peer = np.divmod(pair, n)
     back = _key(n, plane, peer, rank)
     far = np.minimum(np.searchsorted(keys, back), len(keys) - 1)
     lonely = keys[far] != back
-    if lonely.any() or (notifies != notifies[far]).any():
-        end = int(np.argmax(lonely | (notifies != notifies[far])))
+    differs = lonely | (wanted[:, (2, 4)] != wanted[far][:, (2, 4)]).any(1)
+    if differs.any():
+        end = int(np.argmax(differs))
         raise OrchestrationError(
             f"Rank {rank[end]} requests a transport to rank {peer[end]} "
             f"on plane {PLANES[plane[end]]}, but rank {peer[end]} does not request the same one.",
@@ -196,8 +192,10 @@ def _transports(
             finding="RESOURCE_MISMATCH",
             ranks=(int(rank[end]), int(peer[end])),
         )
-    kind = topology.link_kinds(rank, peer)
-    return Transports(PLANES, rank, peer, plane, kind, far, np.ascontiguousarray(exports), notifies)
+    by_place = topology.link_kinds(rank, peer)
+    kind = np.where(wanted[:, 4], np.int8(LinkKind.RDMA), by_place).astype(np.int8)
+    exports = np.ascontiguousarray(wanted[:, :2], np.int8)
+    return Transports(PLANES, rank, peer, plane, kind, far, exports, wanted[:, 2].copy())
 
 
 def _key(n: int, plane: npt.ArrayLike, ranks: npt.ArrayLike, peers: npt.ArrayLike) -> IntArray:

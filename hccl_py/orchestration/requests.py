@@ -131,8 +131,10 @@ def _checked_plane(plane: object) -> PlaneRequest:
             raise OrchestrationError(
                 f"the memory {memory!r} is none.", "Give a Buffer, such as Buffer.CCL_IN."
             )
-    if not isinstance(plane.barrier, bool):
-        raise OrchestrationError(f"barrier is {plane.barrier!r}.", "Give True or False.")
+    for field in ("barrier", "rdma"):
+        value: object = getattr(plane, field)
+        if not isinstance(value, bool):
+            raise OrchestrationError(f"{field} is {value!r}.", "Give True or False.")
     return PlaneRequest(
         plane.level,
         plane.pattern,
@@ -140,4 +142,5 @@ def _checked_plane(plane: object) -> PlaneRequest:
         plane.output_mem,
         _whole(plane.extra_notifies, "extra_notifies", MOST_NOTIFIES),
         plane.barrier,
+        plane.rdma,
     )

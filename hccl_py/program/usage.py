@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.enums import READS, WRITES
+from hccl_py.enums import READS, WRITES, Buffer
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 
-__all__ = ["ResourceUsage", "differences", "usage_of"]
+__all__ = ["ResourceUsage", "differences", "overwrites_inputs", "usage_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,17 @@ def usage_of(program: Program) -> ResourceUsage:
         notifies=_distinct(rank[local], tasks.cell[local], program.ranks),
         transports=transports.counts(program.ranks, np.unique(tasks.end[remote])),
         scratch_bytes=_reached(program, "SCRATCH"),
+    )
+
+
+def overwrites_inputs(program: Program) -> bool:
+    """Whether running it may change what is in some rank's input: in place, or by a write to IN."""
+    name = Buffer.USER_IN.spelling
+    at = program.buffers.index(name) if name in program.buffers else -1
+    return bool(program.op.in_place) or any(
+        step.kind.moves_data and step.dst_buffer == at
+        for batch in program.batches
+        for step in batch.instructions
     )
 
 

@@ -16,6 +16,7 @@ from hccl_py.executor import (
     check_levels,
     choices_of,
     fidelity_of,
+    is_zero_copy,
     open_levels,
     order_of,
     situations_of,
@@ -374,6 +375,8 @@ class _ExecutorSelector:
         return self._against[registered.name]
 
     def _ask(self, registered: Registered) -> str:
+        if is_zero_copy(registered.executor) and not self.config.zero_copy:
+            return "needs user memory that all ranks have registered: zero_copy"
         levels, _ = self._levels(registered)
         levelled = replace(
             self.op, level1=levels.get("level1", ""), level2=levels.get("level2", "")

@@ -48,7 +48,7 @@ BARRIER = tuple(
 """In every executor that runs a ring."""
 
 MEETING = Kept(
-    "rings/semi.py",
+    "templates/march.py",
     "other.post(stream, self.done)",
     "what the last step takes from a neighbour has been there since the meeting of the one before",
 )

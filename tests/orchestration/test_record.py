@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hccl_py as hccl
-from hccl_py.enums import Buffer, Mode, ReduceOp
+from hccl_py.enums import Buffer, Mode, ReduceOp, TaskKind
 from hccl_py.errors import NotSupportedError, OrchestrationError
 from hccl_py.executor import PlaneRequest, ResourceRequest, ops_of
 from hccl_py.orchestration import Region, exchange
@@ -354,6 +354,29 @@ def test_rdma_cannot_be_read() -> None:
 
     with pytest.raises(OrchestrationError, match="only write"):
         recorded(Reads, op_of("all_gather"), topology_of(servers=2, devices=1))
+
+
+def test_links_over_rdma_where_sdma_would_do() -> None:
+    class Pushes(Author):
+        def resources(self, op: Any, rank: Any) -> ResourceRequest:
+            return ResourceRequest((PlaneRequest("flat", "ring", rdma=True),))
+
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            part = rank.ccl_in.head(8)
+            rank.main.copy(rank.flat.right.remote(part), part)
+
+    program = recorded(Pushes, op_of("all_gather"), 2)
+    assert {TaskKind(kind) for kind in program.tasks.kind.tolist()} == {TaskKind.RDMA_WRITE}
+
+
+def test_one_end_over_rdma_is_refused() -> None:
+    class Half(Author):
+        def resources(self, op: Any, rank: Any) -> ResourceRequest:
+            return ResourceRequest((PlaneRequest("flat", "ring", rdma=bool(rank.id == 0)),))
+
+    with pytest.raises(OrchestrationError, match="does not request the same") as caught:
+        recorded(Half, op_of("all_gather"), 2)
+    assert caught.value.finding == "RESOURCE_MISMATCH"
 
 
 def test_ends_must_agree() -> None:

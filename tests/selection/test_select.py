@@ -421,3 +421,19 @@ def test_a_substitute_is_none_of_another_product_s() -> None:
 @pytest.mark.parametrize(("op", "why"), [("gather", "HCCL refuses"), ("send_recv", "the only row")])
 def test_a_row_without_conditions(op: str, why: str) -> None:
     assert chosen(of_size(op, MIB), topology_of(4)).reasons[0].startswith(why)
+
+
+class Registered(Anything):
+    """Works on user memory that all ranks have registered."""
+
+    zero_copy = True
+
+
+def test_registered_memory_is_used_only_where_there_is_some() -> None:
+    op, topology = call("all_gather", KIB), topology_of(4)
+    mine = registry(Registered, Anything)
+    assert select(op, topology, CONFIG, mine)[0].executor == "Anything"
+    with pytest.raises(NotSupportedError, match="all ranks have registered: zero_copy"):
+        select(op, topology, CONFIG, mine, "Registered")
+    told = Config.load({}, zero_copy=True)
+    assert select(op, topology, told, mine, "Registered")[0].executor == "Registered"

@@ -5,6 +5,7 @@
 
 So both directions of a link are busy at the same time. Where user memory is given, the helpers move
 data between it and the exported memory meanwhile, and the last step ends in user memory itself.
+Where user memory is the exported memory they have nothing to move, but line up all the same.
 Before every read all sub streams report to main, which then wakes them all. What lies in several
 ranges is moved range by range, each of them lined up.
 
@@ -31,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hccl_executors.templates.double_ring import parts_of_rings
+from hccl_executors.templates.double_ring import Cut, parts_of_rings
 from hccl_executors.templates.ring import ring_barrier
 from hccl_py.orchestration import Chunks, Plane, Rank, Region, Stream
 from hccl_py.orchestration.region import pieces
@@ -48,14 +49,16 @@ def aligned_all_gather(
     work: Chunks,
     out: Chunks,
     source: Region | None = None,
+    *,
+    cut: Cut = parts_of_rings,
 ) -> None:
     """Leave all slots in `out`, which may be `work`, exported memory at the same place of every
     rank. Member i of level0 starts with slot i of `work`, or with `source`, its own slot elsewhere.
     """
     lines = _Lines(rank, rings, work)
     main, first = rank.main, rank.subs[0]
-    places, ends = parts_of_rings(rings, work), parts_of_rings(rings, out)
-    helped, steps = out is not work, int(rings[0].size) - 1
+    places, ends = cut(rings, work), cut(rings, out)
+    helped, delivers, steps = lines.helped, out is not work, int(rings[0].size) - 1
     if helped:
         lines.start(1)
         if source is not None:
@@ -78,7 +81,8 @@ def aligned_all_gather(
             first.copy(read[0][i], rings[0].left.remote(theirs[0][i]))
             for q in (1, 0) if helped else ():
                 lines.line_up(HELPERS[q])
-                rank.subs[HELPERS[q]].copy(users[q][i], own[q][i])
+                if delivers:
+                    rank.subs[HELPERS[q]].copy(users[q][i], own[q][i])
             lines.release()
             main.copy(read[1][i], rings[1].left.remote(theirs[1][i]))
         lines.end()
@@ -95,6 +99,7 @@ def aligned_reduce_scatter(
     out: Region | None = None,
     *,
     serial: bool = False,
+    cut: Cut = parts_of_rings,
 ) -> None:
     """Reduce slot i of all `inputs` at member i of level0: in `out`, or in slot i of `work`.
 
@@ -102,8 +107,8 @@ def aligned_reduce_scatter(
     as it is where it is not. `out` needs other inputs than `work`.
     """
     lines = _Lines(rank, rings, work)
-    fetched = _Fetched(rings, inputs, work, out)
-    main, helped = rank.main, inputs is not work
+    fetched = _Fetched(rings, inputs, work, out, cut)
+    main, helped = rank.main, lines.helped
     active = len(rank.subs) - (serial and helped)
     lines.nothing(main)
     if serial:
@@ -135,20 +140,24 @@ def aligned_reduce_scatter(
 
 
 def aligned_scatter(
-    rank: Rank[Any, Any], rings: Sequence[Plane], inputs: Chunks, work: Chunks, root: int
+    rank: Rank[Any, Any],
+    rings: Sequence[Plane],
+    inputs: Chunks,
+    work: Chunks,
+    root: int,
+    *,
+    cut: Cut = parts_of_rings,
 ) -> None:
     """Leave slot i of the `inputs` of member `root` of level0 in slot i of `work` of member i;
     `inputs` may be `work`.
     """
     if int(rings[0].size) == 1:
-        for source, place in zip(
-            *(parts_of_rings(rings, slots) for slots in (inputs, work)), strict=True
-        ):
+        for source, place in zip(*(cut(rings, slots) for slots in (inputs, work)), strict=True):
             if inputs is not work:
                 rank.main.copy(place[0], source[0])
         return
     lines = _Lines(rank, rings, work)
-    sources, places = parts_of_rings(rings, inputs), parts_of_rings(rings, work)
+    sources, places = cut(rings, inputs), cut(rings, work)
     distances = [int((ring.id - ring.order.index(root)) % ring.size) for ring in rings]
     fetches = not distances[0] and inputs is not work
 
@@ -182,6 +191,7 @@ class _Lines:
         self.rank, self.rings, self.main = rank, rings, rank.main
         self.streams = (rank.subs[0], rank.main)
         n = len(rank.subs)
+        self.helped = n > 1
         self.ready, self.go = rank.notifies[:n], rank.notifies[n : 2 * n]
         self._none = pieces(work[0])[0].head(0)
 
@@ -234,10 +244,15 @@ class _Fetched:
     """What each step of a reduce-scatter receives into: fetched from the inputs before."""
 
     def __init__(
-        self, rings: Sequence[Plane], inputs: Chunks, work: Chunks, out: Region | None
+        self,
+        rings: Sequence[Plane],
+        inputs: Chunks,
+        work: Chunks,
+        out: Region | None,
+        cut: Cut,
     ) -> None:
-        self.rings = rings
-        self.sources, self.places = parts_of_rings(rings, inputs), parts_of_rings(rings, work)
+        self.rings, self.moves = rings, inputs is not work
+        self.sources, self.places = cut(rings, inputs), cut(rings, work)
         self.ends = None if out is None else out.split(len(rings))
         self.steps = int(rings[0].size) - 1
         self.count = len(pieces(work[0]))
@@ -253,7 +268,9 @@ class _Fetched:
         return _ranges(self.places[q], self.rings[q].id - 2 - step)
 
     def copy(self, stream: Stream, q: int, step: int, i: int) -> None:
-        """Copy range i of what a step receives into from the inputs."""
+        """Copy range i of what a step receives into from the inputs, if it is not there."""
+        if not self.moves:
+            return
         source = _ranges(self.sources[q], self.rings[q].id - 2 - step)
         stream.copy(self.into(q, step)[i], source[i])
 

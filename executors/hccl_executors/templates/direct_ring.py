@@ -47,7 +47,8 @@ def direct_all_gather(
     """Leave all slots in `out`; member i of level0 starts with slot i of `work`, exported memory at
     the same place of every rank, or with `source`, its own slot elsewhere.
     """
-    places, ends = parts_of_rings(rings, work), parts_of_rings(rings, out)
+    places = parts_of_rings(rings, work)
+    ends = places if out is work else parts_of_rings(rings, out)
     sources = [None] * len(rings) if source is None else source.split(len(rings))
     with _helped(rank, rings) as helped:
         for number, ring in enumerate(helped):
@@ -62,9 +63,10 @@ def direct_reduce_scatter(
     out: Region | None = None,
 ) -> None:
     """Reduce slot i of all `inputs` at member i of level0: in `out`, or in slot i of `work`,
-    exported memory at the same place of every rank. `inputs` are left as they are.
+    exported memory at the same place of every rank. `inputs` are left as they are, or are `work`.
     """
-    sources, places = parts_of_rings(rings, inputs), parts_of_rings(rings, work)
+    places = parts_of_rings(rings, work)
+    sources = places if inputs is work else parts_of_rings(rings, inputs)
     ends = [None] * len(rings) if out is None else out.split(len(rings))
     with _helped(rank, rings) as helped:
         for number, ring in enumerate(helped):
@@ -165,6 +167,8 @@ class HelpedRing:
             return pieces(work[(ring.id - 2 - step) % ring.size])
 
         def fetch(stream: Stream, step: int, i: int) -> None:
+            if inputs is work:
+                return
             source = pieces(inputs[(ring.id - 2 - step) % ring.size])[i]
             stream.copy(into(step)[i], source)
 

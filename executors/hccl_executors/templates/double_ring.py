@@ -12,17 +12,22 @@ Work is in place, in exported memory, and each ring has a stream of its own: mai
 sub stream q ring q. What A3 does is in aligned_rings.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hccl_executors.templates.ring import ring_all_gather, ring_reduce_scatter
 from hccl_py.orchestration import Chunks, Plane, Rank
 
 __all__ = [
+    "Cut",
+    "elements_of_rings",
     "parts_of_rings",
     "rings_all_gather",
     "rings_reduce_scatter",
 ]
+
+Cut = Callable[[Sequence[Plane], Chunks], list[Chunks]]
+"""Returns each ring's part of every slot, numbered by the ring's members."""
 
 
 def rings_all_gather(rank: Rank[Any, Any], rings: Sequence[Plane], slots: Chunks) -> None:
@@ -45,3 +50,17 @@ def parts_of_rings(rings: Sequence[Plane], slots: Chunks) -> list[Chunks]:
     """Return each ring's part of every slot, numbered by the ring's members."""
     parts = zip(rings, slots.parts(len(rings)), strict=True)
     return [part.renumbered(ring.order) for ring, part in parts]
+
+
+def elements_of_rings(unit: int) -> Cut:
+    """Return a cut for two rings at whole elements of `unit` bytes; the second has the odd one."""
+
+    def cut(rings: Sequence[Plane], slots: Chunks) -> list[Chunks]:
+        first = slots.sizes // unit // 2 * unit
+        parts = ((slots.offsets, first), (slots.offsets + first, slots.sizes - first))
+        return [
+            Chunks(slots.buffer, *part, slots.row, slots.link).renumbered(ring.order)
+            for ring, part in zip(rings, parts, strict=True)
+        ]
+
+    return cut

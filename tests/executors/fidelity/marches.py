@@ -1,4 +1,4 @@
-"""HCCL's unified march through one server of Atlas A3, written from its sources, in graph mode.
+"""HCCL's unified march through one server of Atlas A3, written from its sources.
 
 Files are those of xiaobingling93-pixel/cann-hcomm @ b5f3e5b under src/algorithm/base/alg_template.
 """
@@ -8,81 +8,114 @@ from collections.abc import Sequence
 from tests.executors.fidelity.streams import Worker
 from tests.executors.fidelity.transports import Link, Slice
 
+Pieces = Sequence[Slice]
+"""What a slot is: a slice, or one of every server."""
+
 
 class March:
-    """A device between its neighbours: sub stream 1 takes from the one before, 2 from the other."""
+    """A device of a server between its neighbours: sub stream 1 takes from the one before, 2 from
+    the other.
+    """
 
-    def __init__(self, me: Worker, size: int) -> None:
-        self.me, self.size = me, size
-        self.sides = 1 if size == 2 else 2
-        self.done = 0
+    def __init__(self, me: Worker, server: Sequence[int], *, op_base: bool) -> None:
+        self.me, self.server, self.op_base = me, server, op_base
+        self.at, self.size = server.index(me.rank), len(server)
+        self.sides = 1 if self.size == 2 else 2
+        self.index = 0
         me.start(range(self.sides))
 
     def link(self, side: int, *, source: bool) -> Link:
         """The neighbour that a side takes from, or the one that takes from it, on its stream."""
         ahead = source == bool(side)
-        peer = (self.me.rank + (1 if ahead else -1)) % self.size
+        peer = self.server[(self.at + (1 if ahead else -1)) % self.size]
         return Link(self.me.streams[side + 1], peer, rdma=False)
 
-    def step(self, kind: str, parts: Sequence[Slice]) -> None:
-        """all_gather_unified_march.cc:154 RunSingleStep, :88 NotifyNeighborsStart with a notify of
-        its own, :164 all streams meet; reduce_scatter_unified_march.cc:216 likewise.
+    def meet(self) -> None:
+        """all_gather_unified_march.cc:88 NotifyNeighborsStart: a notify of the step's own in graph
+        mode, else Ack where notifyIdx_ is even, DataSignal where it is odd.
         """
         for side in range(self.sides):
-            self.link(side, source=False).events.append(self._notify("post", side, source=False))
-            self.link(side, source=True).events.append(self._notify("wait", side, source=True))
+            there, here = self.link(side, source=False), self.link(side, source=True)
+            if not self.op_base:
+                there.post(self.index)
+                here.wait(self.index)
+            elif self.index % 2 == 0:
+                there.tx_ack()
+                here.rx_ack()
+            else:
+                there.tx_data_signal()
+                here.rx_data_signal()
+
+    def align(self) -> None:
+        """:164 WaitSubStreamFinish and NotifySubStreamStart: all streams meet."""
         self.me.finish(range(self.sides))
         self.me.start(range(self.sides))
+
+    def step(self, kind: str, parts: Sequence[Pieces]) -> None:
+        """all_gather_unified_march.cc:154 RunSingleStep, :66 DoSerialSDMA slice by slice;
+        reduce_scatter_unified_march.cc:216 likewise.
+        """
+        self.meet()
+        self.align()
         for side, part in zip(range(self.sides), parts, strict=True):
-            if part.size:
-                self.link(side, source=True).move(kind, part.offset, part.offset, part.size)
-        self.done += 1
+            for one in part:
+                if one.size:
+                    self.link(side, source=True).move(kind, one.offset, one.offset, one.size)
+        self.index += 1
 
     def end(self) -> None:
-        """:136 NotifyNeighborsEnd, :272 WaitSubStreamFinish."""
+        """:228 an Ack where the last step met by DataSignal, unless it was the only one, :136
+        NotifyNeighborsEnd, :272 WaitSubStreamFinish.
+        """
+        last = self.index - 1
+        if self.op_base and self.sides == 2 and last % 2 != 0:
+            self.align()
+            self.meet()
         for side in range(self.sides):
             self.link(side, source=True).tx_data_signal()
             self.link(side, source=False).rx_data_signal()
         self.me.finish(range(self.sides))
 
-    def _notify(self, what: str, side: int, *, source: bool) -> tuple[str, int, str]:
-        return what, self.link(side, source=source).peer, f"extra notify {self.done}"
+
+def _cut(part: Pieces, unit: int) -> tuple[list[Slice], list[Slice]]:
+    """Both halves of every slice, in whole elements."""
+    halves = [one.size // unit // 2 * unit for one in part]
+    return (
+        [Slice(one.offset, half) for one, half in zip(part, halves, strict=True)],
+        [Slice(one.offset + half, one.size - half) for one, half in zip(part, halves, strict=True)],
+    )
 
 
-def all_gather(me: Worker, slots: Sequence[Slice]) -> None:
+def all_gather(
+    me: Worker, server: Sequence[int], slots: Sequence[Pieces], *, op_base: bool
+) -> None:
     """all_gather_unified_march.cc:248 RunAsync, :201 RunLastStep: the slot opposite in halves."""
-    n, at = len(slots), me.rank
-    march = March(me, n)
+    march = March(me, server, op_base=op_base)
+    n, at = march.size, march.at
     if n == 2:
         march.step("read", [slots[1 - at]])
     else:
         for step in range(n // 2 - 1):
             march.step("read", [slots[(at - step - 1) % n], slots[(at + step + 1) % n]])
-        whole = slots[(at + n // 2) % n]
-        half = whole.size // 2
-        parts = Slice(whole.offset, half), Slice(whole.offset + half, whole.size - half)
-        march.step("read", parts)
+        march.step("read", _cut(slots[(at + n // 2) % n], 1))
     march.end()
 
 
-def reduce_scatter(me: Worker, slots: Sequence[Slice], unit: int) -> None:
+def reduce_scatter(
+    me: Worker, server: Sequence[int], slots: Sequence[Pieces], unit: int, *, op_base: bool
+) -> None:
     """reduce_scatter_unified_march.cc:326 RunAsync, :264 RunHalfSliceRead."""
-    n, at, total = len(slots), me.rank, len(slots) // 2 + 1
-    march, kind = March(me, n), "read_reduce"
+    march, kind = March(me, server, op_base=op_base), "read_reduce"
+    n, at = march.size, march.at
+    total = n // 2 + 1
     if n == 2:
         march.step(kind, [slots[at]])
     else:
-        half = slots[0].size // unit // 2 * unit
-
-        def head(slot: Slice) -> Slice:
-            return Slice(slot.offset, half)
-
-        def tail(slot: Slice) -> Slice:
-            return Slice(slot.offset + half, slot.size - half)
-
-        march.step(kind, [head(slots[(at - total) % n]), tail(slots[(at + total) % n])])
+        first, second = slots[(at - total) % n], slots[(at + total) % n]
+        march.step(kind, [_cut(first, unit)[0], _cut(second, unit)[1]])
         for step in range(1, total - 2):
             march.step(kind, [slots[(at - step - total) % n], slots[(at + step + total) % n]])
-        march.step(kind, [head(slots[at]), tail(slots[at])])
-        march.step(kind, [tail(slots[at]), head(slots[at])])
+        head, tail = _cut(slots[at], unit)
+        march.step(kind, [head, tail])
+        march.step(kind, [tail, head])
     march.end()

@@ -22,12 +22,13 @@ def test_semi_rings(op: str) -> None:
         for count in (1, 32, 77):
             call = op_of(op, count, mode=Mode.GRAPH)
             program = recorded(name, call, topology_of(ranks, preset="atlas-900-a3"), 1 << 20)
-            slots = even(ranks, 4 * count)
+            slots = [[slot] for slot in even(ranks, 4 * count)]
+            server = range(ranks)
             for rank in range(ranks):
                 me = Worker(rank, 2)
                 if op == "all_gather":
-                    marches.all_gather(me, slots)
+                    marches.all_gather(me, server, slots, op_base=False)
                 else:
-                    marches.reduce_scatter(me, slots, 4)
+                    marches.reduce_scatter(me, server, slots, 4, op_base=False)
                 found = events_of(program, rank)
                 assert [found.get(k, []) for k in range(program.streams)] == me.streams

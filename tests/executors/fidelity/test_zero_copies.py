@@ -1,0 +1,79 @@
+"""Executors on registered user memory, held against models of HCCL's, streams and all."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hccl_executors import EXECUTORS
+from hccl_py.enums import Mode, TaskKind
+from hccl_py.program.program import Program
+from hccl_py.topology import PRESETS, Topology
+from tests.executors.fidelity.recorded import MOVES, events_of
+from tests.executors.fidelity.superpods import Grid
+from tests.executors.fidelity.zero_copies import Slots, ZeroCopy
+from tests.recording import op_of, recorded
+
+A3 = PRESETS["atlas-900-a3"]
+BY_NAME = {executor.__name__: executor for executor in EXECUTORS}
+
+FORMS: dict[str, tuple[type[ZeroCopy], str, str]] = {
+    "AllGatherRingZerocopyExecutor": (Slots, "all_gather", ""),
+    "AllGatherRingZerocopyExchangeExecutor": (Slots, "all_gather", "exchange"),
+    "ReduceScatterRingZerocopyExecutor": (Slots, "reduce_scatter", ""),
+    "ReduceScatterRingZerocopyExchangeExecutor": (Slots, "reduce_scatter", "exchange"),
+}
+
+GRIDS = (
+    *(Grid(1, 1, 2, 1), Grid(1, 1, 4, 2), Grid(1, 1, 5, 1), Grid(1, 1, 6, 2)),
+    *(Grid(1, 2, 2, 1), Grid(1, 2, 4, 2), Grid(1, 3, 3, 1), Grid(1, 4, 4, 2), Grid(1, 5, 2, 1)),
+    *(Grid(2, 1, 3, 1), Grid(2, 2, 2, 1), Grid(2, 2, 4, 2), Grid(3, 2, 3, 1)),
+)
+
+
+def check(name: str, grid: Grid, count: int, ccl: int) -> Program:
+    """Compare every stream of every rank, for one root."""
+    model, op, form = FORMS[name]
+    root = grid.size * 2 // 3 if op == "broadcast" else None
+    word = "NHR" if op == "broadcast" else "ring"
+    call = replace(op_of(op, count), mode=Mode.OP_BASE, level1=word, level2=word, root=root)
+    topology = Topology(A3, (grid.devices,) * grid.pods * grid.servers, (grid.servers,) * grid.pods)
+    assert len(topology.rings) == grid.rings
+    program = recorded(name, call, topology, ccl)
+    for rank in range(grid.size):
+        expected = model(rank, grid, 4 * count, ccl, root=root or 0)
+        getattr(expected, op)(form)
+        found = events_of(program, rank)
+        ours = [found.get(k, []) for k in range(program.streams)]
+        assert ours == expected.me.streams, f"rank {rank} of {grid}"
+    return program
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_one_round(name: str) -> None:
+    assert BY_NAME[name].fidelity.is_same
+    for number, grid in enumerate(GRIDS):
+        check(name, grid, (1, 64, 77)[number % 3], 1 << 20)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_several_rounds(name: str) -> None:
+    for grid in GRIDS:
+        if grid.pods * grid.servers > 1:
+            check(name, grid, 300, 512 * grid.pods * grid.servers)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_neighbours_in_a_server_reach_user_memory_others_ccl_buffers(name: str) -> None:
+    program = check(name, Grid(2, 2, 4, 2), 64, 1 << 20)
+    tasks, transports, table = program.tasks, program.transports, program.tasks.table
+    is_user = np.array([name in ("IN", "OUT") for name in program.buffers])
+    seen = set()
+    for row in np.flatnonzero(np.isin(tasks.kind, [int(kind) for kind in MOVES])).tolist():
+        kind, at = TaskKind(int(tasks.kind[row])), int(tasks.instruction[row])
+        peers = table.dst_buffer if kind.writes_remote else table.src_buffer
+        plane = transports.planes[transports.plane[tasks.end[row]]]
+        inside = plane in ("level0", "ring0", "ring1")
+        assert bool(is_user[peers[at]]) == inside, (plane, program.buffers[peers[at]])
+        seen.add(inside)
+    assert seen == {True, False}
