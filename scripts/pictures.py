@@ -275,6 +275,15 @@ PICTURES = [
         )
         for servers in (2, 3)
     ),
+    Picture(
+        "continuous_pipeline_6",
+        "Continuous pipeline, 3 servers of 2 ranks",
+        "RunAlltoAllVPipelineFor91093",
+        "all_to_all",
+        (2, 2, 2),
+        product="atlas-900-a3",
+        superpods=(1, 1, 1),
+    ),
     *_four_and_five(
         "direct_full_mesh", "Direct full mesh", "RunAlltoAllDirectFullmesh", "all_to_all"
     ),

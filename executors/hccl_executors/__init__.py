@@ -22,9 +22,11 @@ from hccl_executors.all_reduce.order_preserved import (
 )
 from hccl_executors.all_reduce.reduce_plus_bcast import AllReduceReducePlusBcast
 from hccl_executors.all_reduce.small_count_for_910 import AllReduceSmallCountFor910
+from hccl_executors.all_to_all.continuous_pipeline import RunAlltoAllVContinuousPipeline
 from hccl_executors.all_to_all.direct_full_mesh import RunAlltoAllDirectFullmesh
 from hccl_executors.all_to_all.for_310p import RunAlltoAllVFor310PExecutor
 from hccl_executors.all_to_all.full_mesh import RunAlltoAllVFullMesh
+from hccl_executors.all_to_all.pipeline_for_91093 import RunAlltoAllVPipelineFor91093
 from hccl_executors.all_to_all.staged import RunAlltoAllVStaged
 from hccl_executors.all_to_all.two_level_pipeline import RunAlltoAllVTwoLevelPipeline
 from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
@@ -263,8 +265,10 @@ EXECUTORS = (
     GatherComm,
     RunAlltoAllDirectFullmesh,
     RunAlltoAllSingleExecutor,
+    RunAlltoAllVContinuousPipeline,
     RunAlltoAllVFor310PExecutor,
     RunAlltoAllVFullMesh,
+    RunAlltoAllVPipelineFor91093,
     RunAlltoAllVStaged,
     RunAlltoAllVTwoLevelPipeline,
     SendExecutor,

@@ -8,7 +8,7 @@ from hccl_py.enums import Mode
 from hccl_py.op_param import OpParam
 from hccl_py.ops import ALL_TO_ALL
 from hccl_py.selection.facts import Facts
-from hccl_py.selection.tables.cells import BLOCK_RINGS, UNCOPIED
+from hccl_py.selection.tables.cells import BLOCK_RINGS, CONTINUOUS, UNCOPIED
 
 __all__ = ["GROUP_NAME", "tag_of"]
 
@@ -96,6 +96,8 @@ def _copies(facts: Facts, executor: str, by_level: bool) -> str:
         return "BCopy" if tasks_of_a2 else ""
     if by_level and facts.unfolded and not tasks_of_a2:
         return ""
+    if executor in CONTINUOUS:
+        return "" if facts.shape.device == "910_93" and facts.inter_hccs else "BCopy"
     return "ZCopy" if facts.fits_ccl else "BCopy"
 
 

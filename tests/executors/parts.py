@@ -12,6 +12,7 @@ from hypothesis.strategies import DrawFn
 from hccl_py.enums import DataType, Mode
 from hccl_py.op_param import OpParam, Table
 from hccl_py.operators import make_operator
+from hccl_py.ops import ALL_TO_ALL
 from hccl_py.orchestration.record import record
 from hccl_py.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
@@ -43,9 +44,15 @@ SCHEDULES = [Schedule(seed, adversary) for seed, adversary in enumerate(Adversar
 
 
 @st.composite
-def exchanges(draw: DrawFn, ranks: int, *, modes: Sequence[Mode] = tuple(Mode)) -> OpParam:
+def exchanges(
+    draw: DrawFn,
+    ranks: int,
+    *,
+    names: Sequence[str] = ALL_TO_ALL,
+    modes: Sequence[Mode] = tuple(Mode),
+) -> OpParam:
     """Draw a call of the all_to_all family: even, sparse or skewed, with gaps and in any order."""
-    name = draw(st.sampled_from(["all_to_all", "all_to_all_v", "all_to_all_vc"]))
+    name = draw(st.sampled_from(names))
     most, empty = draw(st.sampled_from([7, 300, 1500])), draw(st.sampled_from([0.0, 0.5, 0.9]))
     op = OpParam(name, most, DataType.FP32, mode=draw(st.sampled_from(modes)))
     rng = np.random.default_rng(draw(st.integers(0, 1 << 16)))

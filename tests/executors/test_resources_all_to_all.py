@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from hccl_executors.all_to_all.continuous_pipeline import RunAlltoAllVContinuousPipeline
 from hccl_executors.all_to_all.direct_full_mesh import RunAlltoAllDirectFullmesh
 from hccl_executors.all_to_all.for_310p import RunAlltoAllVFor310PExecutor
 from hccl_executors.all_to_all.full_mesh import RunAlltoAllVFullMesh
+from hccl_executors.all_to_all.pipeline_for_91093 import RunAlltoAllVPipelineFor91093
 from hccl_executors.all_to_all.staged import RunAlltoAllVStaged
 from hccl_executors.all_to_all.two_level_pipeline import RunAlltoAllVTwoLevelPipeline
 from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
@@ -53,7 +55,9 @@ FAMILY = "all_to_all"
 FLAT, LEVELS, WIDE = ("flat",), ("level0", "level1"), ("level0", "level12")
 FULL, STAGED = RunAlltoAllVFullMesh, RunAlltoAllVStaged
 PIPELINE, DIRECT = RunAlltoAllVTwoLevelPipeline, RunAlltoAllDirectFullmesh
+CONTINUOUS, OF_PODS = RunAlltoAllVContinuousPipeline, RunAlltoAllVPipelineFor91093
 DUO = topology_of(4, preset="300i-duo")
+FULL_PODS = topology_of(superpods=2, servers=1, devices=16, preset="atlas-900-a3")
 TINY, BUSIEST = 2 << 20, 16 * LARGE * UNIT
 """What staged scratch is at least in op-base mode, and what a rank hands on of large data."""
 
@@ -71,6 +75,9 @@ TABLE = (
     Row(STAGED, FAMILY, topology_of(8), OP_BASE, SMALL, ("level0",), 6, 0, None),
     Row(PIPELINE, FAMILY, A2, OP_BASE, SMALL, LEVELS, 8, 0, None),
     Row(PIPELINE, FAMILY, A2, GRAPH, SMALL, LEVELS, 8, SCRATCH, None),
+    Row(CONTINUOUS, "all_to_all_v", A2, OP_BASE, LARGE, LEVELS, 8, 0, None),
+    Row(OF_PODS, FAMILY, PODS, OP_BASE, LARGE, ("level0", "level2"), 4, 0, None),
+    Row(OF_PODS, FAMILY, FULL_PODS, OP_BASE, LARGE, ("level0", "level2"), 9, 0, None),
     Row(DIRECT, FAMILY, A3, OP_BASE, SMALL, FLAT, 16, 0, None),
     Row(DIRECT, FAMILY, PODS, OP_BASE, SMALL, FLAT, 8 + 2, 0, None),
     Row(DIRECT, FAMILY, topology_of(8), OP_BASE, SMALL, FLAT, 16, 0, None),

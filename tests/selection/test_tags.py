@@ -142,6 +142,35 @@ def test_all_to_all_s_copies_depend_on_what_fits_the_buffers() -> None:
     assert "ZCopy" in chosen(op, where, buffsize_mb=2).tag
 
 
+@pytest.mark.parametrize(
+    ("op", "preset", "pods", "mode", "end"),
+    [
+        ("all_to_all_v", A2, 1, "HOST", "VContinuousPipelineBCopy_host"),
+        ("all_to_all_v", A2, 1, "AI_CPU", "VContinuousPipelineBCopy_device"),
+        ("all_to_all", A3, 2, "HOST", "VPipelineFor91093_host"),
+        ("all_to_all", A3, 2, "AI_CPU", "VPipelineFor91093_device"),
+    ],
+)
+def test_continuous_pipelines_are_chosen_before_the_buffers_are_looked_at(
+    op: str, preset: str, pods: int, mode: str, end: str
+) -> None:
+    """alltoall_operator.cc:333 of August 2026: the copies are BCopy until somebody says more."""
+    where = topology_of(
+        superpods=pods if preset == A3 else None, servers=2 // pods, devices=8, preset=preset
+    )
+    settings = {"op_expansion_mode": mode, "ruleset": "cann-2026.08"}
+    found = chosen(call(op, K, ranks=16), where, *EXECUTORS, **settings)
+    assert found.tag.endswith(f"RunAlltoAll{end}")
+
+
+def test_without_links_between_superpods_a_pipeline_s_tag_says_how_it_copies() -> None:
+    apart: dict[str, Any] = {"op_expansion_mode": "HOST", "inter_hccs_disable": True}
+    where = topology_of(superpods=2, servers=1, devices=8, preset=A3)
+    op = call("all_to_all", K, ranks=16)
+    found = chosen(op, where, *EXECUTORS, ruleset="cann-2026.08", **apart)
+    assert found.tag.endswith("RunAlltoAllVPipelineFor91093BCopy_host")
+
+
 def test_pairs_have_tags_of_their_own() -> None:
     where = topology(1, 8)
     ring = chosen(call("send_recv", K), where).tag

@@ -39,6 +39,7 @@ from hccl_py.values import PerRank, RankInt, values_of
 
 __all__ = [
     "PeerParts",
+    "Pieces",
     "Received",
     "Sent",
     "barrier",
@@ -50,6 +51,7 @@ __all__ = [
 ]
 
 Pieces = Sequence[Region]
+"""Where parts lie, in order."""
 
 
 class Sent(NamedTuple):

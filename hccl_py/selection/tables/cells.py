@@ -10,6 +10,7 @@ __all__ = [
     "AIV_LARGEST",
     "ANY_ORDER",
     "BLOCK_RINGS",
+    "CONTINUOUS",
     "EVEN",
     "FIXED_ORDER",
     "GRAPH",
@@ -101,6 +102,9 @@ def for_family(*rows: Rule) -> dict[str, tuple[Rule, ...]]:
 
 UNCOPIED = ("RunAlltoAllDirectFullmesh",)
 """All-to-all executors whose tag does not say whether data fits the CCL buffers."""
+
+CONTINUOUS = ("RunAlltoAllVContinuousPipeline", "RunAlltoAllVPipelineFor91093")
+"""All-to-all executors that HCCL takes before it looks whether data fits the CCL buffers."""
 
 BLOCK_RINGS = (
     "AllReduceARSFor91093Executor",

@@ -8,24 +8,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hccl_executors.all_to_all.continuous_pipeline import RunAlltoAllVContinuousPipeline
 from hccl_executors.all_to_all.direct_full_mesh import RunAlltoAllDirectFullmesh
 from hccl_executors.all_to_all.for_310p import RunAlltoAllVFor310PExecutor
 from hccl_executors.all_to_all.full_mesh import RunAlltoAllVFullMesh
+from hccl_executors.all_to_all.pipeline_for_91093 import RunAlltoAllVPipelineFor91093
 from hccl_executors.all_to_all.staged import RunAlltoAllVStaged
 from hccl_executors.all_to_all.two_level_pipeline import RunAlltoAllVTwoLevelPipeline
 from hccl_py.enums import Buffer, DataType, Mode, TaskKind
+from hccl_py.executor import ops_of
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate_tasks
-from hccl_py.topology import Topology, topology_of
+from hccl_py.topology import PRESETS, Topology, topology_of
 from tests.executors.parts import EVEN, UNEVEN, exchanges, judged
 
 SMALL_CCL = 16 << 10
 EVERYWHERE = (RunAlltoAllVFullMesh, RunAlltoAllDirectFullmesh)
 DUO = topology_of(4, preset="300i-duo")
 HIERARCHICAL = (RunAlltoAllVStaged, RunAlltoAllVTwoLevelPipeline)
+CONTINUOUS = (RunAlltoAllVContinuousPipeline, RunAlltoAllVPipelineFor91093)
+THROUGH_CCL = (RunAlltoAllDirectFullmesh, *CONTINUOUS)
 OP = OpParam("all_to_all", 1000, DataType.FP32)
 
 
@@ -55,15 +60,40 @@ def test_any_amounts(executor: type[Any], data: st.DataObject) -> None:
     judged(executor(), op, topology, data.draw(st.sampled_from([1 << 20, SMALL_CCL])))
 
 
-@pytest.mark.parametrize("executor", HIERARCHICAL)
+@pytest.mark.sweep
+@pytest.mark.parametrize("executor", CONTINUOUS)
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_any_amounts_in_a_continuous_pipeline(executor: type[Any], data: st.DataObject) -> None:
+    pods = Topology(PRESETS["atlas-900-a3"], (3, 3), (1, 1))
+    layouts = [t for t in (*EVEN, pods) if executor().suits(OP, t)]
+    topology = data.draw(st.sampled_from(layouts))
+    calls = exchanges(topology.size, names=ops_of(executor()), modes=[Mode.OP_BASE])
+    judged(executor(), data.draw(calls), topology, data.draw(st.sampled_from([1 << 20, SMALL_CCL])))
+
+
+@pytest.mark.parametrize("executor", [*HIERARCHICAL, *CONTINUOUS])
 def test_hierarchies_refuse_uneven_servers(executor: type[Any]) -> None:
     verdict = executor().suits(OP, UNEVEN[0])
     assert "equal sizes" in repr(verdict)
 
 
-def test_direct_full_mesh_works_through_ccl_buffers() -> None:
+@pytest.mark.parametrize("executor", THROUGH_CCL)
+def test_what_works_through_ccl_buffers_takes_no_graph(executor: type[Any]) -> None:
     op = OpParam("all_to_all", 4, DataType.FP32, mode=Mode.GRAPH)
-    assert "op-base mode only" in repr(RunAlltoAllDirectFullmesh().suits(op, topology_of(4)))
+    assert "op-base mode only" in repr(executor().suits(op, topology_of(4)))
+
+
+def test_continuous_pipelines_need_several_servers_of_several_devices() -> None:
+    pods = topology_of(superpods=2, servers=2, devices=2, preset="atlas-900-a3")
+    refused: list[tuple[type[Any], Topology, str]] = [
+        (RunAlltoAllVContinuousPipeline, topology_of(4), "needs several servers"),
+        (RunAlltoAllVContinuousPipeline, topology_of(servers=2, devices=1), "several devices"),
+        (RunAlltoAllVPipelineFor91093, topology_of(servers=2, devices=2), "several superpods"),
+        (RunAlltoAllVPipelineFor91093, pods, "superpods of one server"),
+    ]
+    for executor, topology, reason in refused:
+        assert reason in repr(executor().suits(OP, topology))
 
 
 def test_one_pipeline_needs_several_servers_another_four_dies() -> None:
@@ -171,6 +201,18 @@ def test_many_ranks_record_together(executor: type[Any], batches: int) -> None:
     for name in ("all_to_all", "all_to_all_v"):
         op = make_operator(name).variants()[0](OpParam(name, 50, DataType.FP32), 64)
         assert len(program_of(executor(), topology, op).batches) == batches
+
+
+def test_the_continuous_pipeline_takes_a_turn_more_for_each_piece_of_a_block() -> None:
+    """With S servers and parts of k pieces, (S - 1)k + 2 turns."""
+    topology = topology_of(servers=3, devices=2)
+    for pieces in (1, 2, 5):
+        slot = ((1 << 20) - 8 * 36) // 6 // 16384 * 16384
+        op = OpParam("all_to_all_v", 1, DataType.FP32, counts=((pieces * slot // 4,) * 6,) * 6)
+        operator = make_operator(op.name)
+        program = record(RunAlltoAllVContinuousPipeline(), op, topology, operator, 1 << 20)
+        labels = {f"pipeline {k}/{2 * pieces + 2}" for k in range(1, 2 * pieces + 3)}
+        assert set(program.labels) - {""} == labels
 
 
 def test_graph_mode_needs_no_ccl_memory() -> None:

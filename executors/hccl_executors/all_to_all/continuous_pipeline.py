@@ -1,0 +1,73 @@
+"""RunAlltoAllVContinuousPipeline: three stages at work between and inside the servers of A2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hccl_executors.all_to_all.continuous import RankSlots, continuous_pipeline
+from hccl_executors.all_to_all.layout import layout_of
+from hccl_executors.all_to_all.two_levels import even, shape_of
+from hccl_executors.outer_levels import all_servers
+from hccl_executors.sources import hccl_newest
+from hccl_py.executor import (
+    Mode,
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
+from hccl_py.fidelity import same
+
+__all__ = ["RunAlltoAllVContinuousPipeline"]
+
+TEMPLATE = hccl_newest("base/alg_template/temp_alltoallv/alltoallv_continuous_pipeline.cc")
+
+
+class RunAlltoAllVContinuousPipeline:
+    """AlltoAllV in op-base mode.
+
+    A block of n parts crosses to the equal device of another server while the block before it is
+    read inside its server and the block after it is staged (continuous.py). With S servers and
+    parts of k pieces, (S - 1)k + 2 turns, on one sub stream for each peer of the server and one for
+    other servers: n.
+
+    Where one neighbour of a step is reached over SDMA and the other one over RDMA (hosts of two
+    modules), each link works as its kind does; HCCL's would read over both.
+    """
+
+    op = "all_to_all_v"
+    algorithm = "level0:mesh;level1:pipeline"
+    fidelity = same(
+        hccl_newest(
+            "impl/coll_executor/coll_all_to_all/coll_all_to_all_v_continuous_pipeline_executor.cc"
+        ),
+        TEMPLATE,
+    )
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs several servers of equal sizes, of several devices, and CCL buffers."""
+        return even(op, topology) and require(
+            (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"),
+            (len(topology.servers) > 1, "needs several servers"),
+            (topology.servers[0] > 1, "needs several devices in a server"),
+        )
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """Links to the server and to equal devices; parts are cut by themselves, so there are no
+        rounds.
+        """
+        return ResourceRequest(
+            planes=(PlaneRequest("level0", "mesh"), PlaneRequest(all_servers(rank), "mesh")),
+            sub_streams=shape_of(rank).devices,
+        )
+
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        """Record the pipeline."""
+        shape = shape_of(rank)
+        slots = RankSlots.of(rank.ccl_bytes, shape.servers, shape.devices, op.unit)
+        outer = rank.plane(all_servers(rank))
+        continuous_pipeline(rank, shape, outer, layout_of(op, rank.size), slots)
