@@ -16,11 +16,22 @@ which is the model `selection` here; 10 µs is an engineering choice for wall-cl
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["COSTS", "DEFAULT_COST", "CostModel", "LinkCost"]
+__all__ = [
+    "COSTS",
+    "DEFAULT_COST",
+    "PROTOCOLS",
+    "CostModel",
+    "LinkCost",
+    "ProtocolCost",
+    "Protocols",
+]
+
+PROTOCOLS = ("Simple", "LL", "LL128")
+"""How MSCCL's threadblocks hand data on; a program says by which, if by any."""
 
 Microseconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 Rate = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)] | None
@@ -47,6 +58,35 @@ class LinkCost(BaseModel):
         return per_byte(self.gbps)
 
 
+class ProtocolCost(BaseModel):
+    """What programs of one of MSCCL's protocols cost beside their tasks.
+
+    No task begins before `launch_us`. `gbps` is what one threadblock moves at most: no data task of
+    a stream is faster, whatever its link lets through, so that a link is full only where several
+    use it. Both cost nothing where they are left out.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    launch_us: Microseconds = 0.0
+    gbps: Rate = None
+
+
+class Protocols(BaseModel):
+    """The costs of every protocol, by its name in small letters."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    simple: ProtocolCost = ProtocolCost()
+    ll: ProtocolCost = ProtocolCost()
+    ll128: ProtocolCost = ProtocolCost()
+
+    def of(self, protocol: str) -> ProtocolCost:
+        """Return the costs of one of PROTOCOLS; nothing for programs of none, ""."""
+        found: ProtocolCost = getattr(self, protocol.lower()) if protocol else ProtocolCost()
+        return found
+
+
 class CostModel(BaseModel):
     """Parameters of the model; see the module for their meaning.
 
@@ -54,7 +94,10 @@ class CostModel(BaseModel):
     they do not say themselves, and `hop_us` as the latency that each link of a route adds to α.
     `reduce_gbps` is γ's inverse, `copy_gbps` the rate of local copies. `memory_gbps` is shared by
     the local copies and reductions of one device that overlap, in contended simulation; without it
-    they do not slow each other down. `sources` and `uncertain` are for people.
+    they do not slow each other down. `alpha_by` says which notifies pay α: those with HCCL's
+    numbers (Ack over SDMA, DataSignal over RDMA, extra ones over both), or those that stand for a
+    message, whatever their number (`simulator/alpha.py`). `protocols` is for programs of MSCCL.
+    `sources` and `uncertain` are for people.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,6 +113,8 @@ class CostModel(BaseModel):
     task_us: Microseconds = 0.0
     hop_us: Microseconds = 0.0
     memory_gbps: Rate = None
+    alpha_by: Literal["number", "message"] = "number"
+    protocols: Protocols = Protocols()
     sources: str = ""
     uncertain: str = ""
 
@@ -82,6 +127,7 @@ class CostModel(BaseModel):
         """Return the model of the closed formulas: only α, β and γ of links cost anything."""
         free: dict[str, object] = {"copy_gbps": None, "memory_gbps": None}
         free |= {"notify_us": 0.0, "task_us": 0.0, "hop_us": 0.0}
+        free |= {"protocols": Protocols()}
         return self.model_copy(update={"name": "formula", **free})
 
     @property

@@ -312,6 +312,7 @@ def _of_overruns(early: int) -> str:
 
 
 _PARTS = {
+    "launch_us": "launch",
     "alpha_us": "α",
     "notify_us": "notifies",
     "link_us": "bytes over links",

@@ -87,6 +87,7 @@ def _program(document: object) -> Program:
         lines=notes.lines,
         rounds=_rounds(file, notes),
         calls=calls_from(file.calls or []),
+        protocol=file.protocol,
     )
 
 

@@ -46,6 +46,8 @@ def to_json(program: Program) -> str:
         head["rounds"] = program.rounds
     if program.calls:
         head["calls"] = calls_document(program.calls)
+    if program.protocol:
+        head["protocol"] = program.protocol
     if transports.notify_names != NOTIFY_NAMES:
         head["notify_names"] = list(transports.notify_names)
     if is_short:

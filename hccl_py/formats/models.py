@@ -18,7 +18,8 @@ LinkName = Literal["sdma", "rdma"]
 class FileModel(Strict):
     """A program file, in the short form (`link`, `exported`) or the general one (`links`).
 
-    `executor`, `rounds` (where the last rounds have no task) and `plane` are what hccl-py adds.
+    `executor`, `rounds` (where the last rounds have no task), `plane` and `protocol` are what
+    hccl-py adds.
     """
 
     format: Literal["hccl-py.program/1"]
@@ -27,6 +28,7 @@ class FileModel(Strict):
     ranks: int
     rounds: int | None = None
     calls: list[object] | None = None
+    protocol: Literal["", "Simple", "LL", "LL128"] = ""
     link: LinkName | None = None
     plane: str | None = None
     notify_names: list[object] | None = None

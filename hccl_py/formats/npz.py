@@ -97,6 +97,7 @@ def _header(program: Program) -> str:
         "lines": program.lines,
         "splits": program.splits,
         "calls": calls_document(program.calls),
+        "protocol": program.protocol,
     }
     return json.dumps(header)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +77,7 @@ class _Header(Strict):
     lines: list[str]
     splits: list[str]
     calls: list[Any]
+    protocol: Literal["", "Simple", "LL", "LL128"] = ""
 
 
 def from_npz(data: bytes, name: str = "program", max_bytes: int = NPZ_LIMIT) -> Program:
@@ -147,6 +148,7 @@ def _program(header: _Header, arrays: Mapping[str, Array]) -> Program:
         lines=tuple(header.lines),
         rounds=header.rounds,
         calls=calls_from(header.calls, "header.calls"),
+        protocol=header.protocol,
         splits=tuple(header.splits),
     )
 

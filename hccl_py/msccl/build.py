@@ -204,6 +204,7 @@ class _Builder:
             "op": json.loads(json.dumps(op_object(self.call.op))),
             "ranks": algorithm.ranks,
             "rounds": self.loop.passes,
+            "protocol": algorithm.protocol,
             "buffers": self._buffers(),
             "notify_names": self.protocol.notify_names,
             "links": [

@@ -61,9 +61,11 @@ class Program:
     where a rank has none. `labels` and `lines` are what instructions name by number: phases, and
     the author's lines. `rounds` is how often the executor recorded, `splits` at which lines ranks
     had to be recorded apart. `calls` says how the caller issues the op where that is not once, or
-    back to back. With `counts_posts`, which no file keeps, notifies count posts instead of holding
-    one bit, so that a program which posts too early can be timed. Two programs are the same when
-    their task views are, however their ranks were batched: compare `digest`.
+    back to back. `protocol` is one of `hccl_py.cost.PROTOCOLS` where MSCCL's threadblocks run the
+    streams, and "" elsewhere: it changes times alone. With `counts_posts`, which no file keeps,
+    notifies count posts instead of holding one bit, so that a program which posts too early can be
+    timed. Two programs are the same when their task views are, however their ranks were batched:
+    compare `digest`.
     """
 
     op: OpParam
@@ -80,6 +82,7 @@ class Program:
     rounds: int = 1
     splits: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
+    protocol: str = ""
     counts_posts: bool = False
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from hccl_py.cost import COSTS, CostModel, LinkCost
+from hccl_py.cost import COSTS, CostModel, LinkCost, ProtocolCost, Protocols
 from hccl_py.documents.checks import an_object, defect, format_value, only_keys
 from hccl_py.documents.disk import PathLike, format_path, read_file, write_file
 from hccl_py.documents.kind import FileKind, named
@@ -39,13 +39,25 @@ _KIND = FileKind(
     noun="cost model",
     parts="keys and numbers",
     larger="A cost model is a page of numbers.",
-    depth="A cost model has two levels.",
+    depth="A cost model has three levels.",
     mark=re.compile(rb"\b(hccs|sio|pcie|roce|alpha_us)\b"),
 )
 
 
 class _StrictLink(LinkCost):
     model_config = ConfigDict(strict=True)
+
+
+class _StrictProtocol(ProtocolCost):
+    model_config = ConfigDict(strict=True)
+
+
+class _StrictProtocols(Protocols):
+    model_config = ConfigDict(strict=True)
+
+    simple: _StrictProtocol = _StrictProtocol()
+    ll: _StrictProtocol = _StrictProtocol()
+    ll128: _StrictProtocol = _StrictProtocol()
 
 
 class _StrictCost(CostModel):
@@ -57,6 +69,7 @@ class _StrictCost(CostModel):
     sio: _StrictLink
     pcie: _StrictLink
     roce: _StrictLink
+    protocols: _StrictProtocols = _StrictProtocols()
 
 
 def find_cost(text: str, product: str) -> CostModel:

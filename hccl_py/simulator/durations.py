@@ -11,17 +11,17 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.cost import CostModel
+from hccl_py.cost import CostModel, per_byte
 from hccl_py.enums import RDMA_WRITES, TaskKind
 from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
-from hccl_py.program.transports import ACK, DATA_ACK, OWN_NOTIFIES
+from hccl_py.simulator.alpha import AlphaRule
 from hccl_py.simulator.links import LinkClasses, Links
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats
 
-__all__ = ["Durations", "pays_alpha"]
+__all__ = ["Durations"]
 
 Lanes: TypeAlias = "int | npt.NDArray[Any]"
 Ints: TypeAlias = npt.NDArray[Any]
@@ -32,7 +32,8 @@ class Durations:
 
     `stream_rate` is time on the stream, `connection_rate` on an RDMA connection, which the stream
     does not wait for, both [task kind, class]. `latency` is how long after a post its cell is set,
-    [class, notify]. Classes go by link, then by rank: class = link · slownesses + slowness.
+    [class, whether it pays α]. Classes go by link, then by rank: class = link · slownesses +
+    slowness. `launch_us` is when the first tasks may start.
     """
 
     def __init__(
@@ -55,7 +56,11 @@ class Durations:
         self._local = len(found.alpha_us)
         self.factor: Floats = np.tile(factors, self._local + 1)
         self.task_us: Floats = cost.task_us * self.factor
-        stream, connection = _rates(cost, found.beta_us)
+        protocol = cost.protocols.of(program.protocol)
+        self.launch_us = protocol.launch_us
+        self.alpha_rule = AlphaRule.of(program, cost)
+        self._is_rdma = np.repeat(np.append(found.is_rdma, False), len(factors))
+        stream, connection = _rates(cost, found.beta_us, per_byte(protocol.gbps))
         self.stream_rate = np.repeat(stream, len(factors), axis=1) * self.factor
         self.connection_rate = np.repeat(connection, len(factors), axis=1) * self.factor
         self.latency = np.repeat(_latencies(cost, found), len(factors), axis=0)
@@ -84,23 +89,21 @@ class Durations:
         """Return the stream's time for kernels that take so long on a rank that is not slow."""
         return np.asarray(duration_us * self.factor[of])
 
-    def of_post(self, of: Lanes, notify: Ints | int) -> Floats:
-        """Return the latency of posts; `notify` is the index of the cell at its transport end, -1
-        for a local one.
-        """
-        return np.asarray(self.latency[of, np.minimum(notify, OWN_NOTIFIES)])
+    def pays_alpha(self, of: Lanes, cell: Ints | int) -> Lanes:
+        """Return whether posts on these cells pay α: one number where all agree."""
+        pays = np.atleast_1d(self.alpha_rule.pays(cell, self._is_rdma[of])).astype(np.int8)
+        same = len(pays) > 0 and (pays == pays[0]).all()
+        return int(pays[0]) if same else pays
+
+    def of_post(self, of: Lanes, pays: Lanes) -> Floats:
+        """Return the latency of posts that pay α, or do not."""
+        return np.asarray(self.latency[of, pays])
 
 
-def pays_alpha(notify: Ints, is_rdma: Ints) -> npt.NDArray[np.bool_]:
-    """Return whether notifies of transports pay the α of a step: over SDMA the Ack that lets data
-    go, over RDMA the DataSignal that follows the data, or an extra notify that stands for one.
+def _rates(cost: CostModel, beta: Floats, least: float) -> tuple[Floats, Floats]:
+    """Return rates on streams and connections, [task kind, link class or local]; no stream and no
+    connection takes less than `least` for a byte.
     """
-    is_answer, is_extra = np.isin(notify, (ACK, DATA_ACK)), np.greater_equal(notify, OWN_NOTIFIES)
-    return np.where(is_rdma, ~is_answer, np.equal(notify, ACK) | is_extra)
-
-
-def _rates(cost: CostModel, beta: Floats) -> tuple[Floats, Floats]:
-    """Return rates on streams and connections, [task kind, link class or local]."""
     shape = (len(TaskKind), len(beta) + 1)
     stream, connection = np.zeros(shape), np.zeros(shape)
     for kind in TaskKind:
@@ -108,15 +111,15 @@ def _rates(cost: CostModel, beta: Floats) -> tuple[Floats, Floats]:
             continue
         gamma = cost.gamma_us if kind.reduces else 0.0
         if kind in (TaskKind.COPY, TaskKind.REDUCE):
-            stream[kind, -1] = gamma if kind.reduces else cost.copy_us
+            stream[kind, -1] = max(gamma if kind.reduces else cost.copy_us, least)
         else:
-            (connection if kind in RDMA_WRITES else stream)[kind, :-1] = beta + gamma
+            rates = connection if kind in RDMA_WRITES else stream
+            rates[kind, :-1] = np.maximum(beta + gamma, least)
     return stream, connection
 
 
 def _latencies(cost: CostModel, classes: LinkClasses) -> Floats:
-    """Return what notifies take, [link class or local, Ack, DataSignal, DataAck or any other]."""
-    latency = np.full((len(classes.alpha_us) + 1, OWN_NOTIFIES + 1), cost.notify_us)
-    notify, is_rdma = np.arange(OWN_NOTIFIES + 1), classes.is_rdma[:, None]
-    latency[:-1] = np.where(pays_alpha(notify, is_rdma), classes.alpha_us[:, None], cost.notify_us)
+    """Return what notifies take, [link class or local, without or with α]."""
+    latency = np.full((len(classes.alpha_us) + 1, 2), cost.notify_us)
+    latency[:-1, 1] = classes.alpha_us
     return latency

@@ -55,6 +55,7 @@ def simulate_reached(
         costs.connection,
         program.ranks * program.streams,
         len(program.transports),
+        costs.durations.launch_us,
     )
     return Timeline(program, costs.durations.links, start, end, effect, behind)
 
@@ -84,8 +85,8 @@ class TaskCosts:
         on_stream = np.where(is_data, durations.on_stream(kind, of, tasks.size), compute)
         after = np.where(is_data, durations.on_connection(kind, of, tasks.size), 0.0)
         remote = tasks.end >= 0
-        notify = np.where(remote, tasks.cell % program.transports.stride, -1)
-        after = np.where(is_post, durations.of_post(of, notify), after)
+        latency = durations.of_post(of, durations.pays_alpha(of, tasks.cell))
+        after = np.where(is_post, latency, after)
         is_rdma = np.zeros(len(tasks), np.bool_)
         is_rdma[remote] = program.transports.is_rdma[tasks.end[remote]]
         connection = np.where(is_rdma & (is_post | (after > 0)), tasks.end, -1)
@@ -104,9 +105,10 @@ def _time_tasks(
     connection: npt.NDArray[np.int64],
     queues: int,
     ends: int,
+    begin: float,
 ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.int32]]:
     """One pass in topological order; engines only add durations and take maxima."""
-    clock = np.zeros(queues)
+    clock = np.full(queues, begin)
     busy = np.zeros(ends + 1)  # until when each RDMA connection sends
     last = np.full(ends + 1, -1, np.int32)  # the last write on it
     behind = np.full(len(kinds), -1, np.int32)

@@ -40,6 +40,11 @@ class Timeline:
         """When everything is done."""
         return float(max(self.end_us.max(initial=0.0), self.effect_us.max(initial=0.0)))
 
+    @property
+    def launch_us(self) -> float:
+        """What the launch takes, before all tasks."""
+        return self.links.cost.protocols.of(self.program.protocol).launch_us
+
     def _repr_html_(self) -> str:
         """Return a table of what every rank does with the time, for notebooks."""
         from hccl_py.simulator.page import timeline_html

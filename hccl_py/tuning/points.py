@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from hccl_py.authors import author_class
 from hccl_py.call_spec import CallSpec, ClusterSpec
 from hccl_py.config import Config
-from hccl_py.cost import CostModel
+from hccl_py.cost import COSTS, DEFAULT_COST, CostModel
 from hccl_py.discovery import installed_executors
 from hccl_py.errors import HcclError, NotSupportedError, ParameterError
 from hccl_py.executor import choices_of
@@ -36,6 +36,7 @@ __all__ = ["ANY_EFFORT", "Effort", "Outcome", "Point", "PointRow", "evaluate", "
 
 _FOR_PEOPLE = {"cost": {"name", "sources", "uncertain"}}
 _NEWER = {"device", "wire", "zero_copy"}
+_NEWER_COSTS = {"alpha_by", "protocols"}
 
 
 class Point(BaseModel):
@@ -87,6 +88,7 @@ class Point(BaseModel):
         """A hash of all that the outcome depends on, the contents of named files included."""
         values = PointRow.of(self).model_dump(mode="json", exclude=_FOR_PEOPLE)
         values["config"] = _keyed(values["config"])
+        values["cost"] = _keyed_cost(values["cost"])
         if not self._asks_rules():
             del values["config"]["ruleset"]
         values["files"] = self.call.cluster.digests()
@@ -104,6 +106,12 @@ def _keyed(config: dict[str, Any]) -> dict[str, Any]:
     found = {n: v for n, v in config.items() if n not in _NEWER or v != usual[n]}
     roce = bool(config["intra_roce_enable"])  # None and False make the same links
     return found | {"intra_roce_enable": roce}
+
+
+def _keyed_cost(cost: dict[str, Any]) -> dict[str, Any]:
+    """Return what a key has of a cost model: what is newer than keys only where it is stated."""
+    usual = COSTS[DEFAULT_COST].model_dump(mode="json")
+    return {n: v for n, v in cost.items() if n not in _NEWER_COSTS or v != usual[n]}
 
 
 class PointRow(BaseModel):

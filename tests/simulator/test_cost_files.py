@@ -128,7 +128,7 @@ def test_the_name_is_that_of_the_file(tmp_path: Path) -> None:
         ('{"task_us": NaN}', "task_us: expected a value that JSON has, found NaN", ""),
         ('{"task_us": 1e999, "base": "selection"}', "task_us: expected a finite number", ""),
         ('{"base": ', "line 1 column 10: the text is not JSON", "cut off"),
-        ("[" * 100_000, "expected at most 8 levels of brackets", "two levels"),
+        ("[" * 100_000, "expected at most 8 levels of brackets", "three levels"),
         (f'{{"task_us": {"9" * 5000}}}', "numbers of at most 19 digits", "19 digits"),
     ],
 )

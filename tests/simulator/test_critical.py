@@ -45,6 +45,7 @@ def total_with(timeline: Timeline, costs: TaskCosts, row: int, delay: float) -> 
         costs.connection,
         program.ranks * program.streams,
         len(program.transports),
+        timeline.launch_us,
     )
     return float(max(end.max(), effect.max()))
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from hccl_py.enums import POST, WAIT, TaskKind, moves_data
 from hccl_py.program.kernels import kernel
+from hccl_py.simulator.alpha import AlphaRule
 from hccl_py.simulator.analysis.order import ConnectionOrder, Rows, before_on_stream, order_of
-from hccl_py.simulator.durations import pays_alpha
 from hccl_py.values import Floats
 
 if TYPE_CHECKING:
@@ -32,11 +32,13 @@ _LOCAL = (TaskKind.COPY, TaskKind.REDUCE)
 class PathParts(NamedTuple):
     """What a critical path consists of, in microseconds; they sum to the total.
 
-    `alpha_us` is the latency of steps, paid by Acks over SDMA and by DataSignals over RDMA,
-    `notify_us` that of all other notifies; `link_us` bytes over links, `reduce_us` reductions,
-    `copy_us` local copies, each with the overhead of their tasks.
+    `launch_us` comes before all tasks; `alpha_us` is the latency of steps, paid by Acks over SDMA
+    and by DataSignals over RDMA, or by what stands for messages, `notify_us` that of all other
+    notifies; `link_us` bytes over links, `reduce_us` reductions, `copy_us` local copies, each with
+    the overhead of their tasks.
     """
 
+    launch_us: float
     alpha_us: float
     notify_us: float
     link_us: float
@@ -48,7 +50,8 @@ class PathParts(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class CriticalPath:
     """Task rows from the first to the last whose times bind each other, and the microseconds from
-    `begin_us` to `end_us` that each adds: every span begins where the one before ends.
+    `begin_us` to `end_us` that each adds: every span begins where the one before ends, the first
+    one after the launch.
 
     A wait adds nothing: the time until it ends is that of its post, which comes before it. Posts
     and RDMA writes that the path only passes on their stream are left out.
@@ -69,13 +72,14 @@ class CriticalPath:
         program, spans = self.timeline.program, self.spans_us
         tasks = program.tasks
         kind, remote = tasks.table.kind[tasks.instruction[self.rows]], tasks.end[self.rows] >= 0
-        notify = tasks.cell[self.rows] % program.transports.stride
         is_rdma = np.append(program.transports.is_rdma, False)[tasks.end[self.rows]]  # -1: none
-        is_alpha = remote & pays_alpha(notify, is_rdma)
+        rule = AlphaRule.of(program, self.timeline.links.cost)
+        is_alpha = remote & rule.pays(tasks.cell[self.rows], is_rdma)
         is_post, is_data = kind == POST, moves_data(kind)
         is_local = np.isin(kind, _LOCAL)
         reduced = np.where(kind == TaskKind.REDUCE, spans, self._inline_reductions(kind))
         return PathParts(
+            launch_us=self.timeline.launch_us if len(spans) else 0.0,
             alpha_us=float(spans[is_post & is_alpha].sum()),
             notify_us=float(spans[is_post & ~is_alpha].sum()),
             link_us=float((spans - reduced)[is_data & ~is_local].sum()),

@@ -97,14 +97,22 @@ class _Compiler:
 
     def _post(self, i: Instruction) -> tuple[int, ...]:
         of, connection = self._link(i.end)
-        local = isinstance(i.end, int) and i.end < 0
-        notify = -1 if local else _first(i.cell) % self._transports.stride
+        pays = self._pays_alpha(of, i)
+        varies = of if isinstance(pays, int) else pays
         after = self.pool.duration(
-            _spread(of, 0),
-            ("post", notify, self._key(of, i.end)),
-            lambda size: np.broadcast_to(self._durations.of_post(of, notify), len(size)),
+            _spread(varies, 0),
+            ("post", self._pays_key(pays, i), self._key(varies, i.end)),
+            lambda size: np.broadcast_to(self._durations.of_post(of, pays), len(size)),
         )
         return (self.pool.integer(i.cell), connection, *self._nothing, *after)
+
+    def _pays_alpha(self, of: Lanes, i: Instruction) -> Lanes:
+        """Return whether posts pay α; numbers of notifies are the same for all lanes."""
+        by_number = self._durations.alpha_rule.of_messages is None
+        return self._durations.pays_alpha(of, _first(i.cell) if by_number else values_of(i.cell))
+
+    def _pays_key(self, pays: Lanes, i: Instruction) -> object:
+        return pays if isinstance(pays, int) else (id(self._ranks), _identity(i.cell))
 
     def _move(self, i: Instruction) -> tuple[int, ...]:
         of, connection = self._link(i.end)

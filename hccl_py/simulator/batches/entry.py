@@ -150,9 +150,10 @@ class _Run:
         ranks: IntArray,
         most: int,
     ) -> _Run:
-        queues, code = compiled(program, Durations(program, topology, cost, slow))
+        durations = Durations(program, topology, cost, slow)
+        queues, code = compiled(program, durations)
         state = State(
-            np.zeros(int(code.lane_first[-1])),
+            np.full(int(code.lane_first[-1]), durations.launch_us),
             np.full(program.cells, -1.0),
             np.zeros(len(program.transports) + 1),
         )

@@ -61,7 +61,7 @@ def advance_uniform(code: Instructions, counter: IntArray, state: State, notes: 
     )
     if cells is None or connections is None:
         return 0
-    level = np.zeros(len(lanes))
+    level = clock[lane_first[:-1]].copy()
     held, busy = np.full(cells.count, -1.0), np.zeros(connections.count)
     done = in_unison.sized(len(kinds))(
         first,

@@ -676,13 +676,21 @@ def _advance_queue(w: FlowWork, s: EngineState, events: Heap, queue: int, t: flo
     allocates=False,
 )
 def run_events(
-    w: FlowWork, s: EngineState, flows: Sharing, m: Members, events: Heap, dirty: Heap
+    w: FlowWork,
+    s: EngineState,
+    flows: Sharing,
+    m: Members,
+    events: Heap,
+    dirty: Heap,
+    begin: float,
 ) -> None:
-    """Take events until there are none; those of links are behind those of entities."""
+    """Take events, from the begin of all queues on, until there are none; those of links are behind
+    those of entities.
+    """
     queues, entities = len(s.counter), len(s.phase)
     for queue in range(queues):
         if w.first[queue] < w.first[queue + 1]:
-            _put(events, queue, 0.0)
+            _put(events, queue, begin)
     while events.size[0] > 0:
         first = last = events.key[events.item[0]]
         horizon = first * (1 + AT_ONCE)

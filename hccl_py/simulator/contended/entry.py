@@ -50,7 +50,7 @@ def simulate_contended(
     flows, members = _sharing(shared), _members(shared)
     run = run_events.sized(_STEPS * len(work.rows))
     events, dirty = _heap(entities + len(shared.capacity)), _heap(len(shared.capacity))
-    run(work, state, flows, members, events, dirty)
+    run(work, state, flows, members, events, dirty, durations.launch_us)
     return Timeline(program, durations.links, state.start, state.end, state.effect, state.behind)
 
 
