@@ -31,6 +31,10 @@ from hccl_executors.all_to_all.staged import RunAlltoAllVStaged
 from hccl_executors.all_to_all.two_level_pipeline import RunAlltoAllVTwoLevelPipeline
 from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
 from hccl_executors.broadcast.small_count import BroadCastSmallCountExecutor
+from hccl_executors.deter_pipelines import (
+    AllReduceDeterPipelineExecutor,
+    ReduceScatterDeterPipelineExecutor,
+)
 from hccl_executors.flat import (
     AllGatherComm,
     AllReduceComm,
@@ -158,6 +162,7 @@ __all__ = ["EXECUTORS"]
 EXECUTORS = (
     AlignedAllReduceDoubleRingFor91093Executor,
     AllReduceARSFor91093Executor,
+    AllReduceDeterPipelineExecutor,
     AllReduceDoubleRingConcurrentExecutor,
     AllReduceDoubling,
     AllReduceDoublingDirect,
@@ -210,6 +215,7 @@ EXECUTORS = (
     AlignedReduceScatterDoubleRingFor91093Executor,
     ReduceScatterARSFor91093Executor,
     ReduceScatterDeterExecutor,
+    ReduceScatterDeterPipelineExecutor,
     ReduceScatterDoubleRingConcurrentExecutor,
     ReduceScatterFastDoubleRingFor91093Executor,
     ReduceScatterMeshDmaEliminationExecutor,

@@ -72,7 +72,21 @@ PIPELINE = (
         "_Pipeline",
     ),
 )
+DETER_PIPELINE = (
+    Kept(
+        "templates/deter_pipeline.py",
+        "frm.tx_data_ack(main)",
+        "HCCL's; a reduce-scatter needs it, what follows in an all-reduce says as much",
+    ),
+    Kept(
+        "templates/pipeline.py",
+        "frm.tx_data_ack(stream)",
+        "HCCL's; the barrier behind the last transfer says as much between two servers",
+        "_Pipeline",
+    ),
+)
 KEPT = {
+    "AllReduceDeterPipelineExecutor": DETER_PIPELINE,
     "AllGatherMeshOpbasePipelineExecutor": PIPELINE,
     "ReduceScatterMeshOpbasePipelineExecutor": PIPELINE,
     "ReduceScatterSemiRingExecutor": (MEETING,),

@@ -41,14 +41,22 @@ __all__ = ["pipeline_all_gather", "pipeline_all_reduce", "pipeline_reduce_scatte
 
 
 def pipeline_all_gather(
-    rank: Rank[Any, Any], mesh: Plane, ring: Plane, slots: Chunks, images: Sequence[Chunks]
+    rank: Rank[Any, Any],
+    mesh: Plane,
+    ring: Plane,
+    slots: Chunks,
+    images: Sequence[Chunks],
+    *,
+    backwards: bool = False,
 ) -> None:
-    """Fill all `slots`; this rank's own lies in `images[0]`.
+    """Fill all `slots`; this rank's own lies in `images[0]`. `backwards` goes round the ring as
+    an all-reduce does, on main.
 
     `slots` are touched on this rank only. `images` say where each slot lies while it is in one of
     two blocks of exported memory, the same at every rank.
     """
-    _Pipeline(rank, mesh, ring, way=1).all_gather(slots, images)
+    way = -1 if backwards else 1
+    _Pipeline(rank, mesh, ring, way=way, ring_on_main=backwards).all_gather(slots, images)
 
 
 def pipeline_reduce_scatter(
@@ -113,7 +121,7 @@ class _Pipeline:
         for step in self.rank.main.steps("pipeline all-gather", self.servers):
             here, there = images[step % 2], images[(step + 1) % 2]
             mine, following = (self.slot(self.own, self.way * (step + k)) for k in (0, 1))
-            with self.rank.fork(self.n):
+            with self.rank.fork():
                 if step < self.servers - 1:
                     self._relay(_Move(here, there, mine, following), reduce=False)
                 if step == self.servers - 2:
