@@ -156,6 +156,10 @@ from hccl_executors.zero_copy.slots import (
     ReduceScatterRingZerocopyExchangeExecutor,
     ReduceScatterRingZerocopyExecutor,
 )
+from hccl_executors.zero_copy.whole import (
+    AllReduceRingZerocopyExecutor,
+    BroadCastRingZerocopyExecutor,
+)
 
 __all__ = ["EXECUTORS"]
 
@@ -183,6 +187,7 @@ EXECUTORS = (
     AllReduceRing,
     AllReduceRingExecutor,
     AllReduceRingFor91093Executor,
+    AllReduceRingZerocopyExecutor,
     AllReduceSingleExecutor,
     AllReduceSmallCountFor910,
     AllReduceStar,
@@ -247,6 +252,7 @@ EXECUTORS = (
     BroadCastMixExecutor,
     BroadCastRingExecutor,
     BroadCastRingFor91093Executor,
+    BroadCastRingZerocopyExecutor,
     BroadCastSingleExecutor,
     BroadCastSmallCountExecutor,
     BroadCastStar,

@@ -108,13 +108,19 @@ def nb_scatter(stream: Stream, plane: Plane, chunks: Chunks, root: int) -> None:
 
 
 def nb_broadcast(
-    stream: Stream, plane: Plane, work: Region, root: int, bandwidth: float = LINK_GBPS
+    stream: Stream,
+    plane: Plane,
+    work: Region,
+    root: int,
+    bandwidth: float = LINK_GBPS,
+    *,
+    share: int = 1,
 ) -> None:
     """Leave in `work` of every rank what the root has there: small data over a tree, large data in
-    parts, as HCCL weighs them for links of `bandwidth` GB/s.
+    parts, as HCCL weighs the `share`-th part of it for links of `bandwidth` GB/s.
     """
     p = int(plane.size)
-    whole = p == 2 or bool(work.size < nb_tree_limit(p, bandwidth))
+    whole = p == 2 or bool(work.size < share * nb_tree_limit(p, bandwidth))
     (narrow_tree_broadcast if whole else nb_broadcast_in_parts)(stream, plane, work, root)
 
 

@@ -44,7 +44,16 @@ from hccl_py.executor import (
 )
 from hccl_py.orchestration import Chunks, Plane
 
-__all__ = ["ALIGN", "RegisteredRings", "all_gather_inside", "like_hccl", "reduce_scatter_inside"]
+__all__ = [
+    "ALIGN",
+    "REGISTERED",
+    "RegisteredRings",
+    "all_gather_inside",
+    "like_hccl",
+    "outer_levels",
+    "planes_of",
+    "reduce_scatter_inside",
+]
 
 ALIGN = 128
 """HCCL_MIN_SLICE_ALIGN: bytes to which a round's slots are rounded down."""

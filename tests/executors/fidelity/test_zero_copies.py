@@ -11,7 +11,7 @@ from hccl_py.program.program import Program
 from hccl_py.topology import PRESETS, Topology
 from tests.executors.fidelity.recorded import MOVES, events_of
 from tests.executors.fidelity.superpods import Grid
-from tests.executors.fidelity.zero_copies import Slots, ZeroCopy
+from tests.executors.fidelity.zero_copies import Slots, Whole, ZeroCopy
 from tests.recording import op_of, recorded
 
 A3 = PRESETS["atlas-900-a3"]
@@ -22,6 +22,8 @@ FORMS: dict[str, tuple[type[ZeroCopy], str, str]] = {
     "AllGatherRingZerocopyExchangeExecutor": (Slots, "all_gather", "exchange"),
     "ReduceScatterRingZerocopyExecutor": (Slots, "reduce_scatter", ""),
     "ReduceScatterRingZerocopyExchangeExecutor": (Slots, "reduce_scatter", "exchange"),
+    "AllReduceRingZerocopyExecutor": (Whole, "all_reduce", ""),
+    "BroadCastRingZerocopyExecutor": (Whole, "broadcast", ""),
 }
 
 GRIDS = (
@@ -31,11 +33,11 @@ GRIDS = (
 )
 
 
-def check(name: str, grid: Grid, count: int, ccl: int) -> Program:
+def check(name: str, grid: Grid, count: int, ccl: int, word: str = "") -> Program:
     """Compare every stream of every rank, for one root."""
     model, op, form = FORMS[name]
     root = grid.size * 2 // 3 if op == "broadcast" else None
-    word = "NHR" if op == "broadcast" else "ring"
+    form, word = word or form, word or ("NHR" if op == "broadcast" else "ring")
     call = replace(op_of(op, count), mode=Mode.OP_BASE, level1=word, level2=word, root=root)
     topology = Topology(A3, (grid.devices,) * grid.pods * grid.servers, (grid.servers,) * grid.pods)
     assert len(topology.rings) == grid.rings
@@ -49,23 +51,32 @@ def check(name: str, grid: Grid, count: int, ccl: int) -> Program:
     return program
 
 
+def counts_of(name: str, grid: Grid) -> tuple[int, ...]:
+    """Elements of a slot, or of data that is cut for devices and servers: few, even, uneven."""
+    if FORMS[name][0] is Slots:
+        return (1, 64, 77)
+    even = 64 * grid.pods * grid.pods * grid.servers * grid.devices
+    return (even - 37, 1, even, 77)
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_one_round(name: str) -> None:
     assert BY_NAME[name].fidelity.is_same
     for number, grid in enumerate(GRIDS):
-        check(name, grid, (1, 64, 77)[number % 3], 1 << 20)
+        counts = counts_of(name, grid)
+        check(name, grid, counts[number % len(counts)], 1 << 20)
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_several_rounds(name: str) -> None:
     for grid in GRIDS:
         if grid.pods * grid.servers > 1:
-            check(name, grid, 300, 512 * grid.pods * grid.servers)
+            check(name, grid, counts_of(name, grid)[2] * 5, 512 * grid.pods * grid.servers)
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_neighbours_in_a_server_reach_user_memory_others_ccl_buffers(name: str) -> None:
-    program = check(name, Grid(2, 2, 4, 2), 64, 1 << 20)
+    program = check(name, Grid(2, 2, 4, 2), 2048, 1 << 20)
     tasks, transports, table = program.tasks, program.transports, program.tasks.table
     is_user = np.array([name in ("IN", "OUT") for name in program.buffers])
     seen = set()
@@ -77,3 +88,16 @@ def test_neighbours_in_a_server_reach_user_memory_others_ccl_buffers(name: str) 
         assert bool(is_user[peers[at]]) == inside, (plane, program.buffers[peers[at]])
         seen.add(inside)
     assert seen == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("name", "small"),
+    [("AllReduceRingZerocopyExecutor", 256 << 10), ("BroadCastRingZerocopyExecutor", 2 << 20)],
+)
+def test_a_slice_is_small_by_what_a_device_has_of_it(name: str, small: int) -> None:
+    """With two devices twice as much goes over trees as elsewhere."""
+    first, second = (
+        check(name, Grid(1, 4, 2, 1), size * 2 // 4, 8 << 20, "NHR").task_count
+        for size in (2 * small, 2 * small + 128)
+    )
+    assert first != second

@@ -8,19 +8,17 @@ a CCL buffer.
 
 from collections.abc import Iterator, Sequence
 
-from tests.executors.fidelity import marches
+from tests.executors.fidelity import helped_rings as helped
+from tests.executors.fidelity import marches, trees
 from tests.executors.fidelity import rings as plain
-from tests.executors.fidelity.streams import ALIGN
+from tests.executors.fidelity.helped_rings import Places
+from tests.executors.fidelity.streams import ALIGN, sliced
 from tests.executors.fidelity.superpods import Executor, Grid
 from tests.executors.fidelity.transports import Link, Slice, even
 
 UNIT = 4
-
-
-def in_superpod(grid: Grid, a: int, b: int) -> bool:
-    """Whether two ranks share a superpod, so that SDMA joins them."""
-    per_pod = grid.servers * grid.devices
-    return a // per_pod == b // per_pod
+NHR_ALLREDUCE_SMALL_SIZE = 256 << 10
+NHR_BCAST_SMALL_SIZE = 2 << 20
 
 
 class ZeroCopy(Executor):
@@ -172,6 +170,90 @@ class Slots(ZeroCopy):
         source, into = (0, start) if near else (self.place(frm) * size, 0)
         swap(send, recv, size, (self.place(self.me.rank) * size, 0), (source, into))
         barrier(send, recv)
+
+
+class Whole(ZeroCopy):
+    """coll_all_reduce_ring_zerocopy_executor.cc and coll_broadcast_ring_zerocopy_executor.cc;
+    streams are those of other rings, :27 CalcStreamNum.
+    """
+
+    def slices(self) -> list[Places]:
+        """KernelRunIntraServerPre: one ring takes all of a slice, two take halves of its elements,
+        the second one the odd element, numbered the other way round.
+        """
+        parts = self.parts()
+        if self.grid.rings == 1:
+            return [[[part] for part in parts]]
+        heads = [part.size // UNIT // 2 * UNIT for part in parts]
+        first = [Slice(part.offset, head) for part, head in zip(parts, heads, strict=True)]
+        second = [
+            Slice(part.offset + head, part.size - head)
+            for part, head in zip(parts, heads, strict=True)
+        ]
+        return [[[one] for one in first], [[one] for one in (second[0], *second[:0:-1])]]
+
+    def gather(self, places: Sequence[Places]) -> None:
+        """KernelRunIntraServerPost: the output is the memory that neighbours read, too, so what
+        moves between the two is skipped (dispatcher.cc:374), and what it waits for is not.
+        """
+        if self.grid.rings == 2:
+            helped.aligned_all_gather(self.double(), places, places)
+        else:
+            helped.all_gather_concurrent_direct(self.ways[0], places[0], places[0])
+
+    def all_reduce(self, form: str) -> None:
+        """coll_all_reduce_executor.cc:49, :224; the zero copy's KernelRunInterServer. NHR takes one
+        superpod here; it is small by what a device has of the slice once more.
+        """
+        me, places, mine = self.me, self.slices(), self.parts()[self.d]
+        if self.grid.rings == 2:
+            helped.aligned_reduce_scatter(self.double(), places, None, op_base=True)
+        else:
+            helped.reduce_scatter_concurrent_direct(self.ways[0], places[0])
+        for _, size in self.rounds(mine.size, self.ccl // UNIT * UNIT):
+            inner = sliced(size, self.grid.servers)
+            if form == "NHR" and size // self.grid.devices <= NHR_ALLREDUCE_SMALL_SIZE:
+                one = Slice(0, size)
+                me.run(trees.nhr_all_reduce_one_shot, self.level1, rdma=False, whole=one)
+            elif form == "NHR":
+                me.run(trees.nhr_all_reduce, self.level1, rdma=False, slices=inner)
+            elif self.grid.pods == 1:
+                me.run(plain.ring_all_reduce, self.level1, rdma=False, slices=inner)
+            else:
+                me.run(plain.ring_reduce_scatter, self.level1, rdma=False, slices=inner)
+                own = inner[self.s]
+                outer = sliced(own.size, self.grid.pods, own.offset)
+                me.run(plain.ring_all_reduce, self.level2, rdma=True, slices=outer)
+                me.run(plain.ring_all_gather, self.level1, rdma=False, slices=inner)
+        self.gather(places)
+
+    def broadcast(self, form: str) -> None:
+        """coll_broadcast_executor.cc:56, :131; the zero copy's KernelRunInterServer, which divides
+        a slice by the devices once more to say whether it is small.
+        """
+        me, places, mine = self.me, self.slices(), self.parts()[self.d]
+        pod, server, _ = self.root_place
+        root = self.root if self.root in self.server else self.server[0]
+        if self.grid.rings == 2:
+            helped.scatter_double_direct(self.double(), places, root)
+        else:
+            slices = [place[0] for place in places[0]]
+            at = self.server.index(root)
+            me.run(plain.ring_scatter, self.server, rdma=False, slices=slices, root=at)
+        for _, size in self.rounds(mine.size, self.ccl // UNIT * UNIT):
+            inner = sliced(size, self.grid.servers)
+            if self.grid.pods == 1 and size // self.grid.devices <= NHR_BCAST_SMALL_SIZE:
+                run, one = trees.nhr_broadcast_one_shot, Slice(0, size)
+                me.run(run, self.level1, rdma=False, whole=one, root=server)
+            elif self.grid.pods == 1:
+                me.run(trees.nhr_broadcast, self.level1, rdma=False, slices=inner, root=server)
+            else:
+                me.run(trees.nhr_scatter, self.level1, rdma=False, slices=inner, root=server)
+                own = inner[self.s]
+                outer = sliced(own.size, self.grid.pods, own.offset)
+                me.run(trees.nhr_broadcast, self.level2, rdma=True, slices=outer, root=pod)
+                me.run(trees.nhr_all_gather, self.level1, rdma=False, slices=inner)
+        self.gather(places)
 
 
 def swap(send: Link, recv: Link, size: int, out: tuple[int, int], into: tuple[int, int]) -> None:
