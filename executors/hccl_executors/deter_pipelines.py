@@ -39,7 +39,7 @@ from hccl_py.orchestration.region import SLICE_ALIGN
 __all__ = ["AllReduceDeterPipelineExecutor", "ReduceScatterDeterPipelineExecutor"]
 
 
-def _mended(executor: str, *templates: str) -> Fidelity:
+def _meeting(executor: str, *templates: str) -> Fidelity:
     files = ("alg_template_multi_deter_pipeline.cc", *templates)
     return steps(
         "Peers meet before every exchange; where turns do not overlap, HCCL's do not before the "
@@ -109,7 +109,7 @@ class ReduceScatterDeterPipelineExecutor(DeterPipeline):
     """ReduceScatter straight from the user's input; the own server's sum grows in the output."""
 
     op = "reduce_scatter"
-    fidelity = _mended(
+    fidelity = _meeting(
         "coll_reduce_scatter/coll_reduce_scatter",
         "temp_reduce_scatter/reduce_scatter_multi_deter_pipeline.cc",
     )
@@ -151,7 +151,7 @@ class AllReduceDeterPipelineExecutor(DeterPipeline):
     """
 
     op = "all_reduce"
-    fidelity = _mended(
+    fidelity = _meeting(
         "coll_all_reduce/coll_all_reduce", "temp_all_reduce/all_reduce_multi_deter_pipeline.cc"
     )
 

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, Protocol
 
 from hccl_py.orchestration import Link, Plane, Rank, Region
 
-__all__ = ["ADDERS", "Places", "deter_reduce_scatter"]
+__all__ = ["ADDERS", "TurnMemory", "deter_reduce_scatter"]
 
 ADDERS = 4
 """Streams that add at the same time."""
@@ -43,7 +43,7 @@ LARGE = 2 << 20
 """Bytes of a chunk from which on turns overlap."""
 
 
-class Places(Protocol):
+class TurnMemory(Protocol):
     """Where a rank's data lies in this round. Ranks are counted server by server, as `owner`."""
 
     @property
@@ -85,7 +85,7 @@ def deter_reduce_scatter(
     rank: Rank[Any, Any],
     mesh: Plane,
     ring: Plane,
-    places: Places,
+    places: TurnMemory,
     total: Region,
     *,
     in_total: bool,
@@ -104,7 +104,7 @@ class _Turns:
         rank: Rank[Any, Any],
         mesh: Plane,
         ring: Plane,
-        places: Places,
+        places: TurnMemory,
         seat: _Seat,
         total: Region,
         in_total: bool,
