@@ -80,11 +80,7 @@ def _ring(file: str) -> Fidelity:
 
 
 def _rhd(file: str) -> Fidelity:
-    return steps(
-        "In HCCL both ranks of a transfer wait for each other, and over SDMA once more after it; "
-        "with a power of two ranks and RDMA only broadcast and reduce differ.",
-        hccl_template(file),
-    )
+    return same(hccl_template(file), hccl_template("recursive_halvingdoubling_base.cc"))
 
 
 def _nb(file: str, deviation: str = "") -> Fidelity:
@@ -111,7 +107,6 @@ def _scattered(*files: str, deviation: str = "") -> Fidelity:
 
 
 _PIECES = "Neighbouring slices of a step travel as one piece, HCCL's one by one."
-_ORDER = "The pieces of a step go in another order."
 _HEARD = (
     "HCCL's receivers say first that there is room, over SDMA, too, and last that data is there."
 )
@@ -163,9 +158,7 @@ LEVELS: dict[str, dict[str, Level]] = {
         "ring": Level(ring.ring_all_reduce, _ring("temp_all_reduce/all_reduce_ring.cc"), "ring"),
         "NHR": Level(
             _nhr_all_reduce,
-            steps(
-                "Where ranks are no power of two, the pieces of a step go in another order. Sums "
-                "of small data, over trees, have no DataAck in HCCL.",
+            same(
                 hccl_template("temp_all_reduce/all_reduce_nhr.cc"),
                 hccl_template("temp_all_reduce/all_reduce_nhr_oneshot.cc"),
             ),
@@ -237,9 +230,7 @@ LEVELS: dict[str, dict[str, Level]] = {
     },
     "scatter": {
         "ring": Level(ring.ring_scatter, _ring("temp_scatter/scatter_ring.cc"), "ring"),
-        "NHR": Level(
-            nhr.nhr_scatter, _scattered("temp_scatter/scatter_nhr.cc", deviation=_ORDER), "nhr"
-        ),
+        "NHR": Level(nhr.nhr_scatter, _scattered("temp_scatter/scatter_nhr.cc"), "nhr"),
         "NB": Level(
             nb.nb_scatter, _scattered("temp_scatter/scatter_nb.cc", deviation=_HEARD), "nhr"
         ),

@@ -21,8 +21,8 @@ from typing import Any
 from hccl_executors.rings.blocks import Opposite, RankBlocks, has_even_superpods
 from hccl_executors.rings.places import sets
 from hccl_executors.sources import hccl_newest
-from hccl_executors.templates.nhr import nhr_all_gather
-from hccl_executors.templates.tree import tree_broadcast, tree_reduce
+from hccl_executors.templates.nhr import nhr_all_gather, nhr_all_reduce_one_shot
+from hccl_executors.templates.tree import tree_broadcast
 from hccl_py.executor import (
     Mode,
     OpParam,
@@ -35,7 +35,7 @@ from hccl_py.executor import (
     require,
 )
 from hccl_py.fidelity import Fidelity, same
-from hccl_py.orchestration import Plane, Region, Stream
+from hccl_py.orchestration import Plane
 from hccl_py.orchestration.subplane import Subplane
 
 __all__ = [
@@ -95,13 +95,8 @@ def _all_reduce(op: OpParam, rank: Rank[Any, Any], inside: Plane, outside: Plane
     work = rank.ccl_in.head(rank.user_in.size)
     rank.main.copy(work, rank.user_in)
     for plane in (inside, outside):
-        _sum(rank.main, plane, work)
+        nhr_all_reduce_one_shot(rank.main, plane, work)
     rank.main.copy(rank.user_out, work)
-
-
-def _sum(stream: Stream, plane: Plane, work: Region) -> None:
-    tree_reduce(stream, plane, work, root=0, answered=False)
-    tree_broadcast(stream, plane, work, root=0)
 
 
 def _all_gather(op: OpParam, rank: Rank[Any, Any], inside: Plane, outside: Plane) -> None:

@@ -203,17 +203,20 @@ class Chunks:
         """Return the same memory with logical chunk i at place order[i]."""
         return Chunks(self.buffer, self.offsets, self.sizes, self.row, self.link, order)
 
-    def series(self, first: RankInt, stride: int, k: int) -> list[Region]:
+    def series(
+        self, first: RankInt, stride: int, k: int, *, by_place: bool = False
+    ) -> list[Region]:
         """Return chunks first, first + stride, ... (k of them, modulo n), adjacent ones merged into
-        one region.
+        one region. Where there are any, or with `by_place`, or of renumbered chunks, regions come
+        in the order of their places.
         """
         n = len(self)
         if not 0 <= k <= n:
             raise OutOfBoundsError(f"a series of {k} chunks of {n}")
-        runs = runs_of(n, stride % n, k, self.order, self._is_gapless())
-        if not runs.are_longer:
-            chunks = self._in_order()
-            return [chunks[(first + stride * i) % n] for i in range(runs.covered)]
+        by_place = by_place or self.order is not None
+        runs = runs_of(n, stride % n, k, self.order, self._is_gapless(), by_place)
+        if not runs.are_kept:
+            return [self[(first + stride * i) % n] for i in range(runs.covered)]
         at, row = values_of(self._index(first % n)), values_of(self.row)
         count = int(PerRank.of(runs.first[at + 1] - runs.first[at]))
         regions = []
@@ -223,15 +226,6 @@ class Chunks:
             size = self.offsets[row, high] + self.sizes[row, high] - start
             regions.append(Region(self.buffer, PerRank.of(start), PerRank.of(size), self.link))
         return regions
-
-    def _in_order(self) -> Chunks:
-        """Return the chunks in logical order, so that each of them is one look-up."""
-        if self.order is None:
-            return self
-        places = order_table(self.order)
-        return Chunks(
-            self.buffer, self.offsets[:, places], self.sizes[:, places], self.row, self.link
-        )
 
     def _is_gapless(self) -> bool:
         return bool((self.offsets[:, 1:] == self.offsets[:, :-1] + self.sizes[:, :-1]).all())

@@ -14,7 +14,8 @@ __all__ = ["AdjacentRuns", "order_table", "runs_of"]
 
 class AdjacentRuns:
     """For every first index: the runs of adjacent places that a series covers (low and high place
-    of each); nothing is kept where all of them are one place long.
+    of each), in the order of places; nothing is kept where all of them are one place long and
+    nobody asked for that order.
 
     Indices fall into cycles: what a stride visits until it is back where it began. The series that
     cover a chunk begin up to k - 1 strides before it on its cycle, and those in which a run begins
@@ -23,7 +24,13 @@ class AdjacentRuns:
     """
 
     def __init__(
-        self, n: int, stride: int, k: int, order: tuple[int, ...] | None, merge: bool
+        self,
+        n: int,
+        stride: int,
+        k: int,
+        order: tuple[int, ...] | None,
+        merge: bool,
+        by_place: bool,
     ) -> None:
         self._length = n // math.gcd(stride, n)
         self.covered = min(k, self._length)
@@ -34,8 +41,8 @@ class AdjacentRuns:
         at = np.argsort(self._cycles, axis=None)[chunk]
         self._cycle, self._step = np.divmod(at, self._length)
         starts = self._windows(np.arange(n) - 1, merge)
-        self.are_longer = int(starts[1].sum()) < n * self.covered
-        if self.are_longer:
+        self.are_kept = by_place or int(starts[1].sum()) < n * self.covered
+        if self.are_kept:
             first, self.low = self._ends(*starts)
             _, self.high = self._ends(*self._windows(np.arange(1, n + 1), merge))
             self.first = np.concatenate([[0], np.cumsum(np.bincount(first, minlength=n))])
@@ -64,10 +71,10 @@ class AdjacentRuns:
 
 @lru_cache(maxsize=256)
 def runs_of(
-    n: int, stride: int, k: int, order: tuple[int, ...] | None, merge: bool
+    n: int, stride: int, k: int, order: tuple[int, ...] | None, merge: bool, by_place: bool
 ) -> AdjacentRuns:
     """Return the runs of a series of `k` of `n` chunks; `merge` where they lie without gaps."""
-    return AdjacentRuns(n, stride, k, order, merge)
+    return AdjacentRuns(n, stride, k, order, merge, by_place)
 
 
 @lru_cache(maxsize=64)

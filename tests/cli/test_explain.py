@@ -1,6 +1,7 @@
 """`hccl-py explain`: the selection with its reasons, what it costs, where it changes."""
 
 import json
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -120,7 +121,7 @@ def test_people_read_the_table_s_executors_first(capsys: pytest.CaptureFixture[s
     shown = " ".join(" ".join(lines[begin:end]).split())
     assert "AllReduceMeshSmallCountExecutor: needs bytes <= 262144, it is 1048576" in shown
     assert "91093" not in shown
-    assert shown.endswith("17 more: --json says why")
+    assert re.search(r" \d+ more: --json says why$", shown)
 
 
 @pytest.mark.parametrize(

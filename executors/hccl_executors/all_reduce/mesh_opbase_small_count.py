@@ -45,7 +45,7 @@ class AllReduceMeshOpbaseSmallCountDeterministicExecutor:
             **fidelities("all_reduce"),
             "NHR": steps(
                 "Where servers are no power of two, HCCL leaves on the barrier behind every step "
-                "of the reduce-scatter over RDMA, and the pieces of a step go in another order.",
+                "of the reduce-scatter over RDMA.",
                 hccl_newest("base/alg_template/temp_all_reduce/all_reduce_nhr.cc"),
             ),
         }

@@ -6,7 +6,8 @@ from typing import Any
 
 from hccl_executors.all_to_all.two_levels import ServerGrid
 from hccl_executors.outer_levels import all_servers
-from hccl_executors.templates.pairwise import Received, Sent, barrier, rx_parts, tx_parts
+from hccl_executors.templates.pairwise import Received, Sent, rx_parts, tx_parts
+from hccl_executors.templates.signals import barrier
 from hccl_py.orchestration import Link, Rank, Region, Stream
 from hccl_py.values import RankInt
 

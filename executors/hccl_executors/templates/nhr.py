@@ -168,7 +168,7 @@ def _behind(
     2·width-th farther off, as far as the ranks go.
     """
     count = int((plane.size - 1 - distance + width) // (2 * width))
-    return chunks.series(first, -2 * width, count)
+    return chunks.series(first, -2 * width, count, by_place=True)
 
 
 def _renumbered(work: Region, p: int) -> Chunks:

@@ -39,6 +39,7 @@ from hccl_executors.templates.ring import (
     ring_reduce_scatter,
     ring_scatter,
 )
+from hccl_executors.templates.signals import barrier, data_received
 from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.exchange import rx_data, tx_data
 from hccl_py.orchestration.subplane import Subplane
@@ -160,14 +161,8 @@ def _pass_on(stream: Stream, plane: Plane, chunks: Chunks, *, to_extra: bool) ->
         else:
             link.tx_data_signal(stream)
             rx_data(stream, link, chunks[plane.id])
-        if link.rdma:
-            link.tx_data_ack(stream)
-            link.rx_data_ack(stream)
-        for _ in range(1 if link.rdma else 2):
-            link.tx_ack(stream)
-            link.rx_ack(stream)
-            link.tx_data_signal(stream)
-            link.rx_data_signal(stream)
+        data_received(stream, link)
+        barrier(stream, link, link)
 
 
 def nhr_v1_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:

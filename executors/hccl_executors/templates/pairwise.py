@@ -33,6 +33,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from hccl_executors.templates.signals import barrier
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Link, Plane, Rank, Region, Stream
 from hccl_py.values import PerRank, RankInt, values_of
@@ -42,7 +43,6 @@ __all__ = [
     "Pieces",
     "Received",
     "Sent",
-    "barrier",
     "mesh_all_to_all",
     "pairwise_all_to_all",
     "pairwise_in_pieces",
@@ -117,17 +117,6 @@ def pairwise_in_pieces(rank: Rank[Any, Any], plane: Plane, parts: PeerParts) -> 
             tx = plane[to] if k < number[0] else None
             rx = plane[frm] if k < number[1] else None
             _through_buffers(rank, rx, tx, _piece(received, k, most), _piece(sent, k, most))
-
-
-def barrier(stream: Stream, prev: Link | None, following: Link | None) -> None:
-    """Meet both neighbours: Ack to and fro, then DataSignal; one of them may be missing."""
-    if prev is not None:
-        prev.tx_ack(stream)
-    if following is not None:
-        following.rx_ack(stream)
-        following.tx_data_signal(stream)
-    if prev is not None:
-        prev.rx_data_signal(stream)
 
 
 def tx_parts(stream: Stream, to: Link, sent: Sent) -> None:

@@ -23,14 +23,16 @@ Cost for p ranks and n bytes, p = b: reduce-scatter kα+(p-1)/p·n(β+γ), all-g
 all-reduce the sum. Otherwise reduce-scatter (α+nβ+nγ)+Σ(α+(m+min(p-b,m))n/p(β+γ))+(α+nβ/p) with
 m = b/2, b/4, .., 1 (HCCL's documents count ⌈p/2^i⌉, as if pairs were spread evenly), all-gather the
 same without γ, all-reduce (2k+2)α+(2(b-1)/b+2)nβ+((b-1)/b+1)nγ, reduce
-(2k+1)α+(2(b-1)/b+1)nβ+((b-1)/b+1)nγ. Broadcast ⌈log2 p⌉(α+nβ). Source: Thakur, Rabenseifner and
+(2k+1)α+(2(b-1)/b+1)nβ+((b-1)/b+1)nγ. Broadcast ⌈log2 p⌉(α+nβ). Both ends of a transfer meet before
+it and after it, whoever sends, so over SDMA every α here is two. Source: Thakur, Rabenseifner and
 Gropp, "Optimization of collective communication operations in MPICH", 2005; HCCL's public documents
-(H-D_R).
+and code (H-D_R).
 """
 
 from collections.abc import Callable, Iterable
 
-from hccl_py.orchestration import Chunks, Plane, Region, Stream, exchange
+from hccl_executors.templates.signals import data_received
+from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.exchange import rx_data, tx_data
 from hccl_py.orchestration.transport import Link
 from hccl_py.values import RankInt
@@ -161,10 +163,7 @@ def rhd_broadcast(stream: Stream, plane: Plane, work: Region, root: int) -> None
         distance = block.size >> (step + 1)
         if away % distance == 0:
             partner = block.partner(distance)
-            if away & distance:
-                exchange(stream, frm=partner, recv=work)
-            else:
-                exchange(stream, to=partner, send=work)
+            _one_way(stream, partner, [work], sends=not away & distance)
     _copy_pairs(stream, block, [work])
 
 
@@ -183,10 +182,9 @@ def rhd_reduce(stream: Stream, plane: Plane, work: Region, root: int) -> None:
         count = 1 << step
         if away % count == 0:
             partner = block.partner(count)
-            if away & count:
-                exchange(stream, to=partner, send=slices(block.id & -count, count))
-            else:
-                exchange(stream, frm=partner, recv=slices((block.id ^ count) & -count, count))
+            sends = bool(away & count)
+            first = block.id if sends else block.id ^ count
+            _one_way(stream, partner, slices(first & -count, count), sends=sends)
 
 
 def rhd_reduce_meeting(stream: Stream, plane: Plane, work: Region) -> None:
@@ -201,34 +199,38 @@ def rhd_reduce_meeting(stream: Stream, plane: Plane, work: Region) -> None:
     slices = _even_slices(work, block)
     for step in stream.steps("halving", block.steps):
         count = block.size >> (step + 1)
-        partner = block.partner(count)
-        _meet(stream, partner)
-        tx_data(stream, partner, slices((block.id ^ count) & -count, count), reduce=True)
-        rx_data(stream, partner, slices(block.id & -count, count), reduce=True)
+        send, recv = slices((block.id ^ count) & -count, count), slices(block.id & -count, count)
+        _both(stream, block.partner(count), send, recv, reduce=True, answered=False)
     for step in stream.steps("gather", block.steps):
         count = 1 << step
         if block.id % count == 0:
-            partner, part = block.partner(count), slices(block.id | count, count)
-            _meet(stream, partner)
-            tx_data(stream, partner, part if block.id & count else ())
-            rx_data(stream, partner, () if block.id & count else part)
-            _answer(stream, partner)
+            part = slices(block.id | count, count)
+            _one_way(stream, block.partner(count), part, sends=bool(block.id & count))
 
 
-def _meet(stream: Stream, partner: Link) -> None:
+def _both(
+    stream: Stream,
+    partner: Link,
+    send: list[Region],
+    recv: list[Region],
+    *,
+    reduce: bool = False,
+    answered: bool = True,
+) -> None:
+    """Meet, send and receive, and meet again: nobody goes on before both have what was sent."""
     partner.tx_ack(stream)
     partner.rx_ack(stream)
+    tx_data(stream, partner, send, reduce=reduce)
+    rx_data(stream, partner, recv, reduce=reduce)
+    if answered:
+        data_received(stream, partner)
 
 
-def _answer(stream: Stream, partner: Link) -> None:
-    """Say that data has arrived, and hear it: HCCL's DataReceivedAck of both ends."""
-    if partner.rdma:
-        partner.tx_data_ack(stream)
-        partner.rx_data_ack(stream)
-        return
-    _meet(stream, partner)
-    partner.tx_data_signal(stream)
-    partner.rx_data_signal(stream)
+def _one_way(
+    stream: Stream, partner: Link, data: list[Region], *, sends: bool, reduce: bool = False
+) -> None:
+    """Send data to a partner, or receive it; the other way nothing goes, with all its signals."""
+    _both(stream, partner, data if sends else [], [] if sends else data, reduce=reduce)
 
 
 def _halve(stream: Stream, block: _Block, slices: Slices) -> None:
@@ -237,7 +239,7 @@ def _halve(stream: Stream, block: _Block, slices: Slices) -> None:
         count = block.size >> (step + 1)
         partner = block.partner(count)
         send, recv = slices((block.id ^ count) & -count, count), slices(block.id & -count, count)
-        exchange(stream, partner, partner, send, recv, reduce=True)
+        _both(stream, partner, send, recv, reduce=True)
 
 
 def _double(stream: Stream, block: _Block, slices: Slices) -> None:
@@ -246,7 +248,7 @@ def _double(stream: Stream, block: _Block, slices: Slices) -> None:
         count = 1 << step
         partner = block.partner(count)
         send, recv = slices(block.id & -count, count), slices((block.id ^ count) & -count, count)
-        exchange(stream, partner, partner, send, recv)
+        _both(stream, partner, send, recv)
 
 
 def _reduce_pairs(stream: Stream, block: _Block, everything: list[Region]) -> None:
@@ -263,18 +265,12 @@ def _copy_pairs(stream: Stream, block: _Block, everything: list[Region]) -> None
 
 def _hand_in(stream: Stream, block: _Block, data: list[Region], reduce: bool = False) -> None:
     """Move data from the pair's other rank to its member."""
-    if block.is_member:
-        exchange(stream, frm=block.other, recv=data, reduce=reduce)
-    else:
-        exchange(stream, to=block.other, send=data, reduce=reduce)
+    _one_way(stream, block.other, data, sends=not block.is_member, reduce=reduce)
 
 
 def _hand_back(stream: Stream, block: _Block, data: list[Region]) -> None:
     """Move data from the pair's member to its other rank."""
-    if block.is_member:
-        exchange(stream, to=block.other, send=data)
-    else:
-        exchange(stream, frm=block.other, recv=data)
+    _one_way(stream, block.other, data, sends=block.is_member)
 
 
 def _even_slices(work: Region, block: _Block) -> Slices:

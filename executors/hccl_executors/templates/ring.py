@@ -28,6 +28,7 @@ Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for cluster
 2009; *_ring.cc of cann-hcomm (b5f3e5b) with component/reducer.cc and sender.cc.
 """
 
+from hccl_executors.templates.signals import barrier
 from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.exchange import rx_data, tx_data
 
@@ -44,7 +45,7 @@ __all__ = [
 
 
 def ring_reduce_scatter(
-    stream: Stream, plane: Plane, chunks: Chunks, *, barrier: bool = True
+    stream: Stream, plane: Plane, chunks: Chunks, *, closed: bool = True
 ) -> None:
     """Leave in chunk r of rank r the reduction of all ranks' chunk r; other chunks hold partial
     results.
@@ -53,7 +54,7 @@ def ring_reduce_scatter(
         _acknowledge(stream, plane)
         tx_data(stream, plane.right, chunks[(plane.id - 1 - step) % plane.size], reduce=True)
         rx_data(stream, plane.left, chunks[(plane.id - 2 - step) % plane.size], reduce=True)
-    if barrier:
+    if closed:
         ring_barrier(stream, plane)
 
 
@@ -69,7 +70,7 @@ def ring_all_gather(stream: Stream, plane: Plane, chunks: Chunks) -> None:
 def ring_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
     """Leave in `work` of every rank the reduction of all ranks' `work`."""
     chunks = work.split(plane.size)
-    ring_reduce_scatter(stream, plane, chunks, barrier=False)
+    ring_reduce_scatter(stream, plane, chunks, closed=False)
     ring_all_gather(stream, plane, chunks)
 
 
@@ -78,10 +79,7 @@ def ring_barrier(stream: Stream, plane: Plane) -> None:
     if plane.size == 1:
         return
     with stream.phase("barrier"):
-        plane.left.tx_ack(stream)
-        plane.right.rx_ack(stream)
-        plane.right.tx_data_signal(stream)
-        plane.left.rx_data_signal(stream)
+        barrier(stream, plane.left, plane.right)
 
 
 def ring_broadcast(stream: Stream, plane: Plane, work: Region, root: int) -> None:

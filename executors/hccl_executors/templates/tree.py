@@ -45,34 +45,34 @@ def narrow_tree_broadcast(stream: Stream, plane: Plane, work: Region, root: int)
             exchange(stream, to=plane[(plane.id + width) % p], send=work)
 
 
-def tree_reduce(
-    stream: Stream, plane: Plane, work: Region, root: int, *, answered: bool = True
-) -> None:
+def tree_reduce(stream: Stream, plane: Plane, work: Region, root: int) -> None:
     """Leave in `work` of the root the reduction of all ranks' `work`; others hold partial
-    results. Without `answered`, nobody says over RDMA that data has come (DataAck), as in HCCL: a
-    broadcast that follows says it.
+    results.
+
+    Over RDMA nobody says that data has come (DataAck), as in HCCL: a broadcast that follows says
+    it.
     """
     p = int(plane.size)
     distance = (plane.id - root) % p
     for step in stream.steps("reduce", (p - 1).bit_length()):
         width = 1 << step
         if distance % (2 * width) == width:
-            _hand_over(stream, plane[(plane.id - width) % p], work, answered)
+            _hand_over(stream, plane[(plane.id - width) % p], work)
         elif distance % (2 * width) == 0 and distance + width < p:
-            _add(stream, plane[(plane.id + width) % p], work, answered)
+            _add(stream, plane[(plane.id + width) % p], work)
 
 
-def _hand_over(stream: Stream, to: Link, work: Region, answered: bool) -> None:
-    if answered or not to.rdma:
-        exchange(stream, to=to, send=work, reduce=True)
-    else:
+def _hand_over(stream: Stream, to: Link, work: Region) -> None:
+    if to.rdma:
         to.rx_ack(stream)
         tx_data(stream, to, work, reduce=True)
-
-
-def _add(stream: Stream, frm: Link, work: Region, answered: bool) -> None:
-    if answered or not frm.rdma:
-        exchange(stream, frm=frm, recv=work, reduce=True)
     else:
+        exchange(stream, to=to, send=work, reduce=True)
+
+
+def _add(stream: Stream, frm: Link, work: Region) -> None:
+    if frm.rdma:
         frm.tx_ack(stream)
         rx_data(stream, frm, work, reduce=True)
+    else:
+        exchange(stream, frm=frm, recv=work, reduce=True)

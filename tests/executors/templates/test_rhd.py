@@ -34,7 +34,8 @@ TEMPLATES: dict[str, Template] = {
     "broadcast": rhd_broadcast,
     "reduce": rhd_reduce,
 }
-ALPHA, BETA, GAMMA = FORMULA.hccs.alpha_us, FORMULA.hccs.beta_us, FORMULA.gamma_us
+ALPHA, BETA, GAMMA = 2 * FORMULA.hccs.alpha_us, FORMULA.hccs.beta_us, FORMULA.gamma_us
+"""Both ends meet before a transfer and after it, over SDMA with an Ack each time."""
 
 
 def recorded(op: str, size: int, count: int, root: int = 0) -> Program:
