@@ -118,6 +118,10 @@ from hccl_executors.rings.servers import (
     ReduceScatterRingExecutor,
     ScatterRingExecutor,
 )
+from hccl_executors.rings.superpod_pipelines import (
+    AllGatherPipelineFor91093Executor,
+    ReduceScatterPipelineFor91093Executor,
+)
 from hccl_executors.rings.superpods import (
     AlignedAllGatherDoubleRingFor91093Executor,
     AlignedAllReduceDoubleRingFor91093Executor,
@@ -202,6 +206,7 @@ EXECUTORS = (
     AllGatherMeshOpbasePipelineExecutor,
     AllGatherMidCountFor91093Executor,
     AllGatherMixExecutor,
+    AllGatherPipelineFor91093Executor,
     AllGatherRingExecutor,
     AllGatherRingFor91093Executor,
     AllGatherRingZerocopyExchangeExecutor,
@@ -231,6 +236,7 @@ EXECUTORS = (
     ReduceScatterMixExecutor,
     ReduceScatterOrderPreservedExecutor,
     ReduceScatterOrderPreservedFor91093Executor,
+    ReduceScatterPipelineFor91093Executor,
     ReduceScatterRing,
     ReduceScatterRingExecutor,
     ReduceScatterRingFor91093Executor,

@@ -68,7 +68,7 @@ def aligned_all_gather(
         lines.finish(1)
     lines.nothing(main)
     lines.start()
-    lines.nothing(main, *rank.subs)
+    lines.nothing(main, *lines.subs)
     for step in main.steps("aligned all-gather", steps):
         lines.begin()
         into = ends if step == steps - 1 else places
@@ -109,7 +109,7 @@ def aligned_reduce_scatter(
     lines = _Lines(rank, rings, work)
     fetched = _Fetched(rings, inputs, work, out, cut)
     main, helped = rank.main, lines.helped
-    active = len(rank.subs) - (serial and helped)
+    active = len(lines.subs) - (serial and helped)
     lines.nothing(main)
     if serial:
         if helped:
@@ -118,9 +118,9 @@ def aligned_reduce_scatter(
     else:
         lines.start()
         if helped:
-            lines.nothing(main, *rank.subs)
+            lines.nothing(main, *lines.subs)
             _fetch_first(lines, fetched)
-    lines.nothing(main, *rank.subs[:active])
+    lines.nothing(main, *lines.subs[:active])
     for step in main.steps("aligned reduce-scatter", fetched.steps):
         lines.begin()
         for i in range(fetched.count):
@@ -172,7 +172,7 @@ def aligned_scatter(
         lines.begin()
         lines.finish(1)
         lines.start()
-        lines.nothing(*rank.subs, rank.main)
+        lines.nothing(*lines.subs, rank.main)
         for q in (1, 0):
             if 0 < distances[q] <= step + 1:
                 place = places[q][(rings[q].id - 2 - step) % rings[q].size]
@@ -185,14 +185,17 @@ def aligned_scatter(
 
 
 class _Lines:
-    """The streams of both rings and what keeps them aligned."""
+    """The streams of both rings and what keeps them aligned: ring 0's sub stream, and two more
+    where they are helped. A rank may have others behind them.
+    """
 
     def __init__(self, rank: Rank[Any, Any], rings: Sequence[Plane], work: Chunks) -> None:
         self.rank, self.rings, self.main = rank, rings, rank.main
         self.streams = (rank.subs[0], rank.main)
         n = len(rank.subs)
         self.helped = n > 1
-        self.ready, self.go = rank.notifies[:n], rank.notifies[n : 2 * n]
+        self.subs = rank.subs[: 1 + 2 * self.helped]
+        self.ready, self.go = (rank.notifies[k:][: len(self.subs)] for k in (0, n))
         self._none = pieces(work[0])[0].head(0)
 
     def nothing(self, *streams: Stream) -> None:
@@ -204,20 +207,20 @@ class _Lines:
         """Wake the first sub streams, or all of them."""
         for notify in self.go[:count]:
             self.main.post(notify)
-        for sub, notify in zip(self.rank.subs, self.go[:count], strict=False):
+        for sub, notify in zip(self.subs, self.go[:count], strict=False):
             sub.wait(notify)
 
     def finish(self, count: int | None = None) -> None:
         """Wait for the first sub streams, or all of them."""
-        for sub, notify in zip(self.rank.subs, self.ready[:count], strict=False):
+        for sub, notify in zip(self.subs, self.ready[:count], strict=False):
             sub.post(notify)
         for notify in self.ready[:count]:
             self.main.wait(notify)
 
     def line_up(self, index: int) -> None:
         """Let a sub stream report to main and wait until all go on."""
-        self.rank.subs[index].post(self.ready[index])
-        self.rank.subs[index].wait(self.go[index])
+        self.subs[index].post(self.ready[index])
+        self.subs[index].wait(self.go[index])
 
     def release(self, count: int | None = None) -> None:
         """Wait on main until all sub streams, or the first ones, have reported; let them go on."""

@@ -141,11 +141,13 @@ def scatter_direct(way: Way, places: Places, root: int, out: int | None) -> None
 
 
 class Double:
-    """Two rings, aligned: ring 0 on sub stream 1, helped by 2, ring 1 on main, helped by 3."""
+    """Two rings, aligned: ring 0 on sub stream 1, helped by 2, ring 1 on main, helped by 3. The
+    template is given so many sub streams.
+    """
 
-    def __init__(self, me: Worker, ways: Sequence[Way]) -> None:
+    def __init__(self, me: Worker, ways: Sequence[Way], subs: int) -> None:
         self.me, self.ways = me, ways
-        self.subs = range(len(me.streams) - 1)
+        self.subs = range(subs)
         self.steps = ways[0].size - 1
 
     def meet(self) -> None:

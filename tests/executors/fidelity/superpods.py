@@ -51,7 +51,12 @@ class Executor:
 
     @property
     def sub_streams(self) -> int:
-        """CalcStreamNum: one for every ring but main's, and in op-base mode a helper for each."""
+        """CalcStreamNum: those of the rings."""
+        return self.ring_subs
+
+    @property
+    def ring_subs(self) -> int:
+        """One for every ring but main's, and in op-base mode a helper for each."""
         return self.grid.rings * (2 if self.op_base else 1) - 1
 
     @property
@@ -111,7 +116,7 @@ class Executor:
 
     def double(self) -> Double:
         """Both rings, aligned."""
-        return Double(self.me, self.ways)
+        return Double(self.me, self.ways, self.ring_subs)
 
     def plain(self, template: Callable[..., None], places: Sequence[Places], **call: int) -> None:
         """A plain template on every ring; a root is a rank."""
