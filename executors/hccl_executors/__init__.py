@@ -30,6 +30,7 @@ from hccl_executors.all_to_all.pipeline_for_91093 import RunAlltoAllVPipelineFor
 from hccl_executors.all_to_all.staged import RunAlltoAllVStaged
 from hccl_executors.all_to_all.two_level_pipeline import RunAlltoAllVTwoLevelPipeline
 from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
+from hccl_executors.batch_send_recv.group import BatchSendRecvGroup
 from hccl_executors.broadcast.small_count import BroadCastSmallCountExecutor
 from hccl_executors.deter_pipelines import (
     AllReduceDeterPipelineExecutor,
@@ -291,4 +292,5 @@ EXECUTORS = (
     RunAlltoAllVTwoLevelPipeline,
     SendExecutor,
     BatchSendRecv,
+    BatchSendRecvGroup,
 )

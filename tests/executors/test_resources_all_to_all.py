@@ -18,6 +18,7 @@ from hccl_executors.all_to_all.pipeline_for_91093 import RunAlltoAllVPipelineFor
 from hccl_executors.all_to_all.staged import RunAlltoAllVStaged
 from hccl_executors.all_to_all.two_level_pipeline import RunAlltoAllVTwoLevelPipeline
 from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
+from hccl_executors.batch_send_recv.group import BatchSendRecvGroup
 from hccl_executors.send_recv.send import SendExecutor
 from hccl_py.enums import Buffer, DataType, Mode
 from hccl_py.executor import OpParam, RankView
@@ -84,6 +85,7 @@ TABLE = (
     Row(RunAlltoAllVFor310PExecutor, FAMILY, DUO, GRAPH, SMALL, FLAT, (2, 1), 2 * CCL, None),
     Row(SendExecutor, "send_recv", A2, OP_BASE, SMALL, ("flat", "back"), 0, 0, CCL // UNIT),
     Row(BatchSendRecv, "batch_send_recv", A2, OP_BASE, SMALL, ("flat", "back"), 1, 0, None),
+    Row(BatchSendRecvGroup, "batch_send_recv", A2, OP_BASE, SMALL, ("flat", "back"), 18, 0, None),
 )  # fmt: skip
 
 

@@ -65,5 +65,15 @@ class Pods:
         frm = at - size - number - np.where(past, size, 0)
         return self._rank(to % all_ranks), self._rank(frm % all_ranks)
 
+    def turn(self, rank: RankInt, peer: RankInt, way: int) -> RankInt:
+        """Return a number that orders peers in other pods as `remote` names them: those that a rank
+        sends to (way 1), or receives from (-1).
+        """
+        mine, theirs = self._at[values_of(rank)], self._at[values_of(peer)]
+        if not self.is_even:
+            return PerRank.of(theirs)
+        size = self._sizes[self._number[values_of(rank)]]
+        return PerRank.of((way * (theirs - mine) - size) % len(self._order))
+
     def _rank(self, at: IntArray) -> RankInt:
         return PerRank.of(self._order[at])

@@ -18,7 +18,7 @@ from hccl_py.executor import (
 from hccl_py.fidelity import ours, same
 from hccl_py.orchestration import Link, Stream
 
-__all__ = ["BatchSendRecv"]
+__all__ = ["DOWN", "UP", "BatchSendRecv"]
 
 UP, DOWN = "flat", "back"
 """The planes of messages to higher and to lower ranks."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
+from hccl_executors.batch_send_recv.group import BatchSendRecvGroup
 from hccl_py.enums import DataType, LinkKind, Mode, TaskKind
 from hccl_py.op_param import OpParam, Table
 from hccl_py.operators import make_operator
@@ -39,15 +40,38 @@ def test_any_messages(data: st.DataObject) -> None:
     judged(BatchSendRecv(), op, topology, data.draw(st.sampled_from([1 << 20, 2048])))
 
 
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_any_messages_of_a_group(data: st.DataObject) -> None:
+    topology = data.draw(st.sampled_from([*EVEN, *UNEVEN]))
+    rank = st.integers(0, topology.size - 1)
+    message = st.tuples(rank, rank, st.sampled_from([0, 1, 33, 900]))
+    pairs = tuple(data.draw(st.lists(message, min_size=1, max_size=14)))
+    op = replace(OP, pairs=pairs)
+    judged(BatchSendRecvGroup(), op, topology, data.draw(st.sampled_from([1 << 20, 2048])))
+
+
+def test_groups_have_no_graph_mode() -> None:
+    verdict = BatchSendRecvGroup().suits(replace(OP, mode=Mode.GRAPH), topology_of(4))
+    assert "op-base mode only" in repr(verdict)
+
+
+def test_a_group_sends_to_several_ranks_at_once() -> None:
+    """All messages of 8 ranks take as long as the longest lane: one message."""
+    pairs = tuple((a, b) for a in range(8) for b in range(8) if a != b)
+    op, executor = replace(OP, pairs=pairs), BatchSendRecvGroup()
+    operator = make_operator(op.name)
+    program = record(executor, op, topology_of(8, preset="mesh"), operator, 1 << 20)
+    chain = longest_chain(program)
+    assert (chain.steps, chain.moved) == (1, 400)
+
+
 def test_everybody_with_everybody() -> None:
     for topology in (topology_of(7, preset="mesh"), topology_of(servers=5, devices=1)):
         ranks = range(topology.size)
-        judged(
-            BatchSendRecv(),
-            replace(OP, pairs=tuple((a, b) for a in ranks for b in ranks)),
-            topology,
-            1 << 20,
-        )
+        op = replace(OP, pairs=tuple((a, b) for a in ranks for b in ranks))
+        for executor in (BatchSendRecv(), BatchSendRecvGroup()):
+            judged(executor, op, topology, 1 << 20)
 
 
 SDMA_SEND = "copy, tx_ack {0}, rx_data_signal {0}"

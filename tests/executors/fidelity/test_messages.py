@@ -8,7 +8,9 @@ import pytest
 from hccl_executors import EXECUTORS
 from hccl_py.enums import DataType
 from hccl_py.op_param import OpParam
-from hccl_py.topology import topology_of
+from hccl_py.topology import Topology, topology_of
+from hccl_py.topology.presets import PRESETS
+from tests.executors.fidelity.grouped import grouped
 from tests.executors.fidelity.messages import Message, batch, receive, send
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.transports import Event, Link
@@ -67,3 +69,34 @@ def test_batches_of_messages(layout: str) -> None:
         for rank in range(ranks):
             found = events_of(program, rank)
             assert [found[0], found[1]] == batch(rank, ranks, messages, CCL, pod)
+
+
+A2, A3 = PRESETS["atlas-800t-a2"], PRESETS["atlas-900-a3"]
+PODS: dict[str, tuple[Topology, list[int]]] = {
+    "one server": (Topology(A2, (8,)), [8]),
+    "servers of one": (Topology(A2, (1,) * 5), [1] * 5),
+    "three servers": (Topology(A2, (4, 4, 4)), [4] * 3),
+    "a superpod of 20": (Topology(A3, (10, 10)), [20]),
+    "two superpods": (Topology(A3, (5, 5, 5, 5), (2, 2)), [10] * 2),
+    "servers of other sizes": (Topology(A2, (3, 5, 2)), [3, 5, 2]),
+}
+
+
+@pytest.mark.parametrize("layout", PODS)
+def test_messages_between_group_start_and_group_end(layout: str) -> None:
+    """All pairs, some twice, one of a rank to itself; parts of one slice and of several."""
+    assert KINDS["BatchSendRecvGroup"] == "same"
+    topology, pods = PODS[layout]
+    ranks = topology.size
+    chance = np.random.default_rng(ranks)
+    everybody = [(a, b) for a in range(ranks) for b in range(ranks)]
+    some = [(int(a), int(b)) for a, b in chance.integers(0, ranks, (2 * ranks, 2))]
+    for ends, most in ((everybody, 100), (some, 600_000), (some[: ranks // 2], 40_000)):
+        sizes = chance.integers(0, most + 1, len(ends)).tolist()
+        pairs = tuple((a, b, size) for (a, b), size in zip(ends, sizes, strict=True))
+        op = OpParam("batch_send_recv", most, DataType.FP32, pairs=pairs)
+        program = recorded("BatchSendRecvGroup", op, topology, CCL)
+        messages = [Message(a, b, 4 * size) for a, b, size in pairs]
+        for rank in range(ranks):
+            found, hccl = events_of(program, rank), grouped(rank, messages, CCL, pods)
+            assert [found.get(k, []) for k in range(len(hccl))] == hccl, rank

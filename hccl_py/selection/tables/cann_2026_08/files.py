@@ -49,7 +49,7 @@ POINT_TO_POINT: dict[str, tuple[Rule, ...]] = {
     ),
 }
 """Ranks that receive take ReceiveExecutor. BatchSendRecvRetry needs re-execution, which is off, and
-BatchSendRecvGroup calls between HcclGroupStart and HcclGroupEnd, which nobody makes here.
+BatchSendRecvGroup calls between HcclGroupStart and HcclGroupEnd, which no call says of itself here.
 """
 
 
