@@ -3,6 +3,7 @@
 from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
 from hccl_executors.all_gather.small_count import AllGatherSmallCount
 from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
+from hccl_executors.all_gather_v.mesh_graph import AllGatherVMeshGraphExecutor
 from hccl_executors.all_gather_v.mesh_opbase import AllGatherVMeshOpbaseExecutor
 from hccl_executors.all_reduce.doubling import AllReduceDoubling
 from hccl_executors.all_reduce.doubling_direct import AllReduceDoublingDirect
@@ -51,6 +52,12 @@ from hccl_executors.flat_v import (
     ReduceScatterVComm,
     ReduceScatterVFor310PRing,
 )
+from hccl_executors.graph_pipelines import (
+    AllGatherMeshGraphPipelineExecutor,
+    AllGatherVMeshGraphPipelineExecutor,
+    AllReduceMeshGraphPipelineExecutor,
+    ReduceScatterMeshGraphPipelineExecutor,
+)
 from hccl_executors.hierarchical import (
     AllGatherMeshExecutor,
     AllGatherMeshGraphExecutor,
@@ -83,8 +90,10 @@ from hccl_executors.mixed import (
 )
 from hccl_executors.pipelines import (
     AllGatherMeshOpbasePipelineExecutor,
+    AllGatherVMeshOpbasePipelineExecutor,
     AllReduceMeshOpbasePipelineExecutor,
     ReduceScatterMeshOpbasePipelineExecutor,
+    ReduceScatterVMeshOpbasePipelineExecutor,
 )
 from hccl_executors.reduce_scatter.deter import ReduceScatterDeterExecutor
 from hccl_executors.reduce_scatter.mesh_dma_elimination import (
@@ -182,6 +191,7 @@ EXECUTORS = (
     AllReduceMeshOpbaseLoopExecutor,
     AllReduceMeshOpbaseMidCountDeterministicExecutor,
     AllReduceMeshOpbasePipelineExecutor,
+    AllReduceMeshGraphPipelineExecutor,
     AllReduceMeshOpbaseSmallCountDeterministicExecutor,
     AllReduceMeshSmallCountExecutor,
     AllReduceMidCountFor91093Executor,
@@ -205,6 +215,7 @@ EXECUTORS = (
     AllGatherMeshGraphExecutor,
     AllGatherMeshOpbaseExecutor,
     AllGatherMeshOpbasePipelineExecutor,
+    AllGatherMeshGraphPipelineExecutor,
     AllGatherMidCountFor91093Executor,
     AllGatherMixExecutor,
     AllGatherPipelineFor91093Executor,
@@ -220,7 +231,10 @@ EXECUTORS = (
     AlignedAllGatherVDoubleRingFor91093Executor,
     AllGatherVFor310PExecutor,
     AllGatherVMeshExecutor,
+    AllGatherVMeshGraphExecutor,
+    AllGatherVMeshGraphPipelineExecutor,
     AllGatherVMeshOpbaseExecutor,
+    AllGatherVMeshOpbasePipelineExecutor,
     AllGatherVRingFor91093Executor,
     AllGatherVComm,
     AlignedReduceScatterDoubleRingFor91093Executor,
@@ -233,6 +247,7 @@ EXECUTORS = (
     ReduceScatterMeshExecutor,
     ReduceScatterMeshGraphExecutor,
     ReduceScatterMeshOpbasePipelineExecutor,
+    ReduceScatterMeshGraphPipelineExecutor,
     ReduceScatterMeshOpbaseSmallCountDeterministicExecutor,
     ReduceScatterMixExecutor,
     ReduceScatterOrderPreservedExecutor,
@@ -253,6 +268,7 @@ EXECUTORS = (
     ReduceScatterVFor310PRing,
     ReduceScatterVMeshExecutor,
     ReduceScatterVMeshOpbaseExecutor,
+    ReduceScatterVMeshOpbasePipelineExecutor,
     ReduceScatterVRingFor91093Executor,
     ReduceScatterVComm,
     BroadCastMeshExecutor,

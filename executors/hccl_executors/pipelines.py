@@ -1,10 +1,11 @@
 """Pipelines of Atlas A2: while a block is shared inside the servers, the one before goes between.
+These are those of op-base mode; graph_pipelines.py has those of graph mode.
 
 One template, `templates/pipeline.py`, does both levels at once, so there is no order of levels and
 no choice between servers: a ring. Blocks lie in the CCL buffers:
 
-    all_gather       two, one in each buffer
-    reduce_scatter   three in CCL_In
+    all_gather       two, one in each buffer; all_gather_v, too
+    reduce_scatter   three in CCL_In; reduce_scatter_v, too
     all_reduce       two, one in each buffer; the data has a slot per rank, the last of which has
                      what remains of elements
 
@@ -12,7 +13,7 @@ A slot lies as far behind a multiple of 16 KiB in its block as it does in user m
 source and destination of a transfer are aligned alike; rounds leave 16 KiB free for that. Where the
 CCL buffer is so small that nothing would be left for three blocks (below 96 KiB), they are cut
 without (ours), and a last slot that would not fit where it should lie begins as far back as it must
-(ours).
+(ours). In a round of a V-op every slot has as much as a block holds, or what is left of it.
 
 Sources: coll_*_mesh_opbase_pipeline_executor.cc of HCCL (hcomm b5f3e5b).
 """
@@ -50,8 +51,10 @@ from hccl_py.values import IntArray
 
 __all__ = [
     "AllGatherMeshOpbasePipelineExecutor",
+    "AllGatherVMeshOpbasePipelineExecutor",
     "AllReduceMeshOpbasePipelineExecutor",
     "ReduceScatterMeshOpbasePipelineExecutor",
+    "ReduceScatterVMeshOpbasePipelineExecutor",
 ]
 
 FREE = ALIGN
@@ -61,7 +64,7 @@ DEPTH = 3
 """Blocks of a reduce_scatter: HCCL's PIPELINE_DEPTH."""
 
 
-_OVER_SDMA = steps(
+OVER_SDMA = steps(
     "Between servers of a superpod a rank also says that it has read what it got; HCCL's pipelines "
     "are for RDMA, and would write a block anew that is still read.",
     hccl_template("temp_all_reduce/all_reduce_opbase_pipeline.cc"),
@@ -69,24 +72,40 @@ _OVER_SDMA = steps(
 
 
 class Pipeline(ABC):
-    """A mesh inside the servers and a ring between them, in op-base mode.
-
-    There is a sub stream for every device of a server: its peers and the ring.
-    """
+    """A mesh inside the servers and a ring between them, in one mode."""
 
     op: str
     algorithm = "level0:mesh;level1:pipeline"
+    mode: tuple[Mode, str]
+    """Which, and why."""
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Needs meshes of as many devices in every server, CCL buffers, and links that reduce."""
+        """Needs meshes of as many devices in every server, the mode, and links that reduce."""
         inline = op.reduce is None or topology.reduces_inline(op.dtype, op.reduce)
+        mode, why = self.mode
         return require(
-            (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"),
+            (op.mode is mode, why),
             (topology.has_mesh, "needs every device linked to every other one"),
             (topology.has_sdma_inside, "needs SDMA between all devices of a server"),
             (topology.has_equal_servers, "needs servers alike, and ranks numbered by server"),
             (inline, "needs links that reduce this data type on their way"),
         )
+
+    @abstractmethod
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """Links inside and between, sub streams, and memory."""
+
+    @abstractmethod
+    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+        """Record both levels."""
+
+
+class OpbasePipeline(Pipeline):
+    """Blocks in the CCL buffers; there is a sub stream for every device of a server: its peers and
+    the ring.
+    """
+
+    mode = (Mode.OP_BASE, "works through CCL buffers: op-base mode only")
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """Links inside and between, a sub stream for each, and the bytes of a block."""
@@ -100,30 +119,48 @@ class Pipeline(ABC):
         """Return the bytes of a round: of one block, where ops have a slot per rank."""
         return rank.ccl_bytes - FREE
 
-    @abstractmethod
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Record both levels."""
 
-
-class AllGatherMeshOpbasePipelineExecutor(Pipeline):
+class AllGatherMeshOpbasePipelineExecutor(OpbasePipeline):
     """AllGather straight into the user's output."""
 
     op = "all_gather"
     fidelity = same(
         hccl_executor("coll_all_gather/coll_all_gather_mesh_opbase_pipeline_executor.cc"),
         hccl_template("temp_all_gather/all_gather_pipeline.cc"),
-    ).with_cases({"910_93": _OVER_SDMA})
+    ).with_cases({"910_93": OVER_SDMA})
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
         """Stage the own slot, then hand blocks round."""
-        slots, starts = rank.user_out, np.arange(rank.size) * op.size % ALIGN
-        images = [_image(block, slots, starts) for block in (rank.ccl_in, rank.ccl_out)]
+        starts = self.starts(op, rank)
+        images = [_image(block, rank.user_out, starts) for block in (rank.ccl_in, rank.ccl_out)]
         ring = rank.plane(all_servers(rank))
         rank.main.copy(images[0][ring.id * rank.level0.size + rank.level0.id], rank.user_in)
-        pipeline_all_gather(rank, rank.level0, ring, slots, images)
+        pipeline_all_gather(rank, rank.level0, ring, rank.user_out, images)
+
+    def starts(self, op: OpParam, rank: Rank[Region, Chunks]) -> IntArray:
+        """Return where in its block every slot begins, as if there were one round."""
+        return np.arange(rank.size) * op.size % ALIGN
 
 
-class ReduceScatterMeshOpbasePipelineExecutor(Pipeline):
+class AllGatherVMeshOpbasePipelineExecutor(AllGatherMeshOpbasePipelineExecutor):
+    """AllGatherV straight into the user's output."""
+
+    op = "all_gather_v"
+    fidelity = same(
+        hccl_executor("coll_all_gather_v/coll_all_gather_v_mesh_opbase_pipeline_executor.cc"),
+        hccl_template("temp_all_gather/all_gather_v_pipeline.cc"),
+    ).with_cases({"910_93": OVER_SDMA})
+
+    def block_bytes(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
+        """Return a multiple of 128 bytes."""
+        return super().block_bytes(op, rank) // SLICE_ALIGN * SLICE_ALIGN
+
+    def starts(self, op: OpParam, rank: Rank[Region, Chunks]) -> IntArray:
+        """Return the same of slots where they lie in user memory."""
+        return rank.user_out.offsets % ALIGN
+
+
+class ReduceScatterMeshOpbasePipelineExecutor(OpbasePipeline):
     """ReduceScatter straight from the user's input."""
 
     op = "reduce_scatter"
@@ -133,7 +170,7 @@ class ReduceScatterMeshOpbasePipelineExecutor(Pipeline):
         hccl_template("temp_reduce_scatter/reduce_scatter_pipeline.cc"),
         hccl_template("component/sender.cc"),
         hccl_template("component/reducer.cc"),
-    ).with_cases({"910_93": _OVER_SDMA})
+    ).with_cases({"910_93": OVER_SDMA})
 
     def block_bytes(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
         """Return a third of CCL_In."""
@@ -153,7 +190,21 @@ class ReduceScatterMeshOpbasePipelineExecutor(Pipeline):
         rank.main.copy(rank.user_out, done)
 
 
-class AllReduceMeshOpbasePipelineExecutor(Pipeline):
+class ReduceScatterVMeshOpbasePipelineExecutor(ReduceScatterMeshOpbasePipelineExecutor):
+    """ReduceScatterV straight from the user's input."""
+
+    op = "reduce_scatter_v"
+    fidelity = same(
+        hccl_executor(
+            "coll_reduce_scatter_v/Coll_reduce_scatter_v_mesh_opbase_pipeline_executor.cc"
+        ),
+        hccl_template("temp_reduce_scatter/reduce_scatter_v_pipeline.cc"),
+        hccl_template("component/sender.cc"),
+        hccl_template("component/reducer.cc"),
+    ).with_cases({"910_93": OVER_SDMA})
+
+
+class AllReduceMeshOpbasePipelineExecutor(OpbasePipeline):
     """AllReduce: the reduce-scatter of a slot per rank, then the all-gather backwards."""
 
     op = "all_reduce"
@@ -163,7 +214,7 @@ class AllReduceMeshOpbasePipelineExecutor(Pipeline):
         hccl_template("temp_all_reduce/all_reduce_opbase_pipeline.cc"),
         hccl_template("component/sender.cc"),
         hccl_template("component/reducer.cc"),
-    ).with_cases({"910_93": _OVER_SDMA})
+    ).with_cases({"910_93": OVER_SDMA})
 
     def block_bytes(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
         """Return the bytes of all slots; the last one may have an element of every rank more."""
@@ -171,8 +222,8 @@ class AllReduceMeshOpbasePipelineExecutor(Pipeline):
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
         """Hand partial sums round, then results."""
-        inputs = _equal(rank.user_in, rank.size, op.unit)
-        outputs = _equal(rank.user_out, rank.size, op.unit)
+        inputs = equal_slots(rank.user_in, rank.size, op.unit)
+        outputs = equal_slots(rank.user_out, rank.size, op.unit)
         starts = np.minimum(
             (inputs.offsets - inputs.offsets[:, :1]) % ALIGN, rank.ccl_bytes - inputs.sizes
         )
@@ -192,7 +243,7 @@ def _image(block: Region, slots: Chunks, starts: IntArray) -> Chunks:
     return Chunks(block.buffer, offsets, slots.sizes, slots.row)
 
 
-def _equal(region: Region, n: int, unit: int) -> Chunks:
+def equal_slots(region: Region, n: int, unit: int) -> Chunks:
     """Cut into n chunks of as many elements, but for the last one, which has the rest, too."""
     each = int(region.size) // unit // n * unit
     starts = np.arange(n) * each

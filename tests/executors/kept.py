@@ -88,7 +88,12 @@ DETER_PIPELINE = (
 KEPT = {
     "AllReduceDeterPipelineExecutor": DETER_PIPELINE,
     "AllGatherMeshOpbasePipelineExecutor": PIPELINE,
+    "AllGatherMeshGraphPipelineExecutor": PIPELINE,
+    "AllGatherVMeshOpbasePipelineExecutor": PIPELINE,
+    "AllGatherVMeshGraphPipelineExecutor": PIPELINE,
     "ReduceScatterMeshOpbasePipelineExecutor": PIPELINE,
+    "ReduceScatterMeshGraphPipelineExecutor": PIPELINE,
+    "ReduceScatterVMeshOpbasePipelineExecutor": PIPELINE,
     "ReduceScatterSemiRingExecutor": (MEETING,),
     "AllReduceStar": (STAR,),
 }

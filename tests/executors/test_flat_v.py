@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
+from hccl_executors.all_gather_v.mesh_graph import AllGatherVMeshGraphExecutor
 from hccl_executors.all_gather_v.mesh_opbase import AllGatherVMeshOpbaseExecutor
 from hccl_executors.flat_v import AllGatherVComm, ReduceScatterVComm
 from hccl_executors.reduce_scatter_v.deter import ReduceScatterVDeterExecutor
@@ -23,6 +24,7 @@ from tests.recording import op_of, recorded
 EVERYWHERE: list[Any] = [AllGatherVComm, ReduceScatterVComm]
 ONE_MESH: list[Any] = [
     AllGatherVMeshExecutor,
+    AllGatherVMeshGraphExecutor,
     AllGatherVMeshOpbaseExecutor,
     ReduceScatterVMeshExecutor,
     ReduceScatterVMeshOpbaseExecutor,
@@ -69,6 +71,7 @@ def test_all_blocks_arrive(
     ("executor", "mode", "servers", "reason"),
     [
         (AllGatherVMeshExecutor, Mode.OP_BASE, 1, "graph mode only"),
+        (AllGatherVMeshGraphExecutor, Mode.OP_BASE, 1, "graph mode only"),
         (AllGatherVMeshOpbaseExecutor, Mode.GRAPH, 1, "op-base mode only"),
         (ReduceScatterVMeshExecutor, Mode.OP_BASE, 1, "graph mode only"),
         (ReduceScatterVMeshOpbaseExecutor, Mode.OP_BASE, 2, "needs one server, there are 2"),

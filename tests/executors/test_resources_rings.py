@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from hccl_executors import inference, pipelines, stars
+from hccl_executors import graph_pipelines, inference, pipelines, stars
 from hccl_executors.rings import blocks, concurrent, semi, servers, superpods
 from hccl_py.enums import Buffer, Mode, ReduceOp
 from hccl_py.executor import Executor, ResourceRequest, Topology, with_levels
@@ -29,7 +29,16 @@ ONE_DIE_EACH = Topology.placed(
 
 EXECUTORS: dict[str, type[Executor]] = {
     name: getattr(module, name)
-    for module in (servers, superpods, concurrent, semi, pipelines, inference, stars)
+    for module in (
+        servers,
+        superpods,
+        concurrent,
+        semi,
+        pipelines,
+        graph_pipelines,
+        inference,
+        stars,
+    )
     for name in module.__all__
 }
 
@@ -209,6 +218,11 @@ def test_semi_rings(name: str) -> None:
             "ReduceScatterMeshOpbasePipelineExecutor",
             (CCL // (3 * 16384) * 16384 - 16384) // UNIT,
         ),
+        ("AllGatherVMeshOpbasePipelineExecutor", (CCL - 16384) // 128 * 128 // UNIT),
+        (
+            "ReduceScatterVMeshOpbasePipelineExecutor",
+            (CCL // (3 * 16384) * 16384 - 16384) // UNIT,
+        ),
     ],
 )
 def test_pipelines(name: str, loop: int) -> None:
@@ -220,6 +234,26 @@ def test_pipelines(name: str, loop: int) -> None:
     assert (request.sub_streams, request.notify_count, request.scratch_bytes) == (8, 16, 0)
     assert request.max_count == loop
     assert asked(name, topology_of(8)).sub_streams == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "subs", "scratch"),
+    [
+        ("AllGatherMeshGraphPipelineExecutor", 8, 0),
+        ("AllGatherVMeshGraphPipelineExecutor", 8, 0),
+        ("ReduceScatterMeshGraphPipelineExecutor", 8, SLOTS),
+        ("AllReduceMeshGraphPipelineExecutor", 7, COUNT * UNIT),
+    ],
+)
+def test_pipelines_of_graph_mode(name: str, subs: int, scratch: int) -> None:
+    """HCCL asks for no scratch: its sums overwrite the input."""
+    request = asked(name, A2, Mode.GRAPH)
+    assert [(plane.level, plane.pattern) for plane in request.planes] == [
+        ("level0", "mesh"),
+        ("level1", "ring"),
+    ]
+    assert (request.sub_streams, request.notify_count) == (subs, 2 * subs)
+    assert request.scratch_bytes == scratch
 
 
 def test_small_buffers_are_cut_in_three_without_room() -> None:

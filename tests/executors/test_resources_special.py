@@ -8,6 +8,7 @@ import pytest
 
 from hccl_executors.all_gather.small_count import AllGatherSmallCount
 from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
+from hccl_executors.all_gather_v.mesh_graph import AllGatherVMeshGraphExecutor
 from hccl_executors.all_gather_v.mesh_opbase import AllGatherVMeshOpbaseExecutor
 from hccl_executors.all_reduce.doubling import AllReduceDoubling
 from hccl_executors.all_reduce.doubling_direct import AllReduceDoublingDirect
@@ -112,6 +113,7 @@ AS_HCCL = [
     ),
     Row(AllGatherVMeshOpbaseExecutor, 8, 7, (CCL - 16384) // 128 * 128),
     Row(AllGatherVMeshExecutor, 8, 6, CCL, mode=GRAPH),
+    Row(AllGatherVMeshGraphExecutor, 8, 6, CCL, mode=GRAPH),
     Row(AllGatherVComm, 8, 0, CCL // 8),
     Row(ReduceScatterVComm, 8, 0, CCL // 8),
     Row(AllGatherSmallCount, 16, 3, CCL // 16 * 4),

@@ -1,44 +1,15 @@
-"""AllGatherVMeshExecutor: everybody reads everybody's block in the output."""
+"""AllGatherVMeshExecutor: AllGatherVMeshGraphExecutor by the name that it had until 2025."""
 
-from hccl_executors.one_mesh import in_one_mesh, mesh_request
+from hccl_executors.all_gather_v.mesh_graph import AllGatherVMeshGraphExecutor
 from hccl_executors.sources import hccl_executor
-from hccl_executors.templates.mesh_in_place import mesh_all_gather_meeting
-from hccl_py.executor import (
-    Mode,
-    OpParam,
-    Rank,
-    RankView,
-    ResourceRequest,
-    Topology,
-    Unsuitable,
-    require,
-)
 from hccl_py.fidelity import same
-from hccl_py.orchestration import Chunks, Region
 
 __all__ = ["AllGatherVMeshExecutor"]
 
 
-class AllGatherVMeshExecutor:
-    """AllGatherV inside one full mesh, in graph mode: α + nβ for the largest block, no staging."""
+class AllGatherVMeshExecutor(AllGatherVMeshGraphExecutor):
+    """AllGatherV inside one full mesh, in graph mode."""
 
-    op = "all_gather_v"
-    algorithm = "level0:mesh"
     fidelity = same(
         hccl_executor("coll_all_gather_v/coll_all_gather_v_mesh_graph_executor.cc"),
     )
-
-    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Needs one server with a full mesh, and outputs that peers can read."""
-        return in_one_mesh(topology) and require(
-            (op.mode is Mode.GRAPH, "reads from peers' outputs: graph mode only")
-        )
-
-    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """A stream and a link per peer."""
-        return mesh_request(op, rank, max_bytes=rank.ccl_bytes)
-
-    def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
-        """Put the own block in its place, then read from everyone."""
-        rank.main.copy(rank.user_out[rank.id], rank.user_in)
-        mesh_all_gather_meeting(rank, rank.level0, rank.user_out)

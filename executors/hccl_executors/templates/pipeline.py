@@ -19,14 +19,20 @@ without pipeline moves there.
 
 n sub streams. In all-gather and reduce-scatter the first one serves the ring, each of the others
 the peer so many ahead; main copies what is this rank's own. In all-reduce main serves the ring,
-too, and the last sub stream has nothing to do but to meet main. Peers and the ring add to the same
-bytes at once, which hardware does atomically.
+too; of n sub streams, the last one has nothing to do but to meet main, n - 1 are enough. Peers and
+the ring add to the same bytes at once, which hardware does atomically.
+
+Where user memory is exported (graph mode), all-gather goes through the output itself, and peers
+read what a reduce-scatter adds from each other's input; partial sums lie in one block, which has
+room for every slot.
 
 Links of the mesh are SDMA, those of the ring RDMA, as in HCCL. SDMA links of three servers or more
 may join the ring, too: then a rank also says that it has read what it got, since the block that it
 was read from may be written anew before the next Ack.
 
-Source: HCCL's AllGatherPipeline, ReduceScatterPipeline and AllReduceOpbasePipeline (hcomm b5f3e5b,
+Sources: HCCL's AllGatherPipeline, ReduceScatterPipeline and AllReduceOpbasePipeline, their siblings
+AllGatherVPipeline and ReduceScatterVPipeline, and of graph mode AllGatherGraphPipeline,
+AllGatherVGraphPipeline, ReduceScatterGraphPipeline and AllReduceGraphPipeline (hcomm b5f3e5b,
 alg_template).
 """
 
@@ -45,7 +51,7 @@ def pipeline_all_gather(
     mesh: Plane,
     ring: Plane,
     slots: Chunks,
-    images: Sequence[Chunks],
+    images: Sequence[Chunks] | None = None,
     *,
     backwards: bool = False,
 ) -> None:
@@ -53,20 +59,28 @@ def pipeline_all_gather(
     an all-reduce does, on main.
 
     `slots` are touched on this rank only. `images` say where each slot lies while it is in one of
-    two blocks of exported memory, the same at every rank.
+    two blocks of exported memory, the same at every rank. Without them, `slots` are exported, and
+    this rank's own is in its place.
     """
     way = -1 if backwards else 1
     _Pipeline(rank, mesh, ring, way=way, ring_on_main=backwards).all_gather(slots, images)
 
 
 def pipeline_reduce_scatter(
-    rank: Rank[Any, Any], mesh: Plane, ring: Plane, slots: Chunks, images: Sequence[Chunks]
+    rank: Rank[Any, Any],
+    mesh: Plane,
+    ring: Plane,
+    slots: Chunks,
+    images: Sequence[Chunks],
+    *,
+    pull: bool = False,
 ) -> Region:
     """Return where, in one of the blocks, the reduction of all ranks' slot j·n + i is.
 
-    `slots` are read on this rank only. `images` are of three blocks, as for all-gather.
+    `slots` are read on this rank only, by `pull` by its peers instead, which then need not write to
+    each other. `images` are of three blocks, as for all-gather, or of one that holds all slots.
     """
-    return _Pipeline(rank, mesh, ring, way=-1).reduce_scatter(slots, images)
+    return _Pipeline(rank, mesh, ring, way=-1).reduce_scatter(slots, images, pull=pull)
 
 
 def pipeline_all_reduce(
@@ -79,10 +93,15 @@ def pipeline_all_reduce(
 ) -> None:
     """Fill `outputs` with the reduction of all ranks' `inputs`, S·n chunks each, cut alike.
 
-    Both are touched on this rank only. `images` are of two blocks, as for all-gather.
+    Both are touched on this rank only. `images` are of two blocks, as for all-gather; or of one
+    that holds all slots, and `outputs` are exported.
     """
     pipeline = _Pipeline(rank, mesh, ring, way=-1, ring_on_main=True)
     done = pipeline.reduce_scatter(inputs, images)
+    if len(images) == 1:
+        rank.main.copy(outputs[pipeline.own], done)
+        pipeline.all_gather(outputs)
+        return
     nothing(rank, done)
     held = (int(ring.size) - 1) % 2
     pipeline.all_gather(outputs, (images[held], images[1 - held]))
@@ -116,10 +135,11 @@ class _Pipeline:
         """Return the slot of the same seat so many servers back."""
         return (seat - back * self.n) % (self.n * self.servers)
 
-    def all_gather(self, slots: Chunks, images: Sequence[Chunks]) -> None:
+    def all_gather(self, slots: Chunks, images: Sequence[Chunks] | None = None) -> None:
         """Read what peers have of every slot; hand on what has come from the ring."""
+        blocks = images or (slots, slots)
         for step in self.rank.main.steps("pipeline all-gather", self.servers):
-            here, there = images[step % 2], images[(step + 1) % 2]
+            here, there = blocks[step % 2], blocks[(step + 1) % 2]
             mine, following = (self.slot(self.own, self.way * (step + k)) for k in (0, 1))
             with self.rank.fork():
                 if step < self.servers - 1:
@@ -133,16 +153,21 @@ class _Pipeline:
                     stream.copy(slots[theirs], link.remote(here[theirs]))
                     link.tx_data_signal(stream)  # I have read yours
                     link.rx_data_signal(stream)
-            self.rank.main.copy(slots[mine], here[mine])
+            if images:
+                self.rank.main.copy(slots[mine], here[mine])
 
-    def reduce_scatter(self, slots: Chunks, images: Sequence[Chunks]) -> Region:
+    def reduce_scatter(
+        self, slots: Chunks, images: Sequence[Chunks], *, pull: bool = False
+    ) -> Region:
         """Add to what peers have of every slot; hand on what has been added up."""
         blocks, done = len(images), self.own
         for step in self.rank.main.steps("pipeline reduce-scatter", self.servers):
             here, before = images[step % blocks], images[(step - 1) % blocks]
             mine = self.slot(self.own, -step - 1)
             self.rank.main.copy(here[mine], slots[mine])
-            with self.rank.fork(subs=range(0 if step or self.ring_on_main else 1, self.n)):
+            with self.rank.fork(
+                subs=range(0 if step or self.ring_on_main else 1, len(self.rank.subs))
+            ):
                 if step:
                     previous = self.slot(self.own, -step)
                     self._relay(_Move(before, here, previous, mine), reduce=True)
@@ -152,7 +177,10 @@ class _Pipeline:
                     theirs = self.slot(seat, -step - 1)
                     link.tx_ack(stream)  # my own part is in my block: you may add yours
                     link.rx_ack(stream)
-                    stream.reduce(link.remote(here[theirs]), slots[theirs])
+                    if pull:
+                        stream.reduce(here[mine], link.remote(slots[mine]))
+                    else:
+                        stream.reduce(link.remote(here[theirs]), slots[theirs])
                     link.tx_data_signal(stream)  # you have got mine
                     link.rx_data_signal(stream)
         return images[(self.servers - 1) % blocks][done]

@@ -63,6 +63,24 @@ def test_direct_meshes_of_one_server(name: str, ranks: int) -> None:
             assert [found.get(k, []) for k in range(program.streams)] == me.streams
 
 
+@pytest.mark.parametrize("ranks", range(2, 9))
+@pytest.mark.parametrize("name", ["AllGatherVMeshExecutor", "AllGatherVMeshGraphExecutor"])
+def test_blocks_of_different_sizes_are_gathered_in_the_output(name: str, ranks: int) -> None:
+    """coll_all_gather_v_mesh_graph_executor.cc:69: slices as the call states them."""
+    assert KINDS[name] == "same"
+    counts = [1000 * (3 * rank % 5) for rank in range(1, ranks + 1)]
+    displs = [sum(counts[:rank]) + 7 * rank for rank in range(ranks)]
+    op = replace(op_of("all_gather_v", 0, mode=Mode.GRAPH), counts=tuple(counts))
+    program = recorded(name, replace(op, displs=tuple(displs)), topology_of(ranks))
+    assert program.declared.sub_streams.tolist() == [ranks - 2] * ranks
+    slices = [Slice(4 * at, 4 * count) for at, count in zip(displs, counts, strict=True)]
+    for rank in range(ranks):
+        me = Mesh(rank, ranks, ranks - 2)
+        all_gather_mesh_atomic(me, slices)
+        found = events_of(program, rank)
+        assert [found.get(k, []) for k in range(program.streams)] == me.streams
+
+
 def test_rounds_of_the_direct_all_gather_stage_at_the_same_place() -> None:
     """12 800 and 7 200 of 20 000 bytes: data is staged where the whole input's place in the output
     says, r * 20 000 mod 16 384, in every round.

@@ -2,56 +2,115 @@
 transfer, and where in a buffer it goes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pytest
 
 from hccl_executors import EXECUTORS
+from hccl_py.enums import Mode
+from hccl_py.op_param import OpParam
 from hccl_py.topology import topology_of
-from tests.executors.fidelity.pipelines import (
-    Pipe,
-    all_gather_pipeline,
-    all_reduce_pipeline,
-    reduce_scatter_pipeline,
-)
+from tests.executors.fidelity import pipelines
+from tests.executors.fidelity.pipelines import Pipe
 from tests.executors.fidelity.recorded import events_of
 from tests.recording import op_of, recorded
 
 KINDS = {executor.__name__: executor.fidelity.kind for executor in EXECUTORS}
 CCL = 200_000
-MODELS: dict[str, tuple[str, Callable[[Pipe, int, int], None], int]] = {
-    "AllGatherMeshOpbasePipelineExecutor": ("all_gather", all_gather_pipeline, 4),
-    "ReduceScatterMeshOpbasePipelineExecutor": ("reduce_scatter", reduce_scatter_pipeline, 4),
-    "AllReduceMeshOpbasePipelineExecutor": ("all_reduce", all_reduce_pipeline, 1),
+
+
+class Model(NamedTuple):
+    """How HCCL runs an op in a mode, with how many sub streams fewer than devices of a server."""
+
+    op: str
+    mode: Mode
+    run: Callable[..., None]
+    spared: int = 0
+
+
+BASE, GRAPH = Mode.OP_BASE, Mode.GRAPH
+MODELS = {
+    "AllGatherMeshOpbasePipelineExecutor": Model("all_gather", BASE, pipelines.all_gather_pipeline),
+    "AllGatherMeshGraphPipelineExecutor": Model(
+        "all_gather", GRAPH, pipelines.all_gather_graph_pipeline
+    ),
+    "ReduceScatterMeshOpbasePipelineExecutor": Model(
+        "reduce_scatter", BASE, pipelines.reduce_scatter_pipeline
+    ),
+    "ReduceScatterMeshGraphPipelineExecutor": Model(
+        "reduce_scatter", GRAPH, pipelines.reduce_scatter_graph_pipeline
+    ),
+    "AllReduceMeshOpbasePipelineExecutor": Model("all_reduce", BASE, pipelines.all_reduce_pipeline),
+    "AllReduceMeshGraphPipelineExecutor": Model(
+        "all_reduce", GRAPH, pipelines.all_reduce_graph_pipeline, spared=1
+    ),
 }
-"""The op, the model, and how many bytes it counts as one."""
+V_MODELS = {
+    "AllGatherVMeshOpbasePipelineExecutor": Model(
+        "all_gather_v", BASE, pipelines.all_gather_v_pipeline
+    ),
+    "AllGatherVMeshGraphPipelineExecutor": Model(
+        "all_gather_v", GRAPH, pipelines.all_gather_v_graph_pipeline
+    ),
+    "ReduceScatterVMeshOpbasePipelineExecutor": Model(
+        "reduce_scatter_v", BASE, pipelines.reduce_scatter_v_pipeline
+    ),
+}
 
 
-def check(name: str, servers: int, devices: int, count: int) -> None:
-    """Compare all ranks; `devices` sub streams are asked for."""
-    op, model, unit = MODELS[name]
+def check(name: str, model: Model, shape: tuple[int, int], op: OpParam, *call: Any) -> int:
+    """Compare all ranks of so many servers of so many devices; return the number of rounds."""
+    servers, devices = shape
     assert KINDS[name] == "same"
-    where = topology_of(servers=servers, devices=devices)
-    program = recorded(name, op_of(op, count), where, CCL)
-    assert program.declared.sub_streams.tolist() == [devices] * where.size
+    where, subs = topology_of(servers=servers, devices=devices), devices - model.spared
+    program = recorded(name, replace(op, mode=model.mode), where, CCL)
+    assert program.declared.sub_streams.tolist() == [subs] * where.size
     for rank in range(where.size):
-        me = Pipe(rank, servers, devices)
-        model(me, count * unit, CCL)
+        me = Pipe(rank, servers, devices, subs)
+        model.run(me, *call, CCL)
         found = events_of(program, rank)
-        assert [found.get(k, []) for k in range(program.streams)] == me.streams
+        assert [found.get(k, []) for k in range(subs + 1)] == me.streams
+    return program.rounds
 
 
-@pytest.mark.parametrize(("servers", "devices"), [(2, 1), (2, 4), (3, 3), (4, 2)])
+def check_v(name: str, shape: tuple[int, int], counts: Sequence[int]) -> int:
+    """The same for blocks of so many elements, between which there are gaps."""
+    displs = [sum(counts[:rank]) + 7 * rank for rank in range(len(counts))]
+    op = replace(op_of(V_MODELS[name].op, 0), counts=tuple(counts), displs=tuple(displs))
+    return check(name, V_MODELS[name], shape, op, counts, displs)
+
+
+def uneven(ranks: int, most: int) -> list[int]:
+    """So many elements or fewer; some ranks have none."""
+    return [most * (3 * rank % 5) // 4 for rank in range(1, ranks + 1)]
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (2, 4), (3, 3), (4, 2)])
 @pytest.mark.parametrize("name", MODELS)
-def test_pipelines(name: str, servers: int, devices: int) -> None:
-    for count in (5001, 11_999):
-        check(name, servers, devices, count)
+def test_pipelines(name: str, shape: tuple[int, int]) -> None:
+    for count in (1, 5001, 11_999):
+        check(name, MODELS[name], shape, op_of(MODELS[name].op, count), count)
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (2, 4), (3, 3), (4, 2)])
+@pytest.mark.parametrize("name", V_MODELS)
+def test_pipelines_of_v_ops(name: str, shape: tuple[int, int]) -> None:
+    ranks = shape[0] * shape[1]
+    assert check_v(name, shape, uneven(ranks, 11_999)) == 1
+    assert check_v(name, shape, [0] * (ranks - 1) + [1]) == 1
+    many = check_v(name, shape, uneven(ranks, 200_001))
+    assert many > 2 or V_MODELS[name].mode is GRAPH
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*MODELS, *V_MODELS])
 def test_pipelines_of_more_servers(name: str) -> None:
     for servers in range(2, 8):
         for devices in (1, 2, 5, 8):
-            for count in (1000, 11_777):
-                check(name, servers, devices, count)
+            shape, count = (servers, devices), 1000 if servers % 2 else 11_777
+            if name in V_MODELS:
+                check_v(name, shape, uneven(servers * devices, count))
+            else:
+                check(name, MODELS[name], shape, op_of(MODELS[name].op, count), count)
