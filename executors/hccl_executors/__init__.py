@@ -32,6 +32,7 @@ from hccl_executors.all_to_all.staged import RunAlltoAllVStaged
 from hccl_executors.all_to_all.two_level_pipeline import RunAlltoAllVTwoLevelPipeline
 from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
 from hccl_executors.batch_send_recv.group import BatchSendRecvGroup
+from hccl_executors.broadcast.plus_broadcast import BroadcastPlusBroadcast
 from hccl_executors.broadcast.small_count import BroadCastSmallCountExecutor
 from hccl_executors.deter_pipelines import (
     AllReduceDeterPipelineExecutor,
@@ -282,6 +283,7 @@ EXECUTORS = (
     BroadCastComm,
     BroadCastCommFor310P,
     BroadcastMidCountFor91093Executor,
+    BroadcastPlusBroadcast,
     ReduceMeshExecutor,
     ReduceRingFor91093Executor,
     ReduceRingPlusHd,

@@ -22,6 +22,7 @@ from hccl_executors.all_reduce.mesh_small_count import AllReduceMeshSmallCountEx
 from hccl_executors.all_reduce.order_preserved import AllReduceOrderPreservedExecutor
 from hccl_executors.all_reduce.reduce_plus_bcast import AllReduceReducePlusBcast
 from hccl_executors.all_reduce.small_count_for_910 import AllReduceSmallCountFor910
+from hccl_executors.broadcast.plus_broadcast import BroadcastPlusBroadcast
 from hccl_executors.broadcast.small_count import BroadCastSmallCountExecutor
 from hccl_executors.flat_v import AllGatherVComm, ReduceScatterVComm
 from hccl_executors.inference import AllGatherSlimRingFor310PExecutor, ReduceScatterSlimRing
@@ -94,6 +95,8 @@ AS_HCCL = [
     *(Row(AllReduceMeshSmallCountExecutor, n, n - 2, CCL, mode=GRAPH) for n in (2, 5, 8)),
     Row(AllReduceReducePlusBcast, 4, 0, CCL),
     Row(AllReduceReducePlusBcast, 4, 0, CCL, mode=GRAPH),
+    Row(BroadcastPlusBroadcast, 4, 0, CCL),
+    Row(BroadcastPlusBroadcast, 4, 0, CCL, mode=GRAPH),
     Row(AllReduceDoubling, 4, 0, CCL),
     Row(AllReduceDoublingDirect, 4, 0, CCL),
     *(Row(AllReduceSmallCountFor910, 8, 0, CCL, dtype=dtype) for dtype in ("int32", "int64")),

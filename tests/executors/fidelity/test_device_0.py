@@ -1,7 +1,9 @@
 """Executors of 310P that send between servers from device 0 alone, held against models of HCCL's.
 
 impl/coll_executor of libochao-huawei/hcomm @ 8958adb (src/legacy/ascend910/algorithm):
-coll_all_reduce/coll_all_reduce_reduce_plus_bcast_executor.cc:102 KernelRun.
+coll_all_reduce/coll_all_reduce_reduce_plus_bcast_executor.cc:102 KernelRun, and
+coll_broadcast/310P/coll_broadcast_plus_broadcast.cc:44 KernelRun as its comments say: its code
+takes places for ranks.
 """
 
 from dataclasses import replace
@@ -10,14 +12,13 @@ import pytest
 
 from hccl_executors import EXECUTORS
 from hccl_py.topology import topology_of
-from tests.executors.fidelity import grid, rings, trees
-from tests.executors.fidelity.halving import hd_reduce_over_mesh
+from tests.executors.fidelity import grid, halving, rings, trees
 from tests.executors.fidelity.recorded import events_of, travels
 from tests.executors.fidelity.streams import Worker, sliced
 from tests.executors.fidelity.transports import Event, Slice, Template
 from tests.recording import op_of, recorded
 
-KINDS = {executor.__name__: executor.fidelity.kind for executor in EXECUTORS}
+FIDELITY = {executor.__name__: executor.fidelity for executor in EXECUTORS}
 SHAPES = ((1, 2), (1, 8), (2, 1), (2, 2), (3, 4))
 """Servers and devices of each."""
 
@@ -28,7 +29,7 @@ def _all_reduce(
     me, whole = Worker(rank, 0), Slice(0, size)
     first = rank // devices * devices
     inside = range(first, first + devices)
-    me.run(hd_reduce_over_mesh, inside, rdma=False, whole=whole)
+    me.run(halving.hd_reduce_over_mesh, inside, rdma=False, whole=whole)
     if rank == first:
         call = {"slices": sliced(size, servers)} if is_cut else {"whole": whole}
         me.run(template, range(0, servers * devices, devices), rdma=True, **call)
@@ -48,7 +49,7 @@ def _all_reduce(
 def test_all_reduce(
     servers: int, devices: int, word: str, size: int, template: Template, is_cut: bool
 ) -> None:
-    assert KINDS["AllReduceReducePlusBcast"] == "same"
+    assert FIDELITY["AllReduceReducePlusBcast"].is_same
     op = replace(op_of("all_reduce", size // 4), level1=word)
     where = topology_of(servers=servers, devices=devices)
     program = recorded("AllReduceReducePlusBcast", op, where, 1 << 20)
@@ -69,3 +70,39 @@ def test_nhr_goes_over_a_tree_up_to_256_kib_for_every_device(over: int) -> None:
         template = trees.nhr_all_reduce if over else trees.nhr_all_reduce_one_shot
         wanted = _all_reduce(rank, servers, devices, 4 * count, template, is_cut=bool(over))
         assert travels(events_of(program, rank)[0]) == travels(wanted)
+
+
+def _broadcast(
+    rank: int, servers: int, devices: int, root: int, size: int, template: Template
+) -> list[Event]:
+    me = Worker(rank, 0)
+    first = rank // devices * devices
+    inside, parts = range(first, first + devices), sliced(size, devices)
+    server, device = divmod(root, devices)
+    if device and rank // devices == server:
+        me.run(rings.ring_broadcast, inside, rdma=False, slices=parts, root=device)
+    if rank == first:
+        firsts = range(0, servers * devices, devices)
+        me.run(template, firsts, rdma=True, whole=Slice(0, size), root=server)
+    me.run(rings.ring_broadcast, inside, rdma=False, slices=parts, root=0)
+    return me.streams[0]
+
+
+@pytest.mark.parametrize(("servers", "devices"), [(1, 2), (1, 5), (2, 2), (3, 4), (5, 1)])
+def test_broadcast(servers: int, devices: int) -> None:
+    size, where = 4 * 3001, topology_of(servers=servers, devices=devices)
+    for root in {0, devices - 1, servers * devices - 1, (servers - 1) * devices}:
+        for word, template in (
+            ("NHR_V1", grid.nhr_v1_broadcast),
+            ("H-D_R", halving.hd_broadcast),
+            ("NHR", trees.nhr_broadcast_one_shot),
+            ("NB", trees.nb_broadcast_binary),
+        ):
+            op = replace(op_of("broadcast", size // 4), level1=word, root=root)
+            program = recorded("BroadcastPlusBroadcast", op, where, 1 << 20)
+            is_same = FIDELITY["BroadcastPlusBroadcast"].cases[word].is_same
+            for rank in range(where.size):
+                ours = events_of(program, rank).get(0, [])
+                wanted = _broadcast(rank, servers, devices, root, size, template)
+                assert ours == wanted or not is_same
+                assert travels(ours) == travels(wanted)
