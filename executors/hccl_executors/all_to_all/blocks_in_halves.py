@@ -1,11 +1,11 @@
 """The two-level all-to-all where blocks do not fit: pieces go through halves of the CCL buffers.
 
 A half has a slot for each device of a server. A piece of a block is copied slot by slot to one half
-of CCL_In and travels with all slots of that half, whatever is in them, to one of CCL_Out, where the
-devices of the server read theirs. (HCCL's send what lies behind the last slot, too, which nobody
-writes or reads.) Both sides take turns with every piece, so that one half is filled
-while the other is read. Of what stays in the server, the first piece goes beside the first piece
-between servers, the others at the end.
+of CCL_In and travels to one of CCL_Out, where the devices of the server read theirs: with all slots
+at once where they are full, else slot by slot. (HCCL's always send the whole half, with what lies
+between and behind the pieces, which nobody writes or reads.) Both sides take turns with every
+piece, so that one half is filled while the other is read. Of what stays in the server, the first
+piece goes beside the first piece between servers, the others at the end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def blocks_in_halves(rank: Rank[Any, Any], shape: ServerGrid, user: UserParts, u
     rank.main.copy(user.receives.at(rank.id, rank.id), user.sends.at(rank.id, rank.id))
     for number in rank.main.steps("pipeline", steps * pieces):
         step, piece = divmod(number, pieces)
-        call.between(step, *halves.between(number))
+        call.between(step, *halves.between(number, step, piece))
         following = divmod(number + 1, pieces)
         halves.stage(following[0] + 1, following[1])
         call.wait_inside()
@@ -87,11 +87,31 @@ class _Halves:
             part = sends.at(shape.me, shape.rank(shape.s, device))
             self._rank.main.copy(self._place(Buffer.CCL_OUT, half, device).head(part.size), part)
 
-    def between(self, number: int) -> tuple[Sent, Received]:
-        """Return the halves that travel, the number-th ones, as far as their slots go."""
-        start, size = number % 2 * self._half, self._shape.devices * self._slot
-        here, there = (Region(b, start, size) for b in (Buffer.CCL_IN, Buffer.CCL_OUT))
-        return Sent([here], [there]), Received([here], [there])
+    def between(self, number: int, step: int, piece: int) -> tuple[Sent, Received]:
+        """Return what travels in the number-th halves: a piece of the block for a server, and of
+        one from a server.
+        """
+        shape, half = self._shape, number % 2
+        to, frm = (shape.s + 1 + step) % shape.servers, (shape.s - 1 - step) % shape.servers
+        return (
+            Sent(*self._travelling(shape.me, to, half, piece)),
+            Received(*self._travelling(shape.rank(frm, shape.d), shape.s, half, piece)),
+        )
+
+    def _travelling(
+        self, sender: RankInt, to: RankInt, half: int, piece: int
+    ) -> tuple[list[Region], list[Region]]:
+        """Return where a piece of a sender's block for a server is, and where it goes."""
+        shape, sends = self._shape, self._user.sends.piece(*self._bytes(piece))
+        sizes = [sends.at(sender, shape.rank(to, k)).size for k in range(shape.devices)]
+        both = (Buffer.CCL_IN, Buffer.CCL_OUT)
+        if all(size == self._slot for size in sizes):
+            start, size = half * self._half, shape.devices * self._slot
+            return [Region(both[0], start, size)], [Region(both[1], start, size)]
+        here, there = (
+            [self._place(b, half, k).head(size) for k, size in enumerate(sizes)] for b in both
+        )
+        return here, there
 
     def inside(self, behind: int, piece: int, peers: list[RankInt]) -> list[tuple[Region, Region]]:
         """Return, for every peer of the server, this rank's slot there, with a piece that came from

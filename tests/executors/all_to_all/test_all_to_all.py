@@ -22,14 +22,16 @@ from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate_tasks
-from hccl_py.topology import PRESETS, Topology, topology_of
+from hccl_py.topology import Topology, topology_of
 from tests.executors.parts import EVEN, UNEVEN, exchanges, judged
 
 SMALL_CCL = 16 << 10
 EVERYWHERE = (RunAlltoAllVFullMesh, RunAlltoAllDirectFullmesh)
 DUO = topology_of(4, preset="300i-duo")
+PODS = topology_of(superpods=2, servers=1, devices=3, preset="atlas-900-a3")
 HIERARCHICAL = (RunAlltoAllVStaged, RunAlltoAllVTwoLevelPipeline)
 CONTINUOUS = (RunAlltoAllVContinuousPipeline, RunAlltoAllVPipelineFor91093)
+FAMILY = (*EVERYWHERE, RunAlltoAllVFor310PExecutor, *HIERARCHICAL, *CONTINUOUS)
 THROUGH_CCL = (RunAlltoAllDirectFullmesh, *CONTINUOUS)
 OP = OpParam("all_to_all", 1000, DataType.FP32)
 
@@ -49,27 +51,15 @@ def crossing(program: Program, topology: Topology) -> npt.NDArray[Any]:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("executor", [*EVERYWHERE, RunAlltoAllVFor310PExecutor, *HIERARCHICAL])
+@pytest.mark.parametrize("executor", FAMILY)
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_any_amounts(executor: type[Any], data: st.DataObject) -> None:
-    layouts = [t for t in (*EVEN, *UNEVEN, DUO) if executor().suits(OP, t)]
+    layouts = [t for t in (*EVEN, *UNEVEN, DUO, PODS) if executor().suits(OP, t)]
     topology = data.draw(st.sampled_from(layouts))
-    modes = [Mode.OP_BASE] if executor is RunAlltoAllDirectFullmesh else list(Mode)
-    op = data.draw(exchanges(topology.size, modes=modes))
+    modes = [Mode.OP_BASE] if executor in THROUGH_CCL else list(Mode)
+    op = data.draw(exchanges(topology.size, names=ops_of(executor()), modes=modes))
     judged(executor(), op, topology, data.draw(st.sampled_from([1 << 20, SMALL_CCL])))
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("executor", CONTINUOUS)
-@settings(max_examples=12, deadline=None)
-@given(data=st.data())
-def test_any_amounts_in_a_continuous_pipeline(executor: type[Any], data: st.DataObject) -> None:
-    pods = Topology(PRESETS["atlas-900-a3"], (3, 3), (1, 1))
-    layouts = [t for t in (*EVEN, pods) if executor().suits(OP, t)]
-    topology = data.draw(st.sampled_from(layouts))
-    calls = exchanges(topology.size, names=ops_of(executor()), modes=[Mode.OP_BASE])
-    judged(executor(), data.draw(calls), topology, data.draw(st.sampled_from([1 << 20, SMALL_CCL])))
 
 
 @pytest.mark.parametrize("executor", [*HIERARCHICAL, *CONTINUOUS])
@@ -213,6 +203,17 @@ def test_the_continuous_pipeline_takes_a_turn_more_for_each_piece_of_a_block() -
         program = record(RunAlltoAllVContinuousPipeline(), op, topology, operator, 1 << 20)
         labels = {f"pipeline {k}/{2 * pieces + 2}" for k in range(1, 2 * pieces + 3)}
         assert set(program.labels) - {""} == labels
+
+
+@pytest.mark.parametrize("servers", [2, 3])
+def test_pieces_that_leave_a_half_of_the_buffer_unfilled(servers: int) -> None:
+    """Slots of 4 KiB: the second pieces do not fill theirs, and nobody has written the rest."""
+    op, topology = (
+        OpParam("all_to_all", 1500, DataType.FP32),
+        topology_of(servers=servers, devices=2),
+    )
+    program = judged(RunAlltoAllVTwoLevelPipeline(), op, topology, SMALL_CCL)
+    assert program.tasks.size.max() == 2 * 4096
 
 
 def test_graph_mode_needs_no_ccl_memory() -> None:

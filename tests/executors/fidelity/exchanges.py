@@ -414,15 +414,15 @@ def _read_inside(me: Worker, places: Callable[[int], Piece]) -> None:
         link.rx_data_signal()
 
 
-def _between(me: Worker, step: int, sent: Piece, received: Piece) -> None:
+def _between(me: Worker, step: int, sent: list[Piece], received: list[Piece]) -> None:
     n = me.call.devices
     servers, (server, device) = me.call.ranks // n, divmod(me.rank, n)
     rx = me.link(device + 1, (server + servers - 1 - step) % servers * n + device)
     tx = me.link(device + 1, (server + 1 + step) % servers * n + device)
     rx.tx_ack()
     tx.rx_ack()
-    _tx(tx, [sent])
-    _rx(rx, [received])
+    _tx(tx, sent)
+    _rx(rx, received)
     rx.post_fin_ack()
     tx.wait_fin_ack()
     handshake(rx, tx)
@@ -463,7 +463,7 @@ def _ccl_enough(me: Worker) -> None:
     read(0)
     for step in range(servers - 1):
         to, frm = (server + 1 + step) % servers, (server + servers - 1 - step) % servers
-        _between(me, step, blocks(server, to), blocks(frm, server))
+        _between(me, step, [blocks(server, to)], [blocks(frm, server)])
         me.join(device + 1)
         _join_inside(me)
         if step < servers - 2:
@@ -487,6 +487,16 @@ def _ping_pong(me: Worker, largest: int) -> None:
     sends_ping = receives_ping = True
     reads_ping = False
 
+    def half_of(sender: int, to: int, sub: int, start: int) -> list[Piece]:
+        """HCCL's send a half to its end. What lies between and behind the pieces is left out, which
+        nobody fills or reads.
+        """
+        sizes = [call.sizes[sender][to * n + e] - sub * block for e in range(n)]
+        filled = [min(block, max(size, 0)) for size in sizes]
+        if filled == [block] * n:
+            return [(start, start, n * block)]
+        return [(start + e * block, start + e * block, size) for e, size in enumerate(filled)]
+
     def read(behind: int, sub: int) -> None:
         nonlocal reads_ping
         frm = (server + servers - behind) % servers
@@ -506,8 +516,9 @@ def _ping_pong(me: Worker, largest: int) -> None:
     for step in range(servers - 1):
         for sub in range(steps):
             out, into = (0 if sends_ping else half), (0 if receives_ping else half)
-            # HCCL's send a half to its end; nobody fills or reads what lies behind its last slot.
-            _between(me, step, (out, out, n * block), (into, into, n * block))
+            sender = (server + servers - 1 - step) % servers * n + device
+            sent = half_of(me.rank, (server + 1 + step) % servers, sub, out)
+            _between(me, step, sent, half_of(sender, server, sub, into))
             sends_ping, receives_ping = not sends_ping, not receives_ping
             _join_inside(me)
             me.join(device + 1)
