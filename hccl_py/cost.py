@@ -63,13 +63,16 @@ class ProtocolCost(BaseModel):
 
     No task begins before `launch_us`. `gbps` is what one threadblock moves at most: no data task of
     a stream is faster, whatever its link lets through, so that a link is full only where several
-    use it. Both cost nothing where they are left out.
+    use it. With `slice_bytes`, messages stream: what MSCCL's XML is imported for writes, receives
+    and sends on every slice before the next one is there. Nothing of it counts where it is left
+    out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     launch_us: Microseconds = 0.0
     gbps: Rate = None
+    slice_bytes: Annotated[int, Field(ge=1)] | None = None
 
 
 class Protocols(BaseModel):
@@ -96,8 +99,9 @@ class CostModel(BaseModel):
     the local copies and reductions of one device that overlap, in contended simulation; without it
     they do not slow each other down. `alpha_by` says which notifies pay α: those with HCCL's
     numbers (Ack over SDMA, DataSignal over RDMA, extra ones over both), or those that stand for a
-    message, whatever their number (`simulator/alpha.py`). `protocols` is for programs of MSCCL.
-    `sources` and `uncertain` are for people.
+    message, whatever their number (`simulator/alpha.py`). `joined_tasks` says what data tasks that
+    are one step of a kernel take together: their sum, or as long as the longest. `protocols` is for
+    programs of MSCCL. `sources` and `uncertain` are for people.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -114,6 +118,7 @@ class CostModel(BaseModel):
     hop_us: Microseconds = 0.0
     memory_gbps: Rate = None
     alpha_by: Literal["number", "message"] = "number"
+    joined_tasks: Literal["sum", "longest"] = "sum"
     protocols: Protocols = Protocols()
     sources: str = ""
     uncertain: str = ""

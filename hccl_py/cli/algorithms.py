@@ -92,8 +92,15 @@ class AlgorithmRequest(Request):
                 self._dtype,
                 self._reduce,
                 self._root,
+                self._slice_bytes(),
             )
         return self._known[op]
+
+    def _slice_bytes(self) -> int | None:
+        """Return the slices in which the cost model lets messages stream."""
+        if self.cost is None:
+            return None
+        return self.cost.protocols.of(self.algorithm.protocol).slice_bytes
 
     def check_sizes(self, sizes: Sizes) -> None:
         """Take any range of sizes."""

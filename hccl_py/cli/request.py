@@ -15,6 +15,7 @@ from hccl_py.cli.output import format_levels
 from hccl_py.cli.sizes import first_size
 from hccl_py.communicator import Communicator, Plan
 from hccl_py.config import Config
+from hccl_py.cost import CostModel
 from hccl_py.discovery import find_platform
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
@@ -39,6 +40,9 @@ class Request(ABC):
 
     is_fixed: bool
     """Whether something else than a size says how much is communicated."""
+
+    cost: CostModel | None = None
+    """The cost model whose times are wanted, where it is known before recording."""
 
     @abstractmethod
     def op(self, size: int) -> OpParam:

@@ -25,7 +25,7 @@ from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes, TimeModel
 from hccl_py.cli.output import Screen, counted, facts, print_json, table
 from hccl_py.cli.sizes import row_sizes
 from hccl_py.cli.sources import check_save, save_program
-from hccl_py.cli.time_model import Model, checked_model
+from hccl_py.cli.time_model import Model, model_of
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.planning import Plan
 from hccl_py.program.program import Program
@@ -81,7 +81,7 @@ def command(
         _refuse_one_size_s(report, saving)
     if saving.save is not None:
         check_save(saving.save)
-    used = checked_model(model, request.topology)
+    used = model_of(model, request)
     counts = _counts_posts(notifies)
     with request.comm:
         rows = (_simulated(request, used, size, report, counts) for size in wanted)

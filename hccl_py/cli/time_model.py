@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hccl_py.cli.options import TimeModel
+from hccl_py.cli.request import Request
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.simulator import CostModel, Stragglers, find_cost
 from hccl_py.simulator.entry import NETWORKS
 from hccl_py.topology import Topology
 
-__all__ = ["Model", "checked_model"]
+__all__ = ["Model", "checked_model", "model_of"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,13 @@ class Model:
     def conditions(self) -> str:
         """Whether links are shared, and what is slow, in a phrase."""
         return ", ".join([self.network, *(f"slow {text}" for text in self.stragglers)])
+
+
+def model_of(options: TimeModel, request: Request) -> Model:
+    """Return the model of a request, which is recorded for it from here on."""
+    model = checked_model(options, request.topology)
+    request.cost = model.cost
+    return model
 
 
 def checked_model(options: TimeModel, topology: Topology) -> Model:

@@ -9,7 +9,7 @@ from hccl_py.cli.output import print_json
 from hccl_py.cli.progress import working
 from hccl_py.cli.scenes import scene_of_plan
 from hccl_py.cli.sources import check_save, save_program
-from hccl_py.cli.time_model import Model, checked_model
+from hccl_py.cli.time_model import Model, model_of
 from hccl_py.cli.trace_files import TraceFiles, check_files, write_files
 from hccl_py.cli.trace_views import Views, check_views, draw, draw_steps, is_wrong
 from hccl_py.planning import Plan
@@ -42,7 +42,7 @@ def command(
     check_files(files)
     with request.comm:
         check_views(views, request.topology.size)
-        used = checked_model(model, request.topology)
+        used = model_of(model, request)
         with working("recording"):
             plan = request.plan(request.op(request.minbytes))
         save_program(plan.program, saving.save)

@@ -15,7 +15,7 @@ from hccl_py.cli.call import request_of
 from hccl_py.cli.options import ProgramOptions, TimeModel
 from hccl_py.cli.scenes import scene_of_plan
 from hccl_py.cli.sources import source_of
-from hccl_py.cli.time_model import checked_model
+from hccl_py.cli.time_model import model_of
 from hccl_py.documents.disk import check_place, format_path, replacing
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import ParameterError
@@ -221,5 +221,5 @@ def _other_scene(path: str, call: ProgramOptions, model: TimeModel) -> Scene:
         )
     )
     with other.comm:
-        plan = other.plan(other.op(other.minbytes))
-        return scene_of_plan(other, plan, checked_model(model, other.topology))
+        used = model_of(model, other)
+        return scene_of_plan(other, other.plan(other.op(other.minbytes)), used)

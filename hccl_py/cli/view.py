@@ -9,7 +9,7 @@ from hccl_py.cli.call import request_of
 from hccl_py.cli.options import Debug, ProgramOptions, TimeModel, grouped
 from hccl_py.cli.progress import working
 from hccl_py.cli.scenes import scene_of_plan
-from hccl_py.cli.time_model import checked_model
+from hccl_py.cli.time_model import model_of
 from hccl_py.errors import ParameterError
 from hccl_py.trace.screen import browse, check_screen
 
@@ -32,7 +32,7 @@ def command(*, call: ProgramOptions, model: TimeModel, output: Debug) -> None:
         )
     request = request_of(call)
     with request.comm:
-        used = checked_model(model, request.topology)
+        used = model_of(model, request)
         with working("recording"):
             plan = request.plan(request.op(request.minbytes))
         with working(f"verifying and timing {plan.program.task_count} tasks"):

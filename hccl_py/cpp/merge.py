@@ -347,7 +347,7 @@ def _instructions(table: _Table, begins: IntArray, end: int) -> tuple[Instructio
         else:
             fields[name] = own.tolist()
     fields["kind"] = [TaskKind(kind) for kind in fields["kind"]]
-    fields |= {"duration_us": [0.0] * count, "dst_size": [-1] * count}
+    fields |= {"duration_us": [0.0] * count, "dst_size": [-1] * count, "joined": [0] * count}
     ordered = [fields[name] for name in Instruction._fields]
     return tuple(map(Instruction._make, zip(*ordered, strict=True)))
 

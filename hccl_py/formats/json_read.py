@@ -143,6 +143,7 @@ def _instructions(
         "peer": layout.peer,
         "size": columns.src_size,
         "dst_size": np.where(columns.dst_size == columns.src_size, -1, columns.dst_size),
+        "joined": notes.joined,
     }
     own = ("src_buffer", "src_offset", "dst_buffer", "dst_offset", "dtype", "reduce")
     lists = {name: column.tolist() for name, column in fields.items()}

@@ -2,8 +2,9 @@
 
 Lists are laid end to end: by rank, then stream, then position. All tasks of one name are read at a
 time, one member after the other; then the objects at their ends: `{"round": 0, "label": "...",
-"source": "file:line", "dtype": "...", "owner": 0}`. `owner` is what hccl-py adds: the stream whose
-notify a `local_wait` clears, where it is not its own.
+"source": "file:line", "dtype": "...", "owner": 0, "joined": true}`. hccl-py adds `owner`, the
+stream whose notify a `local_wait` clears, where it is not its own, and `joined`, one step of a
+kernel with the data task before.
 """
 
 from __future__ import annotations
@@ -295,17 +296,20 @@ def _is_duration(value: object) -> bool:
     return type(value) in (int, float) and 0 <= value <= 1e12  # type: ignore[operator]
 
 
-_KEYS = frozenset(("round", "label", "source", "dtype", "owner"))
+_KEYS = frozenset(("round", "label", "source", "dtype", "owner", "joined"))
 _MAX_ROUND = 2**31 - 2
 
 
 @dataclass(frozen=True, eq=False)
 class TaskNotes:
-    """Round, label and line of every task; texts are numbered in the order of their first use."""
+    """Round, label, line of every task, and whether it is joined to the one before; texts are
+    numbered in the order of their first use.
+    """
 
     round: IntArray
     label: IntArray
     line: IntArray
+    joined: IntArray
     labels: tuple[str, ...]
     lines: tuple[str, ...]
 
@@ -322,7 +326,7 @@ def notes_from(rows: Rows, columns: Columns) -> TaskNotes:
     _set_owners(reader, columns)
     label, labels = reader.texts("label")
     line, lines = reader.texts("source")
-    return TaskNotes(reader.rounds(), label, line, labels, lines)
+    return TaskNotes(reader.rounds(), label, line, _joined(reader, columns), labels, lines)
 
 
 class _NoteReader:
@@ -373,6 +377,20 @@ def _set_dtypes(reader: _NoteReader, columns: Columns) -> None:
             hint = "Only tasks that move data have a data type."
             raise defect(reader.path(row, "dtype"), "no data type here", f'"{name}"', hint)
         columns.dtype[row] = known[name]
+
+
+def _joined(reader: _NoteReader, columns: Columns) -> IntArray:
+    """Return 1 for data tasks that are joined to the one before."""
+    at, values = reader.having("joined")
+    found = np.zeros(len(reader.rows), np.int64)
+    for row, value in zip(at.tolist(), values, strict=True):
+        if value is not True or columns.src_buffer[row] < 0:
+            hint = "Only tasks that move data are joined: to the one before, or not at all."
+            raise defect(
+                reader.path(row, "joined"), "true on such a task", format_value(value), hint
+            )
+        found[row] = 1
+    return found
 
 
 def _set_owners(reader: _NoteReader, columns: Columns) -> None:

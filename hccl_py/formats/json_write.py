@@ -305,13 +305,13 @@ def _notes(program: Program) -> list[str]:
     """Return what the object at the end of each instruction's tasks holds; nothing: no object."""
     table = program.tasks.table
     dtype = np.where(table.dtype == program.op.dtype.number, -1, table.dtype)
-    columns = (table.round, table.label, table.line, dtype)
+    columns = (table.round, table.label, table.line, dtype, table.joined)
     keys = list(zip(*(column.tolist() for column in columns), strict=True))
     notes = {key: _note(program, *key) for key in set(keys)}
     return [notes[key] for key in keys]
 
 
-def _note(program: Program, number: int, label: int, line: int, dtype: int) -> str:
+def _note(program: Program, number: int, label: int, line: int, dtype: int, joined: int) -> str:
     note: dict[str, object] = {"round": number} if number else {}
     if label >= 0:
         note["label"] = program.labels[label]
@@ -319,4 +319,6 @@ def _note(program: Program, number: int, label: int, line: int, dtype: int) -> s
         note["source"] = program.lines[line]
     if dtype >= 0:
         note["dtype"] = DataType.from_number(dtype).value
+    if joined:
+        note["joined"] = True
     return json.dumps(note, ensure_ascii=False)[1:-1]

@@ -7,7 +7,7 @@
     declared       [3, ranks] sub streams, notifies, scratch bytes; declared_local [ranks, streams]
     stated         [ranks, 3] whether a rank stated its streams, local notifies, ends' notifies
     batches        [2, batches] how many ranks and instructions; batch_ranks, one after the other
-    instructions   [10, n] what the ranks of a batch share: kind, stream, label, line, ...
+    instructions   [11, n] what the ranks of a batch share: kind, stream, label, line, ...
     durations      [n] microseconds
     values         [6, n] what may differ by rank: cell, end, peer, offsets, size
     formula        [6, n] the row of `formulas` that stands in place of the value, or -1
@@ -42,11 +42,11 @@ from hccl_py.values import IntArray, PerRank, RankInt
 
 __all__ = ["ENDS", "NPZ_FORMAT", "SHARED", "Array", "to_npz", "unpack"]
 
-NPZ_FORMAT = "hccl-py.program.npz/2"
+NPZ_FORMAT = "hccl-py.program.npz/3"
 ENDS = ("rank", "peer", "plane", "kind", "far", "notifies")
 SHARED = (
     *("kind", "stream", "label", "line", "round", "src_buffer", "dst_buffer", "dtype", "reduce"),
-    "dst_size",
+    *("dst_size", "joined"),
 )
 
 

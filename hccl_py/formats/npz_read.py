@@ -272,6 +272,7 @@ def _check_shared(shared: Mapping[str, IntArray], limits: IndexLimits) -> None:
         "dtype": max(_TYPE_NUMBERS),
         "reduce": len(ReduceOp) - 1,
         "dst_size": LIMIT,
+        "joined": 1,
     }
     for name, column in shared.items():
         within(f"instructions.{name}", column, -1, highs[name])
@@ -279,7 +280,7 @@ def _check_shared(shared: Mapping[str, IntArray], limits: IndexLimits) -> None:
     if len(unknown):
         raise defect("instructions.dtype", "numbers of data types", str(unknown[0]), REWRITE)
     kind = shared["kind"]
-    for name in ("kind", "stream", "round"):
+    for name in ("kind", "stream", "round", "joined"):
         within(f"instructions.{name}", shared[name], 0, highs[name])
     for name in ("src_buffer", "dst_buffer", "dtype"):
         within(f"instructions.{name}", shared[name][_of(kind, "moves_data")], 0, highs[name])

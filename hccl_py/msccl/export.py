@@ -20,7 +20,6 @@ import numpy as np
 
 from hccl_py.errors import NotSupportedError, ParameterError, ProgramFileError, did_you_mean
 from hccl_py.msccl.algorithm import XmlAlgorithm
-from hccl_py.msccl.build import BUFFERS, FIFO
 from hccl_py.msccl.export_steps import (
     MadeBlock,
     MadeConnection,
@@ -31,6 +30,7 @@ from hccl_py.msccl.export_steps import (
     refusal,
 )
 from hccl_py.msccl.imported import Imported, import_algorithm
+from hccl_py.msccl.layout import BUFFERS, FIFO
 from hccl_py.msccl.operation import Meaning
 from hccl_py.msccl.protocols import PROTOCOLS
 from hccl_py.msccl.xml_text import MAX_CHUNKS, algorithms_from

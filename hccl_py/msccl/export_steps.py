@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from hccl_py.enums import TaskKind
 from hccl_py.errors import NotSupportedError
-from hccl_py.msccl.build import FIFO
+from hccl_py.msccl.layout import FIFO
 from hccl_py.program.describe import ByteRange, format_action, format_place, ranges_of
 from hccl_py.program.program import Program
 

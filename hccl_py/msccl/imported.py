@@ -130,13 +130,15 @@ def import_algorithm(
     dtype: DataType = DataType.FP32,
     reduce: ReduceOp | None = None,
     root: int | None = None,
+    slice_bytes: int | None = None,
 ) -> Imported:
     """Return a call of an algorithm whose data has `size` bytes, as a program.
 
-    `size` is rounded up to whole chunks of whole elements. ParameterError for a reduce op or a root
+    `size` is rounded up to whole chunks of whole elements. With `slice_bytes` a message is written,
+    received and sent on slice by slice. ParameterError for a reduce op or a root
     that the op does not have, and for a program that would be too large.
     """
-    call = meaning.call(size, dtype, reduce, root)
+    call = meaning.call(size, dtype, reduce, root)._replace(slice_bytes=slice_bytes)
     defects = tuple(defects_of(algorithm, meaning.op))
     whole = not any(defect.is_fatal for defect in defects)
     return Imported(algorithm, meaning, call, defects, build(algorithm, call) if whole else None)

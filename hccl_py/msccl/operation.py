@@ -44,10 +44,13 @@ _SCALED = ("count", "counts", "displs", "matrix")
 
 
 class MscclCall(NamedTuple):
-    """A call of an algorithm's op, and the bytes of its chunks."""
+    """A call of an algorithm's op, and the bytes of its chunks; messages come in slices of
+    `slice_bytes`, whole ones where it is None.
+    """
 
     op: OpParam
     chunk: int
+    slice_bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from hccl_py.formats.checks import MAX_NAMES
 from hccl_py.program.transports import OWN_NOTIFIES
 
-__all__ = ["MAX_COUNT", "PROTOCOLS", "ChunkLoop", "MessagePart", "Protocol"]
+__all__ = ["MAX_COUNT", "PROTOCOLS", "ChunkLoop", "MessagePart", "Protocol", "Signals"]
 
 MAX_COUNT = 72
 """The first count of chunks that the runtime refuses, and never sends at once."""
@@ -25,28 +26,42 @@ class Protocol(NamedTuple):
     slots: int
     limit: int
 
-    def data_notify(self, slot: int) -> int:
-        """Return the notify that says that a slot is full: one that pays α in the cost model, as
-        the data of a message does.
-        """
-        return slot and slot + OWN_NOTIFIES - 1
 
-    def credit_notify(self, slot: int) -> int:
+class Signals(NamedTuple):
+    """The notifies of a connection whose FIFO has so many slots, and whose messages come in at most
+    so many slices: one for every slice of a slot, which says that it is full, and one for every
+    slot, which says that it is free.
+    """
+
+    slots: int
+    slices: int = 1
+
+    def data(self, slot: int, part: int = 0) -> int:
+        """Return the notify that says that a slice is full: one that pays α in the cost model, as
+        the data of a message does, also where notifies pay by their numbers.
+        """
+        number = slot * self.slices + part
+        return number and number + OWN_NOTIFIES - 1
+
+    def credit(self, slot: int) -> int:
         """Return the notify that says that a slot is free; the first ones pay no α."""
-        return slot + 1 if slot < OWN_NOTIFIES - 1 else slot + self.slots
+        return slot + 1 if slot < OWN_NOTIFIES - 1 else slot + self.slots * self.slices
 
     @property
-    def notify_names(self) -> list[str]:
-        """What the notifies of a connection are called."""
-        names = {self.data_notify(slot): f"data {slot}" for slot in range(self.slots)}
-        names |= {self.credit_notify(slot): f"credit {slot}" for slot in range(self.slots)}
-        return [names[index] for index in range(2 * self.slots)]
+    def names(self) -> list[str]:
+        """What the first notifies of a connection are called."""
+        names = {self.credit(slot): f"credit {slot}" for slot in range(self.slots)}
+        for slot in range(self.slots):
+            for part in range(self.slices):
+                slice_ = f".{part}" if self.slices > 1 else ""
+                names[self.data(slot, part)] = f"data {slot}{slice_}"
+        return [names[index] for index in range(len(names))][:MAX_NAMES]
 
-    def notifies(self, slots: int) -> int:
+    def count(self, slots: int) -> int:
         """Return how many notifies a connection needs of whose slots so many are used."""
         if not slots:
             return 0
-        return 1 + max(self.data_notify(slots - 1), self.credit_notify(slots - 1))
+        return 1 + max(self.data(slots - 1, self.slices - 1), self.credit(slots - 1))
 
 
 PROTOCOLS = {

@@ -23,6 +23,9 @@ class Instruction(NamedTuple):
 
     `size` is the length of both sides, unless `dst_size` states another one for the destination:
     then `size` is the source's. No recording does that, but files can, and it is a mistake.
+
+    `joined` (1) says that a data task and the one right before it on its stream are one step of a
+    kernel, which reads every element once: receive, reduce and send. It changes times alone.
     """
 
     kind: TaskKind
@@ -42,6 +45,7 @@ class Instruction(NamedTuple):
     reduce: int = -1
     duration_us: float = 0.0
     dst_size: int = -1
+    joined: int = 0
 
 
 class Texts(Generic[T]):

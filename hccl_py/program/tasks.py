@@ -119,6 +119,7 @@ class InstructionTable:
         self.round = np.array(by_name["round"], np.int32)
         self.duration_us = np.array(by_name["duration_us"], np.float64)
         self.dst_size = np.array(by_name["dst_size"], np.int64)
+        self.joined = np.array(by_name["joined"], np.int8)
 
     @cached_property
     def moves_data(self) -> npt.NDArray[np.bool_]:

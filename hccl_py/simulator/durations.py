@@ -33,7 +33,8 @@ class Durations:
     `stream_rate` is time on the stream, `connection_rate` on an RDMA connection, which the stream
     does not wait for, both [task kind, class]. `latency` is how long after a post its cell is set,
     [class, whether it pays α]. Classes go by link, then by rank: class = link · slownesses +
-    slowness. `launch_us` is when the first tasks may start.
+    slowness. `launch_us` is when the first tasks may start; `joins` says that the tasks of a
+    step take together as long as the longest.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Durations:
         self.task_us: Floats = cost.task_us * self.factor
         protocol = cost.protocols.of(program.protocol)
         self.launch_us = protocol.launch_us
+        self.joins = cost.joined_tasks == "longest"
         self.alpha_rule = AlphaRule.of(program, cost)
         self._is_rdma = np.repeat(np.append(found.is_rdma, False), len(factors))
         stream, connection = _rates(cost, found.beta_us, per_byte(protocol.gbps))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hccl_py.cost import CostModel
 from hccl_py.enums import POST, WAIT, TaskKind, moves_data
 from hccl_py.program.kernels import kernel
+from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
 from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.timeline import Timeline
@@ -83,6 +84,8 @@ class TaskCosts:
         of = durations.classes(tasks.rank, tasks.end)
         compute = durations.of_compute(of, tasks.table.duration_us[instruction])
         on_stream = np.where(is_data, durations.on_stream(kind, of, tasks.size), compute)
+        if durations.joins and tasks.table.joined.any():
+            on_stream = _of_steps(program, on_stream)
         after = np.where(is_data, durations.on_connection(kind, of, tasks.size), 0.0)
         remote = tasks.end >= 0
         latency = durations.of_post(of, durations.pays_alpha(of, tasks.cell))
@@ -92,6 +95,21 @@ class TaskCosts:
         connection = np.where(is_rdma & (is_post | (after > 0)), tasks.end, -1)
         queue = tasks.rank * np.int32(program.streams) + tasks.stream
         return TaskCosts(durations, queue, on_stream, after, connection)
+
+
+def _of_steps(program: Program, on_stream: Floats) -> Floats:
+    """Let the last task of every step take as long as the longest, and the others nothing."""
+    tasks, queues = program.tasks, queues_of(program)
+    rows = queues.rows
+    is_data = moves_data(tasks.kind)[rows]
+    goes_on = (tasks.table.joined[tasks.instruction[rows]] > 0) & is_data
+    goes_on[1:] &= is_data[:-1]
+    goes_on[queues.first[:-1][np.diff(queues.first) > 0]] = False
+    begins = np.flatnonzero(~goes_on)
+    found = np.zeros(len(rows))
+    last = np.append(begins[1:], len(rows)) - 1
+    found[rows[last]] = np.maximum.reduceat(on_stream[rows], begins)
+    return found
 
 
 @kernel

@@ -36,6 +36,35 @@ def test_every_command_takes_an_algorithm(ring: str, capfd: pytest.CaptureFixtur
     assert run("check", "ring.json") == 0
 
 
+def test_cost_models_say_in_which_slices_messages_stream(
+    ring: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def simulated(*more: str) -> tuple[int, float]:
+        assert run("simulate", ring, "-b", "64K", "--json", *more) == 0
+        found = json.loads(capfd.readouterr().out)
+        return found["tasks"], found["simulated_us"]
+
+    protocols: dict[str, dict[str, float]] = {"simple": {"launch_us": 7}, "ll": {"slice_bytes": 8}}
+    cost = {"base": "atlas-800t-a2", "alpha_by": "message", "protocols": protocols}
+    Path("gpus.json").write_text(json.dumps(cost))
+    tasks, us = simulated()
+    launched = simulated("--cost", "gpus.json")
+    assert launched[0] == tasks
+    assert launched[1] == pytest.approx(us + 7)
+    protocols["simple"]["slice_bytes"] = 4096  # chunks of 16 KiB: four slices of each message
+    Path("gpus.json").write_text(json.dumps(cost))
+    more, streamed_us = simulated("--cost", "gpus.json")
+    of_a_slice = 6 + 6 + 12  # of a rank: posts, waits, and data tasks of s, rrs, rrcs, rcs and r
+    assert more == tasks + 3 * 4 * of_a_slice
+    assert streamed_us < us + 7
+    assert run("trace", ring, "-b", "64K", "--cost", "gpus.json", "--json") == 0
+    assert len(json.loads(capfd.readouterr().out)["tasks"]) == more
+    protocols["simple"]["slice_bytes"] = 0
+    Path("gpus.json").write_text(json.dumps(cost))
+    assert run("simulate", ring, "--cost", "gpus.json") == 2
+    assert "protocols.simple.slice_bytes: expected greater than" in capfd.readouterr().err
+
+
 def test_findings_have_lines_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

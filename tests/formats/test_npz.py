@@ -149,7 +149,7 @@ def test_equal_recordings_give_equal_bytes(tmp_path: Path) -> None:
 def test_numpy_reads_and_writes_it_too() -> None:
     program = ring(5)
     arrays = arrays_of(to_npz(program))
-    assert arrays["instructions"].shape == (10, sum(len(b.instructions) for b in program.batches))
+    assert arrays["instructions"].shape == (11, sum(len(b.instructions) for b in program.batches))
     assert parts(from_npz(packed(arrays))) == parts(program)
 
 
@@ -296,7 +296,7 @@ def test_numbers_out_of_range_are_named(name: str) -> None:
         (b"\xff", "line 1: expected UTF-8"),
         (
             b'{"format": "hccl-py.program.npz/1"}',
-            r'header\.format: expected "hccl-py\.program\.npz/2", found "hccl-py\.program\.npz/1"',
+            r'header\.format: expected "hccl-py\.program\.npz/3", found "hccl-py\.program\.npz/1"',
         ),
         (b"{}", r"header\.format: expected .*, found null"),
     ],

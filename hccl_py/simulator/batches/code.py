@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import reduce
+
 import numpy as np
 
 from hccl_py.enums import RDMA_WRITES, LinkKind, TaskKind
@@ -22,7 +25,8 @@ def compiled(
     stream of every queue, and the instructions of all.
     """
     compiler = _Compiler(program, durations)
-    queues, first, lanes, kinds, columns = [], [0], [0], [], []
+    queues, first, lanes, kinds = [], [0], [0], []
+    columns: list[tuple[int, ...]] = []
     for batch in program.batches:
         compiler.enter(batch.ranks)
         by_stream: dict[int, list[Instruction]] = {}
@@ -31,7 +35,8 @@ def compiled(
         for stream, instructions in by_stream.items():
             queues.append((batch.ranks, stream))
             kinds += [instruction.kind for instruction in instructions]
-            columns += [compiler.columns(instruction) for instruction in instructions]
+            for step in _steps(instructions, durations.joins):
+                columns += compiler.of_step(step)
             first.append(len(kinds))
             lanes.append(lanes[-1] + len(batch.ranks))
     return queues, Instructions(
@@ -54,6 +59,7 @@ class _Compiler:
         self._durations = durations
         self._links: dict[object, tuple[Lanes, int]] = {}
         self._known: dict[object, tuple[int, ...]] = {}
+        self._steps: dict[object, tuple[int, int]] = {}
         self._ranks = np.zeros(0, np.int64)
         self._nothing = self.pool.duration(0, "nothing", lambda size: np.zeros(len(size)))
 
@@ -62,6 +68,17 @@ class _Compiler:
         self._ranks = ranks
         self._links.clear()
         self._known.clear()
+        self._steps.clear()
+
+    def of_step(self, step: list[Instruction]) -> Iterator[tuple[int, ...]]:
+        """Yield the numbers of joined instructions: the last one takes as long as the longest."""
+        if len(step) == 1:
+            yield self.columns(step[0])
+            return
+        for number, instruction in enumerate(step, 1):
+            cell, connection, _, _, *after = self.columns(instruction)
+            on_stream = self._longest(step) if number == len(step) else self._nothing
+            yield (cell, connection, *on_stream, *after)
 
     def columns(self, i: Instruction) -> tuple[int, ...]:
         """Return the numbers of one instruction; most are like one before."""
@@ -128,6 +145,23 @@ class _Compiler:
         )
         return (0, connection, *on_stream, *after)
 
+    def _longest(self, step: list[Instruction]) -> tuple[int, int]:
+        """Return the time on the stream of the longest instruction, rank by rank."""
+        links = [self._link(i.end)[0] for i in step]
+        pairs = list(zip(step, links, strict=True))
+        key = (
+            "step",
+            *((int(i.kind), _identity(i.size), self._key(of, i.end)) for i, of in pairs),
+        )
+        if key not in self._steps:
+            us = [self._durations.on_stream(i.kind, of, values_of(i.size)) for i, of in pairs]
+            longest = reduce(np.maximum, us)
+            size = PerRank(np.zeros(len(self._ranks), np.int64)) if longest.ndim else 0
+            self._steps[key] = self.pool.duration(
+                size, key, lambda size: np.broadcast_to(longest, len(size))
+            )
+        return self._steps[key]
+
     def _link(self, end: RankInt) -> tuple[Lanes, int]:
         """Return the class of links (an array where lanes differ) and the column of RDMA
         connections.
@@ -152,6 +186,19 @@ class _Compiler:
         if isinstance(of, int):
             return of
         return id(self._ranks), _identity(end)
+
+
+def _steps(instructions: list[Instruction], joins: bool) -> Iterator[list[Instruction]]:
+    """Yield instructions of a stream by steps: alone, or together where they are joined."""
+    step: list[Instruction] = []
+    for i in instructions:
+        goes_on = joins and i.joined and i.kind.moves_data and step and step[-1].kind.moves_data
+        if step and not goes_on:
+            yield step
+            step = []
+        step.append(i)
+    if step:
+        yield step
 
 
 def _spread(of: Lanes, size: RankInt) -> RankInt:
