@@ -165,6 +165,10 @@ from hccl_executors.single import (
     ScatterSingleExecutor,
 )
 from hccl_executors.stars import AllReduceStar, BroadCastStar, GatherStar, ReduceStar, ScatterStar
+from hccl_executors.zero_copy.pipelines import (
+    AllGatherRingZerocopyPipelineExecutor,
+    ReduceScatterRingZerocopyExchangePipelineExecutor,
+)
 from hccl_executors.zero_copy.slots import (
     AllGatherRingZerocopyExchangeExecutor,
     AllGatherRingZerocopyExecutor,
@@ -224,6 +228,7 @@ EXECUTORS = (
     AllGatherRingFor91093Executor,
     AllGatherRingZerocopyExchangeExecutor,
     AllGatherRingZerocopyExecutor,
+    AllGatherRingZerocopyPipelineExecutor,
     AllGatherSemiRingExecutor,
     AllGatherSingleExecutor,
     AllGatherSlimRingFor310PExecutor,
@@ -258,6 +263,7 @@ EXECUTORS = (
     ReduceScatterRingExecutor,
     ReduceScatterRingFor91093Executor,
     ReduceScatterRingZerocopyExchangeExecutor,
+    ReduceScatterRingZerocopyExchangePipelineExecutor,
     ReduceScatterRingZerocopyExecutor,
     ReduceScatterSemiRingExecutor,
     ReduceScatterSingleExecutor,

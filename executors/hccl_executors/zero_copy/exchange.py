@@ -24,7 +24,7 @@ from hccl_py.executor import PlaneRequest, Rank, Topology
 from hccl_py.orchestration import Link, Region, Stream
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
-__all__ = ["Exchange", "Owners", "Peer"]
+__all__ = ["Exchange", "Owners", "Peer", "receive", "send"]
 
 
 @dataclass(frozen=True)

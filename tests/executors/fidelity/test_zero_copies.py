@@ -12,6 +12,7 @@ from hccl_py.topology import PRESETS, Topology
 from tests.executors.fidelity.recorded import MOVES, events_of
 from tests.executors.fidelity.superpods import Grid
 from tests.executors.fidelity.zero_copies import Slots, Whole, ZeroCopy
+from tests.executors.fidelity.zero_copy_pipelines import Pipeline
 from tests.recording import op_of, recorded
 
 A3 = PRESETS["atlas-900-a3"]
@@ -22,6 +23,8 @@ FORMS: dict[str, tuple[type[ZeroCopy], str, str]] = {
     "AllGatherRingZerocopyExchangeExecutor": (Slots, "all_gather", "exchange"),
     "ReduceScatterRingZerocopyExecutor": (Slots, "reduce_scatter", ""),
     "ReduceScatterRingZerocopyExchangeExecutor": (Slots, "reduce_scatter", "exchange"),
+    "AllGatherRingZerocopyPipelineExecutor": (Pipeline, "all_gather", ""),
+    "ReduceScatterRingZerocopyExchangePipelineExecutor": (Pipeline, "reduce_scatter", ""),
     "AllReduceRingZerocopyExecutor": (Whole, "all_reduce", ""),
     "BroadCastRingZerocopyExecutor": (Whole, "broadcast", ""),
 }
@@ -30,20 +33,25 @@ GRIDS = (
     *(Grid(1, 1, 2, 1), Grid(1, 1, 4, 2), Grid(1, 1, 5, 1), Grid(1, 1, 6, 2)),
     *(Grid(1, 2, 2, 1), Grid(1, 2, 4, 2), Grid(1, 3, 3, 1), Grid(1, 4, 4, 2), Grid(1, 5, 2, 1)),
     *(Grid(2, 1, 3, 1), Grid(2, 2, 2, 1), Grid(2, 2, 4, 2), Grid(3, 2, 3, 1)),
+    *(Grid(2, 1, 4, 2), Grid(2, 4, 2, 1), Grid(4, 3, 4, 2)),
 )
 
 
-def check(name: str, grid: Grid, count: int, ccl: int, word: str = "") -> Program:
+def check(
+    name: str, grid: Grid, count: int, ccl: int, word: str = "", *, hccs: bool = True
+) -> Program:
     """Compare every stream of every rank, for one root."""
     model, op, form = FORMS[name]
     root = grid.size * 2 // 3 if op == "broadcast" else None
     form, word = word or form, word or ("NHR" if op == "broadcast" else "ring")
-    call = replace(op_of(op, count), mode=Mode.OP_BASE, level1=word, level2=word, root=root)
-    topology = Topology(A3, (grid.devices,) * grid.pods * grid.servers, (grid.servers,) * grid.pods)
+    level2 = "pipeline" if model is Pipeline else word
+    call = replace(op_of(op, count), mode=Mode.OP_BASE, level1=word, level2=level2, root=root)
+    servers = (grid.devices,) * grid.pods * grid.servers
+    topology = Topology(A3, servers, (grid.servers,) * grid.pods, inter_hccs=hccs)
     assert len(topology.rings) == grid.rings
     program = recorded(name, call, topology, ccl)
     for rank in range(grid.size):
-        expected = model(rank, grid, 4 * count, ccl, root=root or 0)
+        expected = model(rank, grid, 4 * count, ccl, root=root or 0, hccs=hccs)
         getattr(expected, op)(form)
         found = events_of(program, rank)
         ours = [found.get(k, []) for k in range(program.streams)]
@@ -51,9 +59,14 @@ def check(name: str, grid: Grid, count: int, ccl: int, word: str = "") -> Progra
     return program
 
 
+def grids_of(name: str) -> list[Grid]:
+    """Where an executor runs: pipelines need several superpods."""
+    return [grid for grid in GRIDS if grid.pods > 1 or FORMS[name][0] is not Pipeline]
+
+
 def counts_of(name: str, grid: Grid) -> tuple[int, ...]:
     """Elements of a slot, or of data that is cut for devices and servers: few, even, uneven."""
-    if FORMS[name][0] is Slots:
+    if FORMS[name][0] is not Whole:
         return (1, 64, 77)
     even = 64 * grid.pods * grid.pods * grid.servers * grid.devices
     return (even - 37, 1, even, 77)
@@ -62,16 +75,22 @@ def counts_of(name: str, grid: Grid) -> tuple[int, ...]:
 @pytest.mark.parametrize("name", FORMS)
 def test_one_round(name: str) -> None:
     assert BY_NAME[name].fidelity.is_same
-    for number, grid in enumerate(GRIDS):
+    for number, grid in enumerate(grids_of(name)):
         counts = counts_of(name, grid)
         check(name, grid, counts[number % len(counts)], 1 << 20)
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_several_rounds(name: str) -> None:
-    for grid in GRIDS:
-        if grid.pods * grid.servers > 1:
+    for grid in grids_of(name):
+        if grid.pods * grid.servers > 1 and grid.size <= 16:
             check(name, grid, counts_of(name, grid)[2] * 5, 512 * grid.pods * grid.servers)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_rdma_between_all_servers(name: str) -> None:
+    for grid in grids_of(name):
+        check(name, grid, counts_of(name, grid)[2], 1 << 20, hccs=False)
 
 
 @pytest.mark.parametrize("name", FORMS)

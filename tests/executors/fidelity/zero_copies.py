@@ -22,10 +22,14 @@ NHR_BCAST_SMALL_SIZE = 2 << 20
 
 
 class ZeroCopy(Executor):
-    """A rank of a call of `size` bytes, with CCL buffers of `ccl` bytes."""
+    """A rank of a call of `size` bytes, with CCL buffers of `ccl` bytes. Without `hccs` servers of
+    a superpod are joined by RDMA.
+    """
 
-    def __init__(self, rank: int, grid: Grid, size: int, ccl: int, *, root: int = 0) -> None:
-        self.ccl = ccl
+    def __init__(
+        self, rank: int, grid: Grid, size: int, ccl: int, *, root: int = 0, hccs: bool = True
+    ) -> None:
+        self.ccl, self.rdma = ccl, not hccs
         super().__init__(rank, grid, size, op_base=True, root=root)
         self.index = self.s * grid.pods + self.p
 
@@ -110,9 +114,9 @@ class Slots(ZeroCopy):
         mine = [Slice(first + p * size, size) for p in range(pods)]
         if op == "all_gather":
             self.me.run(plain.ring_all_gather, self.level2, rdma=True, slices=mine)
-            self.me.run(plain.ring_all_gather, self.level1, rdma=False, slices=blocks)
+            self.me.run(plain.ring_all_gather, self.level1, rdma=self.rdma, slices=blocks)
         else:
-            self.me.run(plain.ring_reduce_scatter, self.level1, rdma=False, slices=blocks)
+            self.me.run(plain.ring_reduce_scatter, self.level1, rdma=self.rdma, slices=blocks)
             self.me.run(plain.ring_reduce_scatter, self.level2, rdma=True, slices=mine)
 
     @property
@@ -131,9 +135,9 @@ class Slots(ZeroCopy):
 
     def partners(self, to: int, frm: int) -> tuple[Link, Link]:
         """Links of neighbours in the server are the ring's; CalcExchangeCommInfo has all others
-        over RDMA where there are several superpods.
+        over RDMA where there are several superpods, or several servers without HCCS.
         """
-        rdma = self.grid.pods > 1
+        rdma = self.grid.pods > 1 or (self.rdma and self.servers > 1)
         return (
             self.link(to, rdma=rdma and not self.is_near(to)),
             self.link(frm, rdma=rdma and not self.is_near(frm)),
@@ -214,17 +218,17 @@ class Whole(ZeroCopy):
             inner = sliced(size, self.grid.servers)
             if form == "NHR" and size // self.grid.devices <= NHR_ALLREDUCE_SMALL_SIZE:
                 one = Slice(0, size)
-                me.run(trees.nhr_all_reduce_one_shot, self.level1, rdma=False, whole=one)
+                me.run(trees.nhr_all_reduce_one_shot, self.level1, rdma=self.rdma, whole=one)
             elif form == "NHR":
-                me.run(trees.nhr_all_reduce, self.level1, rdma=False, slices=inner)
+                me.run(trees.nhr_all_reduce, self.level1, rdma=self.rdma, slices=inner)
             elif self.grid.pods == 1:
-                me.run(plain.ring_all_reduce, self.level1, rdma=False, slices=inner)
+                me.run(plain.ring_all_reduce, self.level1, rdma=self.rdma, slices=inner)
             else:
-                me.run(plain.ring_reduce_scatter, self.level1, rdma=False, slices=inner)
+                me.run(plain.ring_reduce_scatter, self.level1, rdma=self.rdma, slices=inner)
                 own = inner[self.s]
                 outer = sliced(own.size, self.grid.pods, own.offset)
                 me.run(plain.ring_all_reduce, self.level2, rdma=True, slices=outer)
-                me.run(plain.ring_all_gather, self.level1, rdma=False, slices=inner)
+                me.run(plain.ring_all_gather, self.level1, rdma=self.rdma, slices=inner)
         self.gather(places)
 
     def broadcast(self, form: str) -> None:
@@ -244,15 +248,15 @@ class Whole(ZeroCopy):
             inner = sliced(size, self.grid.servers)
             if self.grid.pods == 1 and size // self.grid.devices <= NHR_BCAST_SMALL_SIZE:
                 run, one = trees.nhr_broadcast_one_shot, Slice(0, size)
-                me.run(run, self.level1, rdma=False, whole=one, root=server)
+                me.run(run, self.level1, rdma=self.rdma, whole=one, root=server)
             elif self.grid.pods == 1:
-                me.run(trees.nhr_broadcast, self.level1, rdma=False, slices=inner, root=server)
+                me.run(trees.nhr_broadcast, self.level1, rdma=self.rdma, slices=inner, root=server)
             else:
-                me.run(trees.nhr_scatter, self.level1, rdma=False, slices=inner, root=server)
+                me.run(trees.nhr_scatter, self.level1, rdma=self.rdma, slices=inner, root=server)
                 own = inner[self.s]
                 outer = sliced(own.size, self.grid.pods, own.offset)
                 me.run(trees.nhr_broadcast, self.level2, rdma=True, slices=outer, root=pod)
-                me.run(trees.nhr_all_gather, self.level1, rdma=False, slices=inner)
+                me.run(trees.nhr_all_gather, self.level1, rdma=self.rdma, slices=inner)
         self.gather(places)
 
 
