@@ -34,15 +34,15 @@ STAR = Kept(
 )
 BARRIER = tuple(
     Kept(
-        "templates/ring.py",
+        file,
         text,
         "HCCL ends rings with a barrier; where nothing follows, nothing needs it",
         function,
     )
-    for text, function in (
-        ("plane.left.tx_ack(stream)", "ring_barrier"),
-        ("plane.right.tx_data_signal(stream)", "ring_barrier"),
-        ("plane.right.tx_data_signal(stream)", "_signal"),
+    for file, text, function in (
+        ("templates/signals.py", "prev.tx_ack(stream)", "barrier"),
+        ("templates/signals.py", "following.tx_data_signal(stream)", "barrier"),
+        ("templates/ring.py", "plane.right.tx_data_signal(stream)", "_signal"),
     )
 )
 """In every executor that runs a ring."""

@@ -10,8 +10,8 @@ With b = 2^k the largest power of two up to p, rank r of the first p - b has the
              the partner's slot s - 1 is added to slot s                       step s = 1 .. k
              slot k goes to user memory, and helpers read it                   after
 
-Between two steps main and two sub streams work at once: the partner hears that its slot has been
-read, the next slot is filled, the next partner is met.
+Between two steps the partner hears that its slot has been used, the next slot is filled, the next
+partner is met: all on main. HCCL has a form with two sub streams for that, which it does not run.
 
 Cost for p ranks and n bytes: p = b: k(α + nβ + nγ); otherwise (k + 1)(α + nβ + nγ) + α + nβ, of
 which early Acks hide an α for some p. Source: HCCL's AllReduceHDOptim (hcomm b5f3e5b,
@@ -96,19 +96,12 @@ class _Doubling:
         partner.rx_data_signal(main)
 
     def between(self, step: int, partner: Link) -> Link:
-        """Leave one partner, fill the next slot and meet the next partner, which is returned. After
-        a write the slot is complete only when the partner says so.
-        """
-        writes = step == 1 and not self.has_helpers
+        """Leave one partner, fill the next slot and meet the next partner, which is returned."""
         following = self.partner(step + 1)
-        if writes:
-            self.part(partner)
-        with self.rank.fork(2) as (copier, greeter):
-            if not writes:
-                self.part(partner)
-            copier.copy(self.into(step + 1), self.slots[step])
-            following.tx_ack(greeter)
-            following.rx_ack(greeter)
+        self.part(partner)
+        self.main.copy(self.into(step + 1), self.slots[step])
+        following.tx_ack(self.main)
+        following.rx_ack(self.main)
         return following
 
     def part(self, partner: Link) -> None:

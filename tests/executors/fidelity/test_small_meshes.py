@@ -1,0 +1,99 @@
+"""Small data on Atlas A3, and sums in a fixed order in one mesh, held against models of HCCL's."""
+
+from dataclasses import replace
+
+import pytest
+
+from hccl_executors import EXECUTORS
+from hccl_py.enums import Mode
+from hccl_py.program.program import Program
+from hccl_py.topology import topology_of
+from tests.executors.fidelity.collecting_beside import local_reduce
+from tests.executors.fidelity.doubling_in_slots import hd_optim
+from tests.executors.fidelity.recorded import events_of
+from tests.executors.fidelity.stages import Stages
+from tests.executors.fidelity.streams import Worker
+from tests.executors.fidelity.transports import Event, Slice, run
+from tests.recording import op_of, recorded
+
+A3 = "atlas-900-a3"
+FIDELITY = {executor.__name__: executor.fidelity for executor in EXECUTORS}
+
+
+def streams(program: Program, rank: int) -> list[list[Event]]:
+    """Return the events of all streams of a rank."""
+    found = events_of(program, rank)
+    return [found.get(k, []) for k in range(program.streams)]
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("ranks", range(3, 17))
+def test_all_reduce_in_slots(ranks: int, mode: Mode) -> None:
+    """coll_all_reduce_mesh_small_count_executor.cc:171 KernelRun: no sub stream has anything to do,
+    though two must be there.
+    """
+    name = "AllReduceMeshSmallCountExecutor"
+    assert FIDELITY[name].is_same
+    if mode is Mode.GRAPH and ranks < 4:
+        return
+    call = op_of("all_reduce", 333, mode=mode)
+    program = recorded(name, call, topology_of(ranks, preset=A3), 1 << 20)
+    wanted = run(hd_optim, ranks, rdma=False, whole=Slice(0, 4 * 333))
+    idle: list[list[Event]] = [[]] * (ranks - 1 - (mode is Mode.GRAPH))
+    assert program.declared.sub_streams.tolist() == [len(idle)] * ranks
+    for rank in range(ranks):
+        assert streams(program, rank) == [wanted[rank], *idle][: program.streams]
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("ranks", [*range(2, 17), 20, 24])
+def test_all_gather_in_stages(ranks: int, mode: Mode) -> None:
+    """coll_all_gather_small_count_executor.cc:105 KernelRun, of one round."""
+    name = "AllGatherSmallCount"
+    assert FIDELITY[name].is_same
+    where = topology_of(ranks, preset=A3)
+    program = recorded(name, op_of("all_gather", 33, mode=mode), where, 1 << 20)
+    for rank in range(ranks):
+        model = Stages(rank, ranks, 132, graph=mode is Mode.GRAPH)
+        model.run()
+        assert streams(program, rank) == model.me.streams[: program.streams]
+        assert not any(model.me.streams[program.streams :])
+
+
+@pytest.mark.parametrize("count", [100, 9000])
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("ranks", range(2, 9))
+@pytest.mark.parametrize("preset", ["atlas-800t-a2", A3])
+def test_reduce_scatter_collects(preset: str, ranks: int, mode: Mode, count: int) -> None:
+    """coll_reduce_scatter_deter_executor.cc:184 KernelRun; of at most 32 KiB, 4 and 8 ranks of A2
+    halve in op-base mode.
+    """
+    name = "ReduceScatterDeterExecutor"
+    assert FIDELITY[name].is_same
+    size, graph = 4 * count, mode is Mode.GRAPH
+    if preset != A3 and not graph and ranks in (4, 8) and size <= 32 << 10:
+        return
+    call = replace(op_of("reduce_scatter", count, mode=mode), deterministic=True)
+    program = recorded(name, call, topology_of(ranks, preset=preset), 1 << 20)
+    memory = ranks * size if graph else 1 << 20
+    for rank in range(ranks):
+        me = Worker(rank, ranks - 1 - graph)
+        local_reduce(me, ranks, size, memory, size, 0)
+        assert streams(program, rank) == me.streams[: program.streams]
+        assert not any(me.streams[program.streams :])
+
+
+def test_rounds_that_collect() -> None:
+    """CalcLoopMaxCount, :130: a buffer but 16 KiB for every rank, in whole 16 Ki elements."""
+    ranks, room, count = 3, 300 << 10, 40000
+    most = (room - 16384 * ranks) // 4 // (ranks - 1) // 16384 * 16384
+    call = replace(op_of("reduce_scatter", count), deterministic=True)
+    where = topology_of(ranks)
+    program = recorded("ReduceScatterDeterExecutor", call, where, room)
+    for rank in range(ranks):
+        me = Worker(rank, ranks - 1)
+        for start in range(0, count, most):
+            size = 4 * min(most, count - start)
+            local_reduce(me, ranks, size, room, 4 * count, 4 * start)
+        assert program.rounds == 3
+        assert streams(program, rank) == me.streams
