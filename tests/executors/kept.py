@@ -55,14 +55,8 @@ MEETING = Kept(
 PIPELINE = (
     Kept(
         "templates/pipeline.py",
-        "frm.tx_ack(stream)",
-        "HCCL ends the ring with a barrier, of which the second half is enough",
-        "_barrier",
-    ),
-    Kept(
-        "templates/pipeline.py",
         "frm.tx_data_ack(stream)",
-        "HCCL's; an all-reduce and an all-gather need it, a reduce-scatter does not",
+        "HCCL's; needed where an all-gather fills a block anew",
         "_Pipeline",
     ),
     Kept(
@@ -91,6 +85,7 @@ KEPT = {
     "AllGatherMeshGraphPipelineExecutor": PIPELINE,
     "AllGatherVMeshOpbasePipelineExecutor": PIPELINE,
     "AllGatherVMeshGraphPipelineExecutor": PIPELINE,
+    "AllReduceMeshGraphPipelineExecutor": PIPELINE,
     "ReduceScatterMeshOpbasePipelineExecutor": PIPELINE,
     "ReduceScatterMeshGraphPipelineExecutor": PIPELINE,
     "ReduceScatterVMeshOpbasePipelineExecutor": PIPELINE,

@@ -40,7 +40,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hccl_executors.templates.mesh_meetings import nothing
-from hccl_py.orchestration import Chunks, Link, Plane, Rank, Region, Stream
+from hccl_executors.templates.signals import barrier
+from hccl_py.orchestration import Chunks, Link, Plane, Rank, Region
 from hccl_py.values import RankInt
 
 __all__ = ["pipeline_all_gather", "pipeline_all_reduce", "pipeline_reduce_scatter"]
@@ -145,7 +146,7 @@ class _Pipeline:
                 if step < self.servers - 1:
                     self._relay(_Move(here, there, mine, following), reduce=False)
                 if step == self.servers - 2:
-                    _barrier(self.ring_stream, *self._neighbours)
+                    barrier(self.ring_stream, *self._neighbours)
                 for stream, seat, link in self.peers:
                     theirs = self.slot(seat, self.way * step)
                     link.tx_ack(stream)  # you may read my block
@@ -172,7 +173,7 @@ class _Pipeline:
                     previous = self.slot(self.own, -step)
                     self._relay(_Move(before, here, previous, mine), reduce=True)
                 if step and step == self.servers - 1 and not self.ring_on_main:
-                    _barrier(self.ring_stream, *self._neighbours)
+                    barrier(self.ring_stream, *self._neighbours)
                 for stream, seat, link in self.peers:
                     theirs = self.slot(seat, -step - 1)
                     link.tx_ack(stream)  # my own part is in my block: you may add yours
@@ -187,7 +188,7 @@ class _Pipeline:
 
     def _relay(self, move: "_Move", *, reduce: bool) -> None:
         """Send to the next server, or to the previous one, and receive from the other side."""
-        stream, (to, frm) = self.ring_stream, self._neighbours
+        stream, (frm, to) = self.ring_stream, self._neighbours
         here, there, sends, gets = move
         transfer = stream.reduce if reduce else stream.copy
         frm.tx_ack(stream)
@@ -209,17 +210,9 @@ class _Pipeline:
 
     @property
     def _neighbours(self) -> tuple[Link, Link]:
-        """The servers to which data goes, and from which it comes."""
+        """The servers from which data comes, and to which it goes."""
         left, right = self.ring.left, self.ring.right
-        return (right, left) if self.way > 0 else (left, right)
-
-
-def _barrier(stream: Stream, to: Link, frm: Link) -> None:
-    """Wait until both neighbours have come as far."""
-    frm.tx_ack(stream)
-    to.rx_ack(stream)
-    to.tx_data_signal(stream)
-    frm.rx_data_signal(stream)
+        return (left, right) if self.way > 0 else (right, left)
 
 
 class _Move(NamedTuple):

@@ -33,7 +33,7 @@ from hccl_py.verifier.subject import Options
 from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.verifier import verify_program
 from tests.executors.flat import in_turn
-from tests.executors.kept import PIPELINE, lines_of
+from tests.executors.kept import BARRIER, PIPELINE, lines_of
 
 SHAPES = [(1, 1), (1, 4), (4, 1), (2, 2), (2, 8), (3, 4), (4, 3), (5, 2), (2, 5), (8, 2), (9, 1)]
 
@@ -181,7 +181,7 @@ def test_runs_in_rounds(op: str) -> None:
 @pytest.mark.sweep
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_holds_what_every_executor_must(executor: type[Pipelined]) -> None:
-    check_executor(executor, cases=CASES, kept=lines_of(*PIPELINE))
+    check_executor(executor, cases=CASES, kept=lines_of(*BARRIER, *PIPELINE))
 
 
 @pytest.mark.parametrize("op", OPS)
