@@ -73,6 +73,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cpp", "msccl", "planning", "testing", "trace"),
     ("tuning",),
     ("collective_ops", "communicator", "groups", "jobs", "measurement", "pending"),
+    ("chakra",),
     ("", "simulate", "torch", "verify"),
     ("__main__", "cli"),
 )

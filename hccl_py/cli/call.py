@@ -18,7 +18,8 @@ from hccl_py.cli.request import (
     describe_op,
     spec_of,
 )
-from hccl_py.cli.sources import ALGORITHM, Source, source_of
+from hccl_py.cli.sources import ALGORITHM, TRACE, Source, source_of
+from hccl_py.cli.traces import TraceRequest
 from hccl_py.communicator import Plan
 from hccl_py.documents.disk import format_path
 from hccl_py.errors import ParameterError
@@ -49,6 +50,9 @@ BYTES_PER_TASK = 160
 def request_of(options: ProgramOptions, schedule: Schedule | None = None) -> Request:
     """Return what the first argument of a command names: an op to call, or a program."""
     source = source_of(options.op)
+    if source is TRACE:
+        return TraceRequest(options, schedule)
+    _refuse_of_traces(options)
     if source is None:
         _refuse_of_folders(options)
         return CallRequest(options, schedule)
@@ -131,6 +135,15 @@ def _refuse_of_folders(options: ProgramOptions) -> None:
                 f"{' or an MSCCL algorithm' if option == '--op' else ''}.",
                 f"Leave {option} out, or name the folder or file first.",
             )
+
+
+def _refuse_of_traces(options: ProgramOptions) -> None:
+    """Refuse options that say how a Chakra trace is read."""
+    for option in given(options, ("roofline", "buffered")):
+        raise ParameterError(
+            f"{option} is about a Chakra trace.",
+            "Leave it out, or name a folder of .et files first.",
+        )
 
 
 def _refuse(option: str, source: Source) -> None:

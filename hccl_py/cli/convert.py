@@ -50,7 +50,9 @@ def command(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="IN", show_default=False, help="A program file (.json, .npz) or MSCCL's .xml."
+            metavar="IN",
+            show_default=False,
+            help="A program file (.json, .npz), MSCCL's .xml, or a Chakra trace.",
         ),
     ],
     target: Annotated[
@@ -70,21 +72,18 @@ def command(
     """Write a program in another format.
 
     An MSCCL algorithm becomes the program of one call, that of -b, -d, -o and -r. A program becomes
-    an algorithm where MSCCL's threadblocks can run it; else the task that they cannot is named.
+    an algorithm where MSCCL's threadblocks can run it; else the task that they cannot is named. A
+    Chakra trace becomes the program of its job, on as few servers as hold its ranks, or, where OUT
+    is a folder, a trace again, with streams, groups and reduced dependencies stated.
     """
     from hccl_py.cli.output import Screen, counted, print_json
-    from hccl_py.cli.sources import is_algorithm
+    from hccl_py.cli.sources import TRACE
+    from hccl_py.cli.traces import is_job
 
-    to_algorithm = _check_target(target, proto)
-    if is_algorithm(source):
-        imported = _imported(source, call, max_size)
-        program, defects = imported.require(), len(imported.defects)
+    if TRACE.is_one(source):
+        program, defects = _of_trace(source, target, call, proto), 0
     else:
-        program, defects = _loaded(source, call, max_size), 0
-    if to_algorithm:
-        _write_algorithm(program, target, proto)
-    else:
-        program.save(target)
+        program, defects = _of_program(source, target, call, proto, max_size)
     if output.json:
         print_json(
             {
@@ -99,10 +98,59 @@ def command(
         return
     screen = Screen()
     tasks = counted(program.task_count, "task")
-    screen.show(f"{target}: {program.op.name}, {counted(program.ranks, 'rank')}, {tasks}")
+    what = "job" if is_job(program) else program.op.name
+    screen.show(f"{target}: {what}, {counted(program.ranks, 'rank')}, {tasks}")
     if defects:
         found = counted(defects, "finding")
         screen.show(f"{found} about the algorithm itself: `hccl-py check` shows them")
+
+
+def _of_program(
+    source: str, target: str, call: _Call, proto: str | None, max_size: str | None
+) -> tuple[Program, int]:
+    """Convert a program or an algorithm; return the program and how many findings there are."""
+    from hccl_py.cli.sources import is_algorithm
+
+    to_algorithm = _check_target(target, proto)
+    if is_algorithm(source):
+        imported = _imported(source, call, max_size)
+        program, defects = imported.require(), len(imported.defects)
+    else:
+        program, defects = _loaded(source, call, max_size), 0
+    if to_algorithm:
+        _write_algorithm(program, target, proto)
+    else:
+        program.save(target)
+    return program, defects
+
+
+def _of_trace(source: str, target: str, call: _Call, proto: str | None) -> Program:
+    """Convert a Chakra trace to a program or, in a folder, to a trace; return the program."""
+    from hccl_py.chakra import check_folder, write_trace
+    from hccl_py.cli.options import ProgramOptions
+    from hccl_py.cli.traces import TraceRequest
+    from hccl_py.errors import ParameterError
+
+    is_folder = not Path(target).suffix or Path(target).is_dir()
+    if is_folder:
+        check_folder(target)
+    elif _check_target(target, proto):
+        raise ParameterError("A job is no MSCCL algorithm.", "Let OUT end in .json or .npz.")
+    options = ProgramOptions(
+        op=source,
+        cpp_op=call.cpp_op,
+        minbytes=call.minbytes,
+        dtype=call.dtype or "fp32",
+        reduce_op=call.reduce_op,
+        root=call.root,
+    )
+    request = TraceRequest(options)
+    with request.comm:
+        if is_folder:
+            write_trace(request.job, target)
+        else:
+            request.program.save(target)
+        return request.program
 
 
 def _check_target(target: str, proto: str | None) -> bool:

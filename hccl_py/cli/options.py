@@ -208,7 +208,7 @@ class ProgramOptions(CallOptions):
             metavar="OP|FILE|DIR",
             show_default=False,
             help="The op, such as all_gather, a program file (.json, .npz), an MSCCL algorithm "
-            "(.xml), or the folder of a custom op in C++.",
+            "(.xml), a Chakra trace (a folder of .et files), or the folder of a custom op in C++.",
             autocompletion=complete.ops,
         ),
     ]
@@ -230,6 +230,18 @@ class ProgramOptions(CallOptions):
             help="DIR: calls in a row, on one set of resources.",
         ),
     ] = 1
+    roofline: Annotated[
+        str | None,
+        typer.Option(
+            "--roofline",
+            metavar="TFLOPS,GBPS",
+            help="Chakra: how fast devices compute and move memory, for kernels without duration.",
+        ),
+    ] = None
+    buffered: Annotated[
+        bool,
+        typer.Option("--buffered", help="Chakra: what depends on a send does not wait for it."),
+    ] = False
 
 
 @dataclass(frozen=True)

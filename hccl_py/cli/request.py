@@ -44,6 +44,9 @@ class Request(ABC):
     cost: CostModel | None = None
     """The cost model whose times are wanted, where it is known before recording."""
 
+    is_verified: bool = True
+    """Whether it says where in memory data lie, so that it can be verified."""
+
     @abstractmethod
     def op(self, size: int) -> OpParam:
         """Return the parameters of the call that communicates hccl_test's data size in bytes."""

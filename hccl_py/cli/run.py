@@ -26,6 +26,7 @@ from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.cli.sources import check_save, save_program
 from hccl_py.cli.streams import results, say
 from hccl_py.cli.trace_files import check_timeline, write_timeline
+from hccl_py.cli.traces import refuse_trace
 from hccl_py.enums import Buffer
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.measurement import Measurement, SizeResult, bytes_needed
@@ -178,6 +179,7 @@ class _Runs:
         call: ProgramOptions, sizes: Sizes, measuring: _Measuring, schedule: Schedule | None
     ) -> _Runs:
         """Check the options; raises where one makes no sense."""
+        refuse_trace(call.op, "run")
         request = request_of(call, schedule)
         request.check_sizes(sizes)
         if request.is_fixed:

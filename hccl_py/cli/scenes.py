@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hccl_py.cli.call import Request, describe_topology
 from hccl_py.cli.output import counted
 from hccl_py.cli.time_model import Model
+from hccl_py.cli.traces import NOT_VERIFIED
 from hccl_py.planning import Plan
 from hccl_py.trace.scene import Scene, scene_of
 from hccl_py.verifier import Report, verify_program
@@ -28,8 +29,10 @@ def scene_of_plan(request: Request, plan: Plan, model: Model, around: Sequence[i
         ("tasks", f"{program.task_count} in {counted(program.rounds, 'round')}"),
         ("time", f"cost model {model.cost.name}, {model.conditions}"),
     ]
-    report = _report(plan)
-    if report is None:
+    report = _report(plan) if request.is_verified else None
+    if not request.is_verified:
+        facts.append(("findings", NOT_VERIFIED))
+    elif report is None:
         facts.append(("findings", f"not looked for above {MOST_VERIFIED} tasks"))
     elif report.notes:
         facts += [("findings", note) for note in report.notes]

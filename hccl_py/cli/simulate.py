@@ -26,6 +26,13 @@ from hccl_py.cli.output import Screen, counted, facts, print_json, table
 from hccl_py.cli.sizes import row_sizes
 from hccl_py.cli.sources import check_save, save_program
 from hccl_py.cli.time_model import Model, model_of
+from hccl_py.cli.traces import (
+    check_chakra,
+    document_of_job,
+    drawing_of_job,
+    is_job,
+    write_chakra,
+)
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.planning import Plan
 from hccl_py.program.program import Program
@@ -66,13 +73,20 @@ def command(
         ),
     ] = "one-bit",
     saving: Saving,
+    chakra: Annotated[
+        str | None,
+        typer.Option(
+            "--chakra", metavar="DIR", help="Of a Chakra trace: write it again, with these times."
+        ),
+    ] = None,
     output: Output,
 ) -> None:
     """Compute how long an op takes, without running it.
 
     By the α-β-γ model of the product, or --cost. Small programs are timed task by task, and what
     the time goes into is shown; large ones by whole batches, unless --report asks for it. With -e,
-    a row for each size. In the place of an op, a program file is timed as it is.
+    a row for each size. In the place of an op, a program file is timed as it is, and so is the job
+    of a Chakra trace, with what of its communication is hidden behind computation.
     """
     request = request_of(call)
     request.check_sizes(sizes)
@@ -81,15 +95,21 @@ def command(
         _refuse_one_size_s(report, saving)
     if saving.save is not None:
         check_save(saving.save)
+    if chakra is not None:
+        check_chakra(chakra, request)
     used = model_of(model, request)
     counts = _counts_posts(notifies)
     with request.comm:
-        rows = (_simulated(request, used, size, report, counts) for size in wanted)
+        rows = (
+            _simulated(request, used, size, report or chakra is not None, counts) for size in wanted
+        )
         if sizes.maxbytes is not None:
             _show_rows(request, used, rows, notifies, output)
             return
         found = next(rows)
     save_program(found.plan.program, saving.save)
+    if chakra is not None:
+        write_chakra(chakra, request, found.times.timeline)
     if output.json:
         print_json(_document(found, report, notifies))
         return
@@ -201,7 +221,7 @@ def _document(found: _Simulated, report: bool, notifies: str) -> dict[str, Any]:
     }
     if report and found.times.timeline is not None:
         document["report"] = Summary(found.times.timeline).document()
-    return document
+    return document | document_of_job(found.plan.program, found.times.timeline)
 
 
 def _measures(found: _Simulated) -> dict[str, Any]:
@@ -282,16 +302,11 @@ def _drawing(found: _Simulated) -> Iterator[RenderableType]:
     if times.overruns is not None:
         yield _of_overruns(times.overruns)
     yield ""
-    bound = found.times_bound
-    longer = "" if bound is None else f": the program takes {bound:.4g} times as long"
-    yield facts(
-        [
-            ("time", [f"{times.total_us:.2f} us of model time"]),
-            ("bandwidth", [f"{found.algbw_gbps:.5g} GB/s, on the bus {found.busbw_gbps:.5g} GB/s"]),
-            ("lower bound", [f"{found.lower_bound_us:.2f} us{longer}"]),
-        ],
-        least=_NAMES,
-    )
+    if is_job(program):
+        yield facts([("time", [f"{times.total_us:.2f} us of model time"])], least=_NAMES)
+        yield from drawing_of_job(times.timeline)
+    else:
+        yield _speed(found)
     yield ""
     if times.timeline is None:
         yield "--report says what the time goes into."
@@ -299,6 +314,20 @@ def _drawing(found: _Simulated) -> Iterator[RenderableType]:
         yield "Nothing takes any time."
     else:
         yield facts(_report(Summary(times.timeline)), least=_NAMES)
+
+
+def _speed(found: _Simulated) -> RenderableType:
+    """Return the time of a call, its bandwidths, and how far it is from the lower bound."""
+    times, bound = found.times, found.times_bound
+    longer = "" if bound is None else f": the program takes {bound:.4g} times as long"
+    return facts(
+        [
+            ("time", [f"{times.total_us:.2f} us of model time"]),
+            ("bandwidth", [f"{found.algbw_gbps:.5g} GB/s, on the bus {found.busbw_gbps:.5g} GB/s"]),
+            ("lower bound", [f"{found.lower_bound_us:.2f} us{longer}"]),
+        ],
+        least=_NAMES,
+    )
 
 
 def _of_overruns(early: int) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "FOLDER",
     "SOURCES",
     "SUFFIXES",
+    "TRACE",
     "Source",
     "check_save",
     "is_algorithm",
@@ -42,7 +43,8 @@ class Source:
     """A kind of source: its name for sentences, whether an argument is one, and its program.
 
     `read` is given the argument and the most bytes that it may take, None for the usual. It is None
-    where a program is made for a call that the options describe (`folders.py`, `algorithms.py`).
+    where a program is made for a call that the options describe (`folders.py`, `algorithms.py`,
+    `traces.py`).
     """
 
     noun: str
@@ -59,7 +61,8 @@ def refuse_source(name: str, command: str, hint: str) -> None:
     """Raise ParameterError where a command that needs an op is given a program."""
     source = source_of(name)
     if source is not None:
-        noun = "directory" if os.path.isdir(name) else source.noun
+        is_plain = os.path.isdir(name) and source is not TRACE
+        noun = "directory" if is_plain else source.noun
         kind = f"{'an' if source is ALGORITHM else 'a'} {noun}"
         raise ParameterError(f"{command} takes an op, and {format_path(name)} is {kind}.", hint)
 
@@ -119,9 +122,19 @@ def is_algorithm(name: str) -> bool:
     return re.search(r"\.xml(#[0-9]+)?$", name, re.IGNORECASE) is not None
 
 
+def _is_trace(name: str) -> bool:
+    """Whether an argument is a folder of .et files, or the prefix of such."""
+    if name in OPERATORS or not (os.path.isdir(name) or os.path.exists(f"{name}.0.et")):
+        return False
+    from hccl_py.chakra import is_trace
+
+    return is_trace(name)
+
+
 FOLDER = Source("folder of a custom op", is_folder)
 ALGORITHM = Source("MSCCL algorithm", is_algorithm)
+TRACE = Source("Chakra trace", _is_trace)
 PROGRAM_FILE = Source("program file", _is_program_file, _read_program_file)
 
-SOURCES = (ALGORITHM, FOLDER, PROGRAM_FILE)
+SOURCES = (ALGORITHM, TRACE, FOLDER, PROGRAM_FILE)
 """Every kind, looked through in this order."""

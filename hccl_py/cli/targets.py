@@ -10,7 +10,8 @@ from hccl_py.cli.algorithms import AlgorithmCalls
 from hccl_py.cli.call import check_tasks
 from hccl_py.cli.folders import FolderCalls
 from hccl_py.cli.options import CallOptions
-from hccl_py.cli.sources import ALGORITHM, program_files_like, source_of
+from hccl_py.cli.sources import ALGORITHM, TRACE, program_files_like, source_of
+from hccl_py.cli.traces import refuse_trace
 from hccl_py.cpp import Recording
 from hccl_py.discovery import Registry, installed_executors
 from hccl_py.errors import HcclError, ParameterError, did_you_mean
@@ -73,6 +74,8 @@ def _find(
 ) -> Iterator[Target]:
     registry = installed_executors()
     source = None if name in registry.executors else source_of(name)
+    if source is TRACE:
+        refuse_trace(name, "check")
     if source is ALGORITHM:
         for title, imported in algorithms.imported(name, max_bytes):
             yield Target(title, imported)

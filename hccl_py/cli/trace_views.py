@@ -13,6 +13,7 @@ from rich.text import Text
 from hccl_py.cli.call import Request, describe_topology
 from hccl_py.cli.output import Screen, counted
 from hccl_py.cli.time_model import Model
+from hccl_py.cli.traces import NOT_VERIFIED
 from hccl_py.cost import CostModel
 from hccl_py.errors import ParameterError
 from hccl_py.planning import Plan
@@ -157,6 +158,8 @@ def _show_heads(screen: Screen, request: Request, plan: Plan, scene: Scene, mode
         f"{counted(program.task_count, 'task')} in {counted(program.rounds, 'round')}; "
         f"{scene.total_us:.2f} us of model time{ends}, {model.conditions}"
     )
+    if not request.is_verified:
+        screen.show(NOT_VERIFIED)
     if model.cost != CostModel.of(request.topology.product.name):
         screen.show(f"cost model {model.cost.name}")
     screen.show()

@@ -50,11 +50,13 @@ def format_path(path: PathLike) -> str:
     return one_line(str(path))
 
 
-def read_file(path: PathLike, max_bytes: int, kind: FileKind, *, begins: bytes = b"") -> bytes:
+def read_file(
+    path: PathLike, max_bytes: int, kind: FileKind, *, begins: bytes | None = b""
+) -> bytes:
     """Return the bytes of a regular file; a larger one is refused by its size, unread.
 
     Of a long one only the first bytes are read where they do not begin as `begins` says; without
-    that, where they are no text.
+    that, where they are no text. None takes any bytes.
     """
     return named(f"{format_path(path):.200}", kind, lambda: _read(path, max_bytes, kind, begins))
 
@@ -99,7 +101,7 @@ def refusal(
     return kind(message, _hint(error))
 
 
-def _read(path: PathLike, max_bytes: int, kind: FileKind, begins: bytes) -> bytes:
+def _read(path: PathLike, max_bytes: int, kind: FileKind, begins: bytes | None) -> bytes:
     try:
         check_regular(path, "read")
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -109,7 +111,9 @@ def _read(path: PathLike, max_bytes: int, kind: FileKind, begins: bytes) -> byte
                 raise _too_large(f"{size:,} bytes", max_bytes, kind)
             data = file.read(min(_HEAD, max_bytes + 1))
             if len(data) == _HEAD:
-                if not data.startswith(begins) or (not begins and b"\0" in data):
+                if begins is not None and (
+                    not data.startswith(begins) or (not begins and b"\0" in data)
+                ):
                     raise FileError(f"$: the bytes are no {kind.noun}.", kind.text)
                 data += file.read(max_bytes + 1 - _HEAD)
     except (OSError, ValueError) as error:

@@ -29,6 +29,7 @@ class Issued:
         self._streams: dict[Communicator, str] = {}
         self._plans: dict[Communicator, list[Plan]] = {}
         self._issued: dict[Communicator, IntArray] = {}
+        self._checked: dict[tuple[Communicator, int], Plan] = {}
 
     def placed(
         self, communicators: Communicator | Sequence[Communicator], members: Sequence[int] | None
@@ -83,6 +84,13 @@ class Issued:
                 f"{who.name} cannot run {op!r:.80}.",
                 f"Give an OpParam, or a plan of its {who.size} ranks.",
             )
+        if (who, id(plan)) not in self._checked:
+            self._check_links(group, op, plan)
+            self._checked[who, id(plan)] = plan  # which keeps its id
+        return plan
+
+    def _check_links(self, group: JobGroup, op: OpParam | Plan, plan: Plan) -> None:
+        who = group.communicator
         links = plan.program.transports
         ranks, peers = group.members[links.rank], group.members[links.peer]
         kinds = self._topology.link_kinds(ranks, peers)
@@ -93,7 +101,6 @@ class Issued:
                 f"to rank {peers[end]} of the job, which {found.name} joins.",
                 f"Give an OpParam, or a plan that {who.name} made.",
             )
-        return plan
 
     def _placed(self, communicator: Communicator, members: Sequence[int] | None) -> JobGroup:
         known = self._groups.get(communicator)

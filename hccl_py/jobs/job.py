@@ -48,6 +48,8 @@ class Job:
         self._streams: list[str] = []
         self.issued = Issued(topology)
         self._recorded: dict[Event, npt.NDArray[np.bool_]] = {}
+        self.line = ""
+        """Where what is issued from here on comes from; the caller's line where it is empty."""
 
     def stream(self, name: str) -> JobStream:
         """Return a new stream of every rank.
@@ -85,6 +87,11 @@ class Job:
                 "Take what stream.record() or job.event() returned.",
             )
         return self._recorded[event]
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """The names of the streams by their numbers."""
+        return tuple(self._streams)
 
     def name_of(self, stream: int) -> str:
         """Return the name of a stream by its number."""
@@ -141,7 +148,7 @@ class JobStream:
                 "Give 0 or more, not infinity.",
             )
         each = np.broadcast_to(us, len(self.ranks))
-        self.job.steps.append(Compute(self.number, self.ranks, _line(), _text(label), each))
+        self.job.steps.append(Compute(self.number, self.ranks, self._line(), _text(label), each))
 
     def record(self, event: Event | None = None) -> Event:
         """Record an event, a new one or one that `job.event()` made: it happens when everything
@@ -157,7 +164,7 @@ class JobStream:
                 "Take an event for each point: stream.record() makes one.",
             )
         recorded[self.ranks] = True
-        self.job.steps.append(Record(self.number, self.ranks, _line(), event))
+        self.job.steps.append(Record(self.number, self.ranks, self._line(), event))
         return event
 
     def wait(self, event: Event) -> None:
@@ -165,7 +172,7 @@ class JobStream:
         be recorded later. Raises ParameterError for another job's event.
         """
         self.job.check_event(event)
-        self.job.steps.append(Wait(self.number, self.ranks, _line(), event))
+        self.job.steps.append(Wait(self.number, self.ranks, self._line(), event))
 
     def run(
         self,
@@ -200,7 +207,10 @@ class JobStream:
         for group, plan in parts:
             self.job.issued.issue(group, plan, self.name, ranks)
         label = _text(label) or parts[0][1].op.name
-        self.job.steps.append(Run(self.number, ranks, _line(), label, parts))
+        self.job.steps.append(Run(self.number, ranks, self._line(), label, parts))
+
+    def _line(self) -> str:
+        return self.job.line or _line()
 
 
 def _durations(given: object) -> npt.NDArray[np.float64]:
