@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from hccl_py.cli.options import TimeModel
 from hccl_py.cli.request import Request
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.simulator import CostModel, Stragglers, find_cost
-from hccl_py.simulator.entry import NETWORKS
+from hccl_py.simulator.entry import NETWORKS, Network
 from hccl_py.topology import Topology
 
-__all__ = ["Model", "checked_model", "model_of"]
+__all__ = ["Model", "checked_model", "model_of", "network_named"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Model:
     """What model times are computed with, checked."""
 
     cost: CostModel
-    network: Literal["uncontended", "contended"]
+    network: Network
     slow: Stragglers
     stragglers: tuple[str, ...]
     """What is slow, as the user wrote it."""
@@ -49,12 +49,17 @@ def model_of(options: TimeModel, request: Request) -> Model:
 
 def checked_model(options: TimeModel, topology: Topology) -> Model:
     """Return the model; ParameterError names the option that is wrong."""
-    if options.network not in NETWORKS:
-        hint = did_you_mean(options.network, NETWORKS)
-        raise ParameterError(f"--network {options.network!r} is unknown.", hint)
+    network = network_named(options.network)
     product = topology.product.name
     cost = CostModel.of(product) if options.cost is None else find_cost(options.cost, product)
     slow = Stragglers.parse(options.slow or [])
     slow.of_ranks(topology.size)
-    network: Any = options.network
     return Model(cost, network, slow, tuple(options.slow or []))
+
+
+def network_named(name: str) -> Network:
+    """Return the kind of network of that name; ParameterError where there is none."""
+    for network in NETWORKS:
+        if network == name:
+            return network
+    raise ParameterError(f"--network {name!r} is unknown.", did_you_mean(name, NETWORKS))

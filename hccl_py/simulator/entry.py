@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -14,9 +15,14 @@ from hccl_py.simulator.timeline import Timeline
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 
-__all__ = ["NETWORKS", "NOTIFIES", "simulate"]
+__all__ = ["NETWORKS", "NOTIFIES", "Network", "simulate"]
 
-NETWORKS = {"uncontended": simulate_tasks, "contended": simulate_contended}
+Network = Literal["uncontended", "contended"]
+
+NETWORKS: dict[Network, Callable[..., Timeline]] = {
+    "uncontended": simulate_tasks,
+    "contended": simulate_contended,
+}
 NOTIFIES = ("one-bit", "counting")
 
 
@@ -25,7 +31,7 @@ def simulate(
     topology: Topology,
     cost: CostModel | None = None,
     *,
-    network: Literal["uncontended", "contended"] = "uncontended",
+    network: Network = "uncontended",
     slow: Stragglers = EVEN,
     notifies: Literal["one-bit", "counting"] = "one-bit",
 ) -> Timeline:

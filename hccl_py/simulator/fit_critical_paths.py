@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from hccl_py.cost import CostModel, per_byte
-from hccl_py.program.program import Program
+from hccl_py.cost import CostModel
 from hccl_py.simulator.batches import simulate_batches
-from hccl_py.topology.networks import ProductNetwork, network_of
-from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
-from hccl_py.topology.topology import Topology
+from hccl_py.simulator.fit_parameters import Linearization, Parameter, TimedCall, cost_at
 from hccl_py.values import Floats
 
-__all__ = ["CriticalPaths", "Linearization", "Parameter", "TimedCall", "used_parameters"]
+__all__ = ["CriticalPaths"]
 
 
 _STEP = 1e-6
@@ -24,79 +20,20 @@ _NEAR = 1e-4
 _SAME = 1e-8
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """α or the rate of a link type, or the rate of reductions, which has no `link`.
-
-    Solved for as microseconds: a step, or a byte.
-    """
-
-    link: str
-    field: str
-
-    @property
-    def name(self) -> str:
-        """Return `hccs.alpha_us`, as in a cost model's file."""
-        return f"{self.link}.{self.field}" if self.link else self.field
-
-    @property
-    def is_rate(self) -> bool:
-        """Whether its value is in GB/s, and None where it costs nothing."""
-        return self.field != "alpha_us"
-
-    def of(self, cost: CostModel) -> float | None:
-        """Return its value in a cost model."""
-        value: float | None = getattr(getattr(cost, self.link) if self.link else cost, self.field)
-        return value
-
-    def microseconds(self, cost: CostModel) -> float:
-        """Return what a step or a byte costs."""
-        value = self.of(cost)
-        return per_byte(value) if self.is_rate else value or 0.0
-
-    def value(self, microseconds: float) -> float | None:
-        """Return the value that makes a step or a byte cost so much."""
-        if not self.is_rate:
-            return microseconds
-        return 1e-3 / microseconds if microseconds > 0 else None
-
-    def put(self, cost: CostModel, microseconds: float) -> CostModel:
-        """Return the cost model with this cost of a step or a byte."""
-        changed = {self.field: self.value(microseconds)}
-        if self.link:
-            changed = {self.link: getattr(cost, self.link).model_copy(update=changed)}
-        return cost.model_copy(update=changed)
-
-    @property
-    def usual(self) -> float:
-        """Microseconds to start from where a cost model has none: 1 µs, 100 GB/s."""
-        return 1e-5 if self.is_rate else 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class TimedCall:
-    """A measured call: its program, where it ran, and how long it took."""
-
-    program: Program
-    topology: Topology
-    time_us: float
-
-
-@dataclass(frozen=True, eq=False)
-class Linearization:
-    """What programs take at a point, and how that grows with each parameter around it."""
-
-    at: Floats
-    time_us: Floats
-    slopes: Floats
-
-
 class CriticalPaths:
     """Distinct programs as functions of parameters in microseconds, by the paths known so far.
 
     One row per path: which program's it is, what it takes besides the parameters, and how often it
     counts each of them.
     """
+
+    learns = True
+    tolerance = 1e-15
+    """Of the search over them, which is cheap: it simulates nothing."""
+
+    most = 1000
+    steady = 1e-8
+    """By how much, relatively, a point that does not move any more may move."""
 
     def __init__(
         self, samples: Sequence[TimedCall], base: CostModel, parameters: Sequence[Parameter]
@@ -108,10 +45,11 @@ class CriticalPaths:
 
     def cost(self, at: Floats) -> CostModel:
         """Return the cost model of these parameters."""
-        cost = self._base
-        for parameter, microseconds in zip(self._parameters, at.tolist(), strict=True):
-            cost = parameter.put(cost, microseconds)
-        return cost
+        return cost_at(self._base, self._parameters, at)
+
+    def time_us(self, at: Floats) -> Floats:
+        """Return times at a point, by the paths known so far."""
+        return self.linearize(at).time_us
 
     def linearize(self, at: Floats) -> Linearization:
         """Return times and slopes at a point, by the paths known so far."""
@@ -150,17 +88,3 @@ class CriticalPaths:
     def _steps(self, at: Floats) -> Floats:
         """Return the size of each parameter, or something where it is 0."""
         return np.maximum(at, [_STEP * parameter.usual for parameter in self._parameters])
-
-
-def used_parameters(samples: Iterable[TimedCall]) -> list[Parameter]:
-    """Return α and β of the links that programs have transports over, and γ."""
-    used = np.zeros(len(MEDIA), np.bool_)
-    for sample in samples:
-        ends, network = sample.program.transports, network_of(sample.topology)
-        media = np.where(ends.is_rdma, ROCE, HCCS)
-        if isinstance(network, ProductNetwork):
-            media = network.media(ends.rank, ends.peer, ends.is_rdma)
-        used[media] = True
-    links = [name for name, is_used in zip(MEDIA, used, strict=True) if is_used]
-    of_links = [Parameter(link, field) for link in links for field in ("alpha_us", "gbps")]
-    return [*of_links, Parameter("", "reduce_gbps")]

@@ -27,7 +27,7 @@ def not_determined(search: Search, solution: Solution) -> dict[int, str]:
     """
     return (
         _indistinct(search, solution)
-        or _not_unique(search, solution)
+        or (_not_unique(search, solution) if search.paths.learns else {})
         or _least_certain(search, solution)
     )
 

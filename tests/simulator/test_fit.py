@@ -18,7 +18,8 @@ from hccl_py.errors import FileError, ParameterError
 from hccl_py.simulator import CostModel, LinkCost
 from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.fit import Fit, TimedCall, fit
-from hccl_py.simulator.fit_critical_paths import CriticalPaths, used_parameters
+from hccl_py.simulator.fit_critical_paths import CriticalPaths
+from hccl_py.simulator.fit_parameters import used_parameters
 from hccl_py.simulator.hccl_test_log import Command, read_log
 
 SIZES = [8192 << k for k in range(0, 15, 3)]
