@@ -27,19 +27,19 @@ from hccl_py.verifier.numeric import run_numeric
 from hccl_py.verifier.sweeps.cases import SMALL_CCL, Case
 from hccl_py.verifier.sweeps.space import elements_per_round
 from tests.executors.flat import SCHEDULES, in_turn
-from tests.recording import filled, op_of, same_tasks
+from tests.recording import BY_NAME, filled, op_of, same_tasks
 from tests.recording import recorded as record_it
 
 A2, A3, TRAINING = (PRESETS[n] for n in ("atlas-800t-a2", "atlas-900-a3", "atlas-800-9000"))
 
 
 def rows(*modules: ModuleType) -> tuple[type[Executor], ...]:
-    return tuple(getattr(module, name) for module in modules for name in module.__all__)
+    return tuple(BY_NAME[name] for module in modules for name in module.__all__ if name in BY_NAME)
 
 
 SERVERS, SUPERPODS, CONCURRENT, SEMI = map(rows, (servers, superpods, concurrent, semi))
 FLAT = rows(inference, stars)
-A3_ALL_REDUCE = SUPERPODS[superpods.__all__.index("AllReduceRingFor91093Executor")]
+A3_ALL_REDUCE = BY_NAME["AllReduceRingFor91093Executor"]
 ALL = (*SERVERS, *SUPERPODS, *CONCURRENT, *SEMI, *FLAT)
 EXECUTOR_NUMBER = {executor: number for number, executor in enumerate(ALL)}
 

@@ -119,6 +119,11 @@ def _refuse(topology: Topology, config: Config, schedule: Schedule | None) -> No
             "In graph mode peers touch user memory, and processes share CCL buffers only.",
             "Take mode op_base, or the distributed platform.",
         )
+    if config.zero_copy:
+        raise NotSupportedError(
+            "Processes on NPUs share CCL buffers only, so no user memory is registered.",
+            "Leave zero_copy out, or take the distributed platform.",
+        )
     if topology.has_rdma or len(topology.servers) > 1:
         raise NotSupportedError(
             f"The npu platform runs inside one server, over SDMA: {topology.description}.",

@@ -11,7 +11,7 @@ from typing import Any
 from hccl_platform.device import DevicePlatform
 from hccl_platform.device.devices import Devices
 from hccl_py.communicator import Communicator
-from hccl_py.executor import Executor
+from hccl_py.executor import Executor, is_zero_copy
 from hccl_py.measurement import Measurement, SizeResult
 from hccl_py.op_param import OpParam
 from hccl_py.topology.topology import Topology
@@ -32,22 +32,27 @@ class Call:
     name: str
     op: OpParam
     topology: Topology
+    zero_copy: bool = False
 
     def communicator(self, platform: Any, **settings: Any) -> Communicator:
-        mode = self.op.mode
         return Communicator(
-            topology=self.topology, platform=platform, mode=mode, buffsize_mb=1, **settings
+            topology=self.topology,
+            platform=platform,
+            mode=self.op.mode,
+            zero_copy=self.zero_copy,
+            buffsize_mb=1,
+            **settings,
         )
 
 
-def calls(executor: type[Executor], seed: int = 3, tries: int = 100) -> Iterator[Call]:
+def calls(executor: type[Executor], seed: int = 3, tries: int = 2_000) -> Iterator[Call]:
     """Yield drawn calls of an executor by several ranks."""
     made = executor()
     for case in random_cases(made, Cases(), Random(seed), tries):
         is_small = case.op.extent * case.topology.size < 4 << 20
         has_gaps = bool(case.op.displs)  # between displaced parts anything may stand
         if 2 <= case.topology.size <= MOST_RANKS and case.op.extent and is_small and not has_gaps:
-            yield Call(executor.__name__, case.op, case.topology)
+            yield Call(executor.__name__, case.op, case.topology, is_zero_copy(made))
 
 
 @cache

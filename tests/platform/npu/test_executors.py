@@ -22,7 +22,7 @@ from hccl_platform.npu.driver import HARDWARE_REDUCTIONS
 from hccl_platform.processes.world import World
 from hccl_py.data import expected_outputs, first_wrong, inputs_of, poison
 from hccl_py.enums import Mode, TaskKind
-from hccl_py.executor import Executor
+from hccl_py.executor import Executor, is_zero_copy
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
@@ -61,6 +61,8 @@ def items(ranks: int, inline: bool) -> tuple[Item, ...]:
 
 def of_executor(executor: type[Executor], ranks: int, inline: bool) -> Iterator[Item]:
     made = executor()
+    if is_zero_copy(made):  # processes share CCL buffers only
+        return
     for case in random_cases(made, Cases(), Random(ranks), TRIES):
         if not is_for_npus(case, ranks):
             continue

@@ -477,6 +477,7 @@ WORLD = Group.world(2)
     [
         ({"ranks": 2}, {}, Schedule(1), "takes no schedule"),
         ({"ranks": 2}, {"mode": "graph"}, None, "graph mode"),
+        ({"ranks": 2}, {"zero_copy": True}, None, "no user memory is registered"),
         ({"servers": 2, "devices": 2}, {}, None, "runs inside one server"),
     ],
 )
