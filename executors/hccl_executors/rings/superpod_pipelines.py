@@ -152,6 +152,8 @@ class AllGatherPipelineFor91093Executor(SuperpodPipeline):
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Gather between superpods, then between servers and inside them."""
+        if not op.count:
+            return
         turn = self._round(op, rank)
         slots, stream = turn.slots(rank.ccl_out, rank.user_in.size), turn.outer.stream
         if turn.number == 0:
@@ -186,6 +188,8 @@ class ReduceScatterPipelineFor91093Executor(SuperpodPipeline):
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Reduce inside servers and between them, then between superpods."""
+        if not op.count:
+            return
         turn = self._round(op, rank)
         slots, stream = turn.slots(rank.ccl_in, rank.user_out.size), turn.outer.stream
         if turn.has_been_used:

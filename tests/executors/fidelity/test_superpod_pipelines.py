@@ -47,6 +47,14 @@ def test_rounds_that_overlap(name: str, grid: Grid) -> None:
         check(name, grid, count, room, rounds)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_nothing_without_data(name: str) -> None:
+    """RunLoop returns at once."""
+    call = replace(op_of(MODELS[name][0], 0), level1="ring", level2="ring")
+    program = recorded(name, call, Topology(A3, (2, 2), (1, 1)))
+    assert program.task_count == 0
+
+
 @pytest.mark.parametrize(("name", "rounds"), [*zip(MODELS, (1, 3), strict=True)])
 def test_large_rounds(name: str, rounds: int) -> None:
     """A reduce-scatter takes 8 MiB of each slot, whatever a buffer has room for."""
