@@ -1,5 +1,5 @@
 """From a trace to a job. Ranks that do the same, in groups and for durations of their own, are
-issued together: a thousand ranks cost little more than eight.
+issued together.
 """
 
 from __future__ import annotations

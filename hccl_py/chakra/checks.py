@@ -56,6 +56,7 @@ class _Calls(NamedTuple):
 def _joined(name: str, ranks: tuple[RankFile, ...]) -> Trace:
     calls: dict[str, dict[int, _Calls]] = {}
     ends: dict[tuple[int, int], tuple[list[Message], list[Message]]] = {}
+    streams: dict[tuple[int, int], set[int | None]] = {}
     for number, rank in enumerate(ranks):
         for node in rank.nodes:
             if isinstance(node.call, Collective):
@@ -67,10 +68,13 @@ def _joined(name: str, ranks: tuple[RankFile, ...]) -> Trace:
                 pair = node.call.source, node.call.destination
                 both = ends.setdefault(pair, ([], []))
                 both[number != node.call.source].append(node.call)
+                streams.setdefault(pair, set()).add(node.stream if rank.streams else None)
     groups = _groups(ranks, calls)
     for key, by_rank in calls.items():
         _check_calls(key, groups[key], by_rank)
-    in_order = {pair: _in_order(pair, *both) for pair, both in ends.items()}
+    in_order = {
+        pair: _in_order(pair, *both) and len(streams[pair]) == 1 for pair, both in ends.items()
+    }
     return Trace(name, ranks, groups, in_order)
 
 

@@ -140,7 +140,7 @@ class RankFile:
 class Trace:
     """The files of all ranks; `groups` has every group that communicates, and `is_in_order` says of
     a source and a destination whether the k-th message that one sends is the k-th that the other
-    receives; where it is not, tags tell them apart.
+    receives, on one stream; where it is not, tags tell them apart.
     """
 
     name: str

@@ -116,6 +116,7 @@ class _Writer:
         self._job, self._times = job, times
         self._messages = messages()
         self._names: dict[Communicator, str] = {}
+        self._tags: dict[tuple[int, int], dict[Communicator, int]] = {}
         self._attributes: dict[object, list[Any]] = {}
         self._items: list[list[_Item]] = [[] for _ in range(job.topology.size)]
         calls = 0
@@ -173,6 +174,11 @@ class _Writer:
             others = len(self._names) + 1 - taken
             self._names[who] = WORLD if is_world and not taken else str(others)
         return self._names[who]
+
+    def tag(self, group: JobGroup, source: int, destination: int) -> int:
+        """Return what tells messages of a communicator from those that others send likewise."""
+        known = self._tags.setdefault((source, destination), {})
+        return known.setdefault(group.communicator, len(known))
 
     def _groups(self, rank: int) -> Iterator[Any]:
         """Yield the node that says the process groups of a rank, as PyTorch does."""
@@ -277,6 +283,7 @@ class _Rank:
             source, destination = (int(group.members[end]) for end in op.pairs[0][:2])
             is_sender = self._rank == source
             node.type = NodeType.COMM_SEND_NODE if is_sender else NodeType.COMM_RECV_NODE
+            node.attr.add(name="comm_tag").int32_val = self._writer.tag(group, source, destination)
             node.attr.add(name="comm_src").int32_val = source
             node.attr.add(name="comm_dst").int32_val = destination
         if self._writer.times is not None:

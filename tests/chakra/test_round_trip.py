@@ -4,7 +4,9 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -108,6 +110,41 @@ def test_the_same_job_comes_back(ranks: list[list[Et]], buffered: bool) -> None:
             assert said(found) == said(nodes)
 
 
+def test_tags_tell_messages_apart(tmp_path: Path) -> None:
+    """What is sent first is received last: a tag is an exchange of its own, and comes back so."""
+    sends = [
+        Et(k, SEND, "s", attrs={"comm_dst": 1, "comm_size": 8 * k, "comm_tag": k}) for k in (1, 2)
+    ]
+    receives = [
+        Et(k, RECV, "r", attrs={"comm_src": 0, "comm_size": 8 * k, "comm_tag": k}) for k in (2, 1)
+    ]
+    ranks = [sends, receives, [], []]
+    job, program = job_in(write(tmp_path / "own", ranks))
+    assert program.stream_names == ("p2p", "p2p 2")
+    assert timed(program).total_us > 0
+    write_trace(job, tmp_path / "out")
+    found = [decode((tmp_path / "out" / f"trace.{rank}.et").read_bytes())[1] for rank in (0, 1)]
+    assert [[node.attrs["comm_size"] for node in nodes] for nodes in found] == [[8, 16], [16, 8]]
+    assert meaning(job_in(tmp_path / "out")[1]) == meaning(program)
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(traces(), st.randoms(use_true_random=False))
+def test_dependencies_count_and_not_the_order_of_the_file(
+    ranks: list[list[Et]], random: Random
+) -> None:
+    """Where every node depends on the one before it, any order of the file is the same job."""
+    for nodes in ranks:
+        for node, following in pairwise(nodes[:-1]):
+            following.deps = [*following.deps, node.id]
+    with tempfile.TemporaryDirectory() as scratch:
+        _, program = job_in(write(Path(scratch) / "own", ranks))
+        for nodes in ranks:
+            random.shuffle(nodes)
+        _, shuffled = job_in(write(Path(scratch) / "shuffled", ranks))
+        assert meaning(shuffled) == meaning(program)
+
+
 def said(nodes: list[Et]) -> Counter[object]:
     """What the nodes of a rank do, whatever their order: sizes in whole elements of fp32."""
     return Counter(
@@ -174,6 +211,16 @@ def hand_made() -> Iterator[tuple[str, Job]]:
     second.record(event)
     first.run(world, op, "sum")
     yield "an event that is recorded later", job
+    job = Job(world.topology)
+    one, two = job.stream("one"), job.stream("two")
+    message = hccl_py.OpParam("send_recv", 500, hccl_py.DataType.INT8, pairs=((1, 0),))
+    pairs = [world.create_group([0, 3]) for _ in range(2)]
+    assert pairs[0] is not None
+    assert pairs[1] is not None
+    one.run(pairs[0], message)
+    two.run(pairs[1], message)
+    one.run(pairs[0], message)
+    yield "two communicators of two ranks", job
     job = Job(world.topology)
     only = job.stream("only")
     groups = [world.create_group(ranks) for ranks in ([0, 1], [2, 3])]
