@@ -1,5 +1,6 @@
 """V-ops: all algorithms with blocks that differ, on every layout."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,13 +24,12 @@ from tests.recording import op_of, recorded
 
 EVERYWHERE: list[Any] = [AllGatherVComm, ReduceScatterVComm]
 ONE_MESH: list[Any] = [
-    AllGatherVMeshExecutor,
     AllGatherVMeshGraphExecutor,
     AllGatherVMeshOpbaseExecutor,
     ReduceScatterVMeshExecutor,
     ReduceScatterVMeshOpbaseExecutor,
 ]
-MESHES: list[Any] = [ReduceScatterVDeterExecutor]
+MESHES: list[Any] = [AllGatherVMeshExecutor, ReduceScatterVDeterExecutor]
 """One in every server."""
 
 
@@ -67,10 +67,22 @@ def test_all_blocks_arrive(
     assert run_numeric(program, [Schedule(7, adversary)]).wrong is None
 
 
+def test_servers_exchange_blocks_as_one() -> None:
+    """In graph mode, where blocks stay in the output; HCCL leaves out gaps between them."""
+    op = replace(op_of("all_gather_v", mode=Mode.GRAPH), counts=(1, 2, 3, 4))
+    where, executor = topology_of(servers=2, devices=2), AllGatherVMeshExecutor()
+    assert executor.suits(op, where)
+    gaps = replace(op, displs=(0, 1, 4, 7))
+    refusal = executor.suits(gaps, where)
+    assert isinstance(refusal, Unsuitable)
+    assert refusal.reason == "needs blocks side by side, in order: servers exchange theirs as one"
+    assert executor.suits(replace(gaps, mode=Mode.OP_BASE), where)
+    assert executor.suits(gaps, topology_of(4))
+
+
 @pytest.mark.parametrize(
     ("executor", "mode", "servers", "reason"),
     [
-        (AllGatherVMeshExecutor, Mode.OP_BASE, 1, "graph mode only"),
         (AllGatherVMeshGraphExecutor, Mode.OP_BASE, 1, "graph mode only"),
         (AllGatherVMeshOpbaseExecutor, Mode.GRAPH, 1, "op-base mode only"),
         (ReduceScatterVMeshExecutor, Mode.OP_BASE, 1, "graph mode only"),

@@ -415,7 +415,7 @@ def test_an_executor_that_breaks_the_order_gives_way_with_a_reason() -> None:
 
 def test_a_substitute_is_none_of_another_product_s() -> None:
     selection = chosen(of_size("all_gather_v", MIB), topology_of(16))
-    assert (selection.hccl_executor, selection.executor) == (None, "AllGatherVComm")
+    assert (selection.hccl_executor, selection.executor) == (None, "AllGatherVMeshExecutor")
 
 
 @pytest.mark.parametrize(("op", "why"), [("gather", "HCCL refuses"), ("send_recv", "the only row")])

@@ -1,15 +1,95 @@
-"""AllGatherVMeshExecutor: AllGatherVMeshGraphExecutor by the name that it had until 2025."""
+"""AllGatherVMeshExecutor: AllGatherV in meshes, then between the servers."""
+
+from dataclasses import replace
+from itertools import pairwise
 
 from hccl_executors.all_gather_v.mesh_graph import AllGatherVMeshGraphExecutor
-from hccl_executors.sources import hccl_executor
+from hccl_executors.all_gather_v.mesh_opbase import AllGatherVMeshOpbaseExecutor
+from hccl_executors.flat_v import packed, sharing_rounds
+from hccl_executors.hierarchical import Mesh
+from hccl_executors.levels import fidelities
+from hccl_executors.outer_levels import OuterLevel, all_servers, links
+from hccl_executors.sources import hccl_newest
+from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
+from hccl_py.executor import (
+    Mode,
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    require,
+)
 from hccl_py.fidelity import same
+from hccl_py.operators.parts import blocks_of
+from hccl_py.orchestration import Chunks, Region
 
 __all__ = ["AllGatherVMeshExecutor"]
 
 
-class AllGatherVMeshExecutor(AllGatherVMeshGraphExecutor):
-    """AllGatherV inside one full mesh, in graph mode."""
+class AllGatherVMeshExecutor:
+    """AllGatherV inside every server, then of whole servers' blocks between them, side by side in
+    CCL_Out, or in the output in graph mode. Rounds share a CCL buffer among all blocks.
 
+    In one server it is AllGatherVMeshOpbaseExecutor; in graph mode AllGatherVMeshGraphExecutor,
+    which until 2025 had this name.
+    """
+
+    op = "all_gather_v"
+    algorithm = "level0:mesh;level1:NHR|ring|NB"
     fidelity = same(
-        hccl_executor("coll_all_gather_v/coll_all_gather_v_mesh_graph_executor.cc"),
-    )
+        hccl_newest("impl/coll_executor/coll_all_gather_v/coll_all_gather_v_mesh_executor.cc"),
+        hccl_newest("base/alg_template/temp_all_gather/all_gather_mesh_direct.cc"),
+        hccl_newest("base/alg_template/temp_all_gather/all_gather_mesh_atomic.cc"),
+    ).with_cases(fidelities("all_gather"))
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs meshes of as many devices in every server, and there, in graph mode, no gaps."""
+        alone = topology.is_single_server or op.mode is Mode.OP_BASE
+        return require(
+            (topology.has_mesh, "needs every device linked to every other one"),
+            (topology.has_sdma_inside, "needs SDMA between all devices of a server"),
+            (topology.has_equal_servers, "needs servers alike, and ranks numbered by server"),
+            (
+                alone or _side_by_side(op, topology.size),
+                "needs blocks side by side, in order: servers exchange theirs as one",
+            ),
+        )
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """Links inside the servers and between them, a sub stream per peer but one."""
+        if rank.size == rank.level0.size:
+            return _in_one_server(op).resources(op, rank)
+        between = links("all_gather", [(rank.plane(all_servers(rank)), op.level1)], 0)
+        planes = (("level0", "mesh"), *between)
+        asked = ResourceRequest(
+            planes=tuple(PlaneRequest(level, pattern) for level, pattern in planes),
+            sub_streams=max(int(rank.level0.size) - 2, 0),
+        )
+        asked = sharing_rounds(asked, op, rank, align=1)
+        return replace(asked, first_rounds=tuple(n for n in asked.first_rounds if n))
+
+    def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
+        """Put the own block beside the others', gather inside, then between."""
+        if rank.size == rank.level0.size:
+            _in_one_server(op).orchestrate(op, rank)
+            return
+        graph, out = op.mode is Mode.GRAPH, rank.user_out
+        blocks = out if graph else packed(rank.ccl_out, out, align=1)
+        rank.main.copy(blocks[rank.id], rank.user_in)
+        between = OuterLevel(rank.main, rank.plane(all_servers(rank)), op.level1)
+        levels = TwoLevels(rank.level0, Mesh(rank, deterministic=False), between)
+        COMPOSITIONS["all_gather"](levels, blocks, 0)
+        rank.deliver(blocks)
+
+
+def _in_one_server(op: OpParam) -> AllGatherVMeshOpbaseExecutor | AllGatherVMeshGraphExecutor:
+    graph = op.mode is Mode.GRAPH
+    return AllGatherVMeshGraphExecutor() if graph else AllGatherVMeshOpbaseExecutor()
+
+
+def _side_by_side(op: OpParam, ranks: int) -> bool:
+    counts, displs = (amounts.tolist() for amounts in blocks_of(op, ranks))
+    return all(a + n == b for (a, b), n in zip(pairwise(displs), counts, strict=False))

@@ -53,12 +53,13 @@ def capped_rounds(counts: Sequence[int], unit: int, room: int) -> list[list[int]
 
 
 def shared_rounds(
-    counts: Sequence[int], unit: int, room: int, *, aligned: bool = True
+    counts: Sequence[int], unit: int, room: int, *, aligned: bool = True, looks_again: bool = False
 ) -> list[list[int]]:
     """Those of a reduce-scatter: RunLoopV and CalcCurCountsAndCurDispls of
     coll_reduce_scatter_executor.cc:304 and :423, with the limit of coll_reduce_scatter_v_ring_for_
     910_93_executor.cc. What is left to do is looked at only while the buffer has room. Not aligned
-    in 310P/coll_reduce_scatter_v_for_310p_ring_executor.cc:65.
+    in 310P/coll_reduce_scatter_v_for_310p_ring_executor.cc:65, and in coll_all_gather_v/
+    coll_all_gather_v_mesh_executor.cc:305, which looks again behind the loop.
     """
     limit, left, rounds = room // ALIGN * ALIGN // unit, list(counts), []
     finished = False
@@ -81,5 +82,6 @@ def shared_rounds(
                 free -= each
                 took[i] += each
                 left[i] -= each
+        finished |= looks_again and not any(left)
         rounds.append([unit * k for k in took])
     return rounds

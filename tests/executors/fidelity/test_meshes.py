@@ -81,6 +81,28 @@ def test_blocks_of_different_sizes_are_gathered_in_the_output(name: str, ranks: 
         assert [found.get(k, []) for k in range(program.streams)] == me.streams
 
 
+@pytest.mark.parametrize("ranks", range(2, 9))
+@pytest.mark.parametrize("name", ["AllGatherVMeshExecutor", "AllGatherVMeshOpbaseExecutor"])
+def test_blocks_of_different_sizes_are_staged_where_buffers_begin(name: str, ranks: int) -> None:
+    """all_gather_mesh_direct.cc:114: inputSlices[i].offset is 0. Every rank's block has rounds of
+    its own: coll_all_gather_v_mesh_executor.cc:353 of libochao-huawei/hcomm @ 8958adb.
+    """
+    assert KINDS[name] == "same"
+    counts, most = [1000 * (3 * rank % 5) for rank in range(1, ranks + 1)], 1504
+    displs = [sum(counts[:rank]) + 7 * rank for rank in range(ranks)]
+    op = replace(op_of("all_gather_v", 0), counts=tuple(counts), displs=tuple(displs))
+    program = recorded(name, op, topology_of(ranks), 16384 + 4 * most)
+    assert program.declared.sub_streams.tolist() == [ranks - 1] * ranks
+    for rank in range(ranks):
+        me = Mesh(rank, ranks, ranks - 1)
+        for begin in range(0, max(counts), most):
+            pieces = [min(max(count - begin, 0), most) for count in counts]
+            slices = [Slice(4 * (at + begin), 4 * n) for at, n in zip(displs, pieces, strict=True)]
+            all_gather_mesh_staged(me, slices, [0] * ranks)
+        found = events_of(program, rank)
+        assert [found.get(k, []) for k in range(program.streams)] == me.streams
+
+
 def test_rounds_of_the_direct_all_gather_stage_at_the_same_place() -> None:
     """12 800 and 7 200 of 20 000 bytes: data is staged where the whole input's place in the output
     says, r * 20 000 mod 16 384, in every round.

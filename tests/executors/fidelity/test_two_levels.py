@@ -6,8 +6,9 @@ coll_reduce_mesh_executor.cc:80, coll_scatter_mesh_executor.cc:40,
 coll_all_gather_mix_executor.cc:101, coll_reduce_scatter_mix_executor.cc:239.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from tests.executors.fidelity.meshes import (
     scatter_mesh,
 )
 from tests.executors.fidelity.recorded import events_of
+from tests.executors.fidelity.superpods_v import shared_rounds
 from tests.executors.fidelity.transports import Event, Slice, Template, even, run
 from tests.recording import op_of, recorded
 
@@ -186,5 +188,46 @@ def test_servers_of_mixed_devices(servers: int, devices: int) -> None:
             server, device = divmod(rank, devices)
             me = Mesh(device, devices, devices - 1, server * devices)
             model(at, me, rank)
+            found = events_of(program, rank)
+            assert [found.get(k, []) for k in range(program.streams)] == me.streams
+
+
+BETWEEN: dict[str, Template] = {"ring": rings.ring_all_gather, "NHR": trees.nhr_all_gather}
+
+
+def _all_gather_v(at: Servers, me: Mesh, rank: int, sizes: Sequence[int], word: str) -> None:
+    """coll_all_gather_v/coll_all_gather_v_mesh_executor.cc of libochao-huawei/hcomm @ 8958adb: :116
+    RunLevel0, :177 RunLevel1. Blocks lie side by side.
+    """
+    starts = list(accumulate(sizes, initial=0))
+    blocks = [Slice(start, size) for start, size in zip(starts, sizes, strict=False)]
+    all_gather_mesh_atomic(me, blocks[me.first : me.first + at.devices])
+    firsts = range(0, len(sizes), at.devices)
+    whole = [Slice(starts[i], starts[i + at.devices] - starts[i]) for i in firsts]
+    me.streams[0] += at.between(rank, BETWEEN[word], slices=whole)
+
+
+@pytest.mark.parametrize("mode", Mode, ids=str)
+@pytest.mark.parametrize("word", BETWEEN)
+@pytest.mark.parametrize(("servers", "devices"), [(2, 3), (3, 1), (4, 2), (5, 4)])
+def test_blocks_of_different_sizes(word: str, servers: int, devices: int, mode: Mode) -> None:
+    """One rank in five has none; a buffer has room for all, for a part, or just for all."""
+    name, at, ranks = "AllGatherVMeshExecutor", Servers(servers, devices, 0), servers * devices
+    assert KINDS[name] == "same"
+    where = topology_of(servers=servers, devices=devices)
+    counts = [96 * (3 * rank % 5) for rank in range(1, ranks + 1)]
+    call = replace(op_of("all_gather_v", 0, mode=mode), counts=tuple(counts), level1=word)
+    for ccl in (1 << 20, 1664, 4 * sum(counts)):
+        program = recorded(name, call, where, ccl)
+        rounds = [[4 * n for n in counts]]
+        if mode is Mode.OP_BASE:
+            rounds = shared_rounds(counts, 4, ccl, aligned=False, looks_again=True)
+            assert (len(rounds) > 1) == (ccl == 1664)
+        assert program.rounds == len(rounds)
+        for rank in range(ranks):
+            server, device = divmod(rank, devices)
+            me = Mesh(device, devices, max(devices - 2, 0), server * devices)
+            for sizes in rounds:
+                _all_gather_v(at, me, rank, sizes, word)
             found = events_of(program, rank)
             assert [found.get(k, []) for k in range(program.streams)] == me.streams
