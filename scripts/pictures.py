@@ -111,10 +111,22 @@ PICTURES = [
         deterministic=True,
     ),
     Picture(
-        "rhd_4", "Halving and doubling, 4 ranks", "AllReduceComm", "all_reduce", (4,), 4, "H-D_R"
+        "rhd_4",
+        "Halving and doubling, 4 ranks",
+        "AllReduceRingExecutor",
+        "all_reduce",
+        (1,) * 4,
+        4,
+        "H-D_R",
     ),
     Picture(
-        "rhd_5", "Halving and doubling, 5 ranks", "AllReduceComm", "all_reduce", (5,), 4, "H-D_R"
+        "rhd_5",
+        "Halving and doubling, 5 ranks",
+        "AllReduceRingExecutor",
+        "all_reduce",
+        (1,) * 5,
+        4,
+        "H-D_R",
     ),
     Picture(
         "halving_reads_4",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hccl_executors.levels import LEVELS, choices, fidelities
+from hccl_executors.levels import LEVELS, Level, choices, fidelities
 from hccl_executors.sources import hccl_executor
 from hccl_executors.staging import delivered, request, staged
 from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
@@ -26,16 +26,20 @@ __all__ = [
 ]
 
 
-def _words(op: str, *without: str) -> dict[str, Fidelity]:
-    """Return how words stand to HCCL's executors over all ranks, some of which know fewer."""
-    ring = ours(f"HCCL's runs a ring over all ranks for {' and '.join(without)}.")
-    return {**fidelities(op), **dict.fromkeys(without, ring)} if without else fidelities(op)
+def _words(op: str, *ringed: str) -> dict[str, Fidelity]:
+    """Return how words stand to HCCL's executors over all ranks, some of which are rings there."""
+    found = fidelities(op)
+    return {**found, **dict.fromkeys(ringed, found["ring"])}
 
 
 class Flat:
-    """Stage the input, run the template of `op.level1` over all ranks on one stream, deliver."""
+    """Stage the input, run the template of `op.level1` over all ranks on one stream, deliver.
+
+    As in HCCL, words of `ringed` are a ring here, whatever they are between servers.
+    """
 
     op: str
+    ringed: tuple[str, ...] = ()
 
     def suits(self, op: OpParam, topology: Topology) -> bool:
         """Runs everywhere, uneven servers included."""
@@ -43,15 +47,17 @@ class Flat:
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """The template's links; a round fills the CCL buffer that it works in."""
-        links = LEVELS[self.op][op.level1].peers(rank.flat, op.root or 0)
-        return request(op, rank, ("flat", links))
+        return request(op, rank, ("flat", self._level(op).peers(rank.flat, op.root or 0)))
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Stage, run, deliver."""
         work = staged(op, rank)
         root = (op.root,) if OPS[self.op].rooted else ()
-        LEVELS[self.op][op.level1].run(rank.main, rank.flat, work, *root)
+        self._level(op).run(rank.main, rank.flat, work, *root)
         delivered(op, rank, work)
+
+    def _level(self, op: OpParam) -> Level:
+        return LEVELS[self.op]["ring" if op.level1 in self.ringed else op.level1]
 
 
 class AllReduceComm(Flat):
@@ -61,9 +67,10 @@ class AllReduceComm(Flat):
 
     op = "all_reduce"
     algorithm = f"level0:NA;level1:{choices('all_reduce')}"
+    ringed = ("H-D_R",)
     fidelity = same(
         hccl_executor("coll_all_reduce/coll_all_reduce_comm_executor.cc"),
-    ).with_cases(_words("all_reduce", "H-D_R"))
+    ).with_cases(_words("all_reduce", *ringed))
 
 
 class AllGatherComm(Flat):
@@ -87,23 +94,25 @@ class ReduceScatterComm(Flat):
 
 
 class BroadCastComm(Flat):
-    """Broadcast from the root over all ranks: by default halving and doubling."""
+    """Broadcast from the root over all ranks: by default along a ring, chunk by chunk."""
 
     op = "broadcast"
     algorithm = f"level0:NA;level1:{choices('broadcast')}"
+    ringed = ("H-D_R",)
     fidelity = same(
         hccl_executor("coll_broadcast/coll_broadcast_comm_executor.cc"),
-    ).with_cases(_words("broadcast", "H-D_R"))
+    ).with_cases(_words("broadcast", *ringed))
 
 
 class ReduceComm(Flat):
-    """Reduce to the root over all ranks: by default halving and doubling."""
+    """Reduce to the root over all ranks: along a ring, whatever the word."""
 
     op = "reduce"
     algorithm = f"level0:NA;level1:{choices('reduce')}"
+    ringed = ("H-D_R", "NHR")
     fidelity = same(
         hccl_executor("coll_reduce/coll_reduce_comm_executor.cc"),
-    ).with_cases(_words("reduce", "H-D_R", "NHR"))
+    ).with_cases(_words("reduce", *ringed))
 
 
 class ScatterCommExecutor(Flat):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hccl_executors.levels import LEVELS
 from hccl_executors.templates.nb import nb_tree_limit
 from hccl_executors.templates.nhr import ONE_SHOT_ALL_REDUCE, ONE_SHOT_BROADCAST
-from hccl_py.executor import ops_of, with_levels
+from hccl_py.executor import Executor, ops_of, with_levels
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate_batches, simulate_tasks
 from hccl_py.topology import Topology, topology_of
@@ -35,7 +35,7 @@ RANKS, FILLS = st.integers(2, 64), st.floats(0, 1)
 FEW_TASKS = 3000
 """Tasks up to which a program is expanded, too."""
 
-FLAT = {
+_COMM = {
     "all_gather": "AllGatherComm",
     "reduce_scatter": "ReduceScatterComm",
     "all_reduce": "AllReduceComm",
@@ -44,6 +44,8 @@ FLAT = {
     "scatter": "ScatterCommExecutor",
     "gather": "GatherComm",
 }
+FLAT = {op: type(name, (BY_NAME[name],), {"ringed": ()}) for op, name in _COMM.items()}
+"""Over all ranks, with every word as it is between servers."""
 SLOTTED = ("all_gather", "reduce_scatter", "scatter", "gather", "all_to_all")
 """Ops whose bytes are those of all ranks' slots."""
 
@@ -218,7 +220,7 @@ def layout(p: int, rdma: bool) -> Topology:
 
 
 def run(
-    executor: str,
+    executor: str | type[Executor],
     topology: Topology,
     fill: float,
     word: str = "",
@@ -229,15 +231,16 @@ def run(
 
     All walks agree upon it.
     """
-    name, p = ops_of(BY_NAME[executor]())[0], topology.size
+    found = BY_NAME[executor] if isinstance(executor, str) else executor
+    name, p = ops_of(found())[0], topology.size
     op = filled(op_of(name, 1, dtype), p)
-    op = with_levels(BY_NAME[executor](), replace(op, level1=word))
+    op = with_levels(found(), replace(op, level1=word))
     op = replace(op, root=None if op.root is None else root % p)
     slots = p if name in SLOTTED else 1
-    most = elements_per_round(BY_NAME[executor](), op, topology, CCL_BYTES)
+    most = elements_per_round(found(), op, topology, CCL_BYTES)
     chunks = max(1, round(fill * (most * op.unit * slots // (ALIGN * p))))
     n = chunks * ALIGN * p
-    program = recorded(executor, replace(op, count=n // slots // op.unit), topology, CCL_BYTES)
+    program = recorded(found, replace(op, count=n // slots // op.unit), topology, CCL_BYTES)
     beta = (COST.roce if topology.has_rdma else COST.hccs).beta_us
     return Size(p, n, beta), time_of(program)
 

@@ -63,7 +63,8 @@ def test_ring_all_reduce_adds_one_contribution_a_step(ranks: int) -> None:
 
 
 def test_ranks_that_could_begin_a_step_earlier_do_it_with_the_others() -> None:
-    found = flow("AllReduceComm", "all_reduce", 128, 5, "H-D_R")
+    servers = topology_of(servers=5, devices=1)
+    found = flow("AllReduceRingExecutor", "all_reduce", 128, servers, "H-D_R")
     assert [" ".join(caption(band)) for band in found.bands] == [
         "pairs reduce",
         *("halving 1/2", "halving 2/2"),

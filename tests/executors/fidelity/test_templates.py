@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from hccl_executors.levels import LEVELS
+from hccl_py.fidelity import fidelity_of
 from hccl_py.op_param import OpParam
 from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import grid, halving, rings, trees
 from tests.executors.fidelity.recorded import events_of, travels
 from tests.executors.fidelity.transports import Event, Slice, Template, even, run
-from tests.recording import op_of, recorded
+from tests.recording import BY_NAME, filled, op_of, recorded, same_tasks
 
 EXECUTORS = {
     "all_gather": "AllGatherComm",
@@ -25,6 +26,9 @@ EXECUTORS = {
     "reduce": "ReduceComm",
     "scatter": "ScatterCommExecutor",
 }
+UNRINGED = {op: type(name, (BY_NAME[name],), {"ringed": ()}) for op, name in EXECUTORS.items()}
+"""The same with every word as it is between servers."""
+
 LARGE = 520 << 10
 """Bytes of a slice from which on nothing is reduced over a tree: more than 256 KiB in all. NHR's
 broadcasts go over one up to 2 MiB."""
@@ -125,7 +129,7 @@ def compared(
 ) -> tuple[list[list[Event]], ...]:
     """Return HCCL's events and ours, by rank."""
     op, told = case.call(ranks, root)
-    program = recorded(EXECUTORS[case.op], op, layout(ranks, rdma=rdma), 1 << 30)
+    program = recorded(UNRINGED[case.op], op, layout(ranks, rdma=rdma), 1 << 30)
     ours = [events_of(program, rank).get(0, []) for rank in range(ranks)]
     return run(case.template, ranks, rdma=rdma, **told), ours
 
@@ -182,3 +186,21 @@ def test_a_step_left_out_is_seen() -> None:
     assert ours[0][1:] != hccl[0]
     move = next(event for event in ours[0] if event[0] == "rdma_write")
     assert travels([event for event in ours[0] if event != move]) != travels(hccl[0])
+
+
+@pytest.mark.parametrize(
+    ("op", "word"),
+    [("all_reduce", "H-D_R"), ("broadcast", "H-D_R"), ("reduce", "H-D_R"), ("reduce", "NHR")],
+)
+def test_some_words_are_a_ring_over_all_ranks(op: str, word: str) -> None:
+    """impl/coll_executor: coll_all_reduce_comm_executor.cc:138, coll_broadcast_comm_executor.cc:112
+    and coll_reduce_comm_executor.cc:74 of libochao-huawei/hcomm @ 8958adb, and in July 2025.
+    """
+    executor = BY_NAME[EXECUTORS[op]]
+    call = filled(op_of(op, 1000), 5)
+    ring, same = (
+        recorded(executor, replace(call, level1=level1), layout(5, rdma=True))
+        for level1 in ("ring", word)
+    )
+    assert same_tasks(ring, same)
+    assert fidelity_of(executor, [word]).is_same
