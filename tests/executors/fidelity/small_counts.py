@@ -45,8 +45,10 @@ def doubling(me: Member, whole: Slice) -> None:
             link.rx_data_signal()
 
 
-def at_device_0(me: OnServers, whole: Slice) -> None:
-    """temp_all_reduce/all_reduce_local_reduce_bcast.cc:190-236 and :270-315."""
+def at_device_0(me: OnServers, whole: Slice, *, added: bool = False) -> None:
+    """temp_all_reduce/all_reduce_local_reduce_bcast.cc:190-236 and :270-315; where all add to one
+    sum, all_reduce_reduce_broadcast.cc:126-265.
+    """
     for collects in (True, False):
         if me.device == 0:
             me.wake()
@@ -60,7 +62,7 @@ def at_device_0(me: OnServers, whole: Slice) -> None:
         link.rx_ack()
         if not collects:
             link.move("read", 0, 0, whole.size)
-        elif me.device == 1:
+        elif added or me.device == 1:
             link.move("write_reduce", 0, 0, whole.size)
         else:
             link.move("write", 0, (me.device - 1) * whole.size, whole.size)

@@ -10,7 +10,10 @@ from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from tests.executors.fidelity.collecting_beside import local_reduce
 from tests.executors.fidelity.doubling_in_slots import hd_optim
+from tests.executors.fidelity.fixed_sums import doubling_direct
+from tests.executors.fidelity.meshes import Mesh
 from tests.executors.fidelity.recorded import events_of
+from tests.executors.fidelity.small_counts import OnServers, at_device_0
 from tests.executors.fidelity.stages import Stages
 from tests.executors.fidelity.streams import Worker
 from tests.executors.fidelity.transports import Event, Slice, run
@@ -43,6 +46,34 @@ def test_all_reduce_in_slots(ranks: int, mode: Mode) -> None:
     assert program.declared.sub_streams.tolist() == [len(idle)] * ranks
     for rank in range(ranks):
         assert streams(program, rank) == [wanted[rank], *idle][: program.streams]
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("ranks", range(2, 9))
+def test_all_reduce_at_rank_0(ranks: int, mode: Mode, fixed: bool) -> None:
+    """The same of A2: added as it comes, or collected and added in a fixed order, which 8 ranks
+    double for.
+    """
+    name = "AllReduceMeshSmallCountExecutor"
+    if fixed and ranks == 8:
+        return
+    call = replace(op_of("all_reduce", 333, mode=mode), deterministic=fixed)
+    program = recorded(name, call, topology_of(ranks), 1 << 20)
+    for rank in range(ranks):
+        me = OnServers(rank, 1, ranks, ranks - 1 - (mode is Mode.GRAPH))
+        at_device_0(me, Slice(0, 4 * 333), added=not fixed)
+        assert streams(program, rank) == me.streams
+
+
+def test_eight_ranks_double_in_a_fixed_order() -> None:
+    """Of A2 in op-base mode, from and to user memory."""
+    call = replace(op_of("all_reduce", 333), deterministic=True)
+    program = recorded("AllReduceMeshSmallCountExecutor", call, topology_of(8), 1 << 20)
+    for rank in range(8):
+        me = Mesh(rank, 8, 7)
+        doubling_direct(me, 4 * 333, 4)
+        assert streams(program, rank) == me.streams
 
 
 @pytest.mark.parametrize("mode", Mode)
