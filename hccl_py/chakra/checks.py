@@ -99,9 +99,9 @@ def _groups(
 
 def _check_calls(name: str, group: TraceGroup, by_rank: dict[int, _Calls]) -> None:
     """Refuse a call that not all ranks of its group make alike."""
-    first = group.ranks[0]
+    first, members = group.ranks[0], set(group.ranks)
     for rank, listed in by_rank.items():
-        if rank not in group.ranks:
+        if rank not in members:
             at = f"rank {rank}: node {listed.nodes[0]}"
             hint = f"Its ranks are {_first(group.ranks)}."
             raise defect(at, f"a rank of group {name}", "another rank", hint)

@@ -20,6 +20,9 @@ Comm: TypeAlias = str | tuple[int, int, int]
 """A group by its name, or the messages of a source to a destination, of one tag where that
 matters, else -1."""
 
+MAX_STREAMS = 2048
+"""Of a job: one for every rank that a rank of a large one exchanges messages with."""
+
 _KERNELS = {
     NodeType.MEM_LOAD_NODE: "memory",
     NodeType.MEM_STORE_NODE: "memory",
@@ -58,6 +61,9 @@ class Streams:
         self._trace = trace
         self._of_comm = {} if trace.streams else _streams_of_comms(trace)
         self.names = trace.streams or self._made_names()
+        if len(self.names) > MAX_STREAMS:
+            found, hint = f"{len(self.names)}", "Let kernels share streams; devices have some tens."
+            raise defect("$", f"at most {MAX_STREAMS} streams", found, hint)
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
     def of(self, rank: RankFile) -> tuple[int, ...]:

@@ -284,6 +284,14 @@ def test_folders_that_are_no_trace(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert "there is no file PREFIX.RANK.et." in refusal(folder, capfd)
 
 
+def test_streams_without_number(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    nodes = [Et(k, COMP, us=1, attrs={"stream": k}) for k in range(2049)]
+    assert "expected at most 2048 streams, found 2049." in refusal(write(tmp_path, [nodes]), capfd)
+    write(tmp_path, [nodes[:2048]])
+    trace = read_trace(tmp_path)
+    assert len(job_of(trace, hccl_py.Communicator(ranks=1)).stream_names) == 2048
+
+
 def test_streams_must_be_those_that_are_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
