@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hccl_executors.levels import LEVELS
 from hccl_executors.templates.nb import nb_tree_limit
 from hccl_executors.templates.nhr import ONE_SHOT_ALL_REDUCE, ONE_SHOT_BROADCAST
+from hccl_py.enums import Mode
 from hccl_py.executor import Executor, ops_of, with_levels
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate_batches, simulate_tasks
@@ -226,6 +227,7 @@ def run(
     word: str = "",
     root: int = 0,
     dtype: str = "fp32",
+    mode: Mode = Mode.OP_BASE,
 ) -> tuple[Size, float]:
     """Return the size of a call that fills so much of its one round, and its time.
 
@@ -233,7 +235,7 @@ def run(
     """
     found = BY_NAME[executor] if isinstance(executor, str) else executor
     name, p = ops_of(found())[0], topology.size
-    op = filled(op_of(name, 1, dtype), p)
+    op = filled(op_of(name, 1, dtype, mode=mode), p)
     op = with_levels(found(), replace(op, level1=word))
     op = replace(op, root=None if op.root is None else root % p)
     slots = p if name in SLOTTED else 1
@@ -357,18 +359,22 @@ def pipeline(servers: int, devices: int, slot: float, gamma: float, *, barrier: 
     shape=st.tuples(st.integers(1, 32), st.integers(1, 8)).filter(lambda s: 2 <= s[0] * s[1] <= 64),
     fill=FILLS,
     op=st.sampled_from(ALIKE),
+    mode=st.sampled_from(Mode),
 )
-@example(shape=(2, 8), fill=0.0, op="reduce_scatter")
-@example(shape=(2, 2), fill=1.0, op="reduce_scatter")
-@example(shape=(2, 2), fill=1.0, op="all_reduce")
-@example(shape=(32, 2), fill=0.0, op="all_reduce")
+@example(shape=(2, 8), fill=0.0, op="reduce_scatter", mode=Mode.OP_BASE)
+@example(shape=(2, 2), fill=1.0, op="reduce_scatter", mode=Mode.GRAPH)
+@example(shape=(2, 2), fill=1.0, op="all_reduce", mode=Mode.OP_BASE)
+@example(shape=(32, 2), fill=0.0, op="all_reduce", mode=Mode.GRAPH)
 @settings(max_examples=8, deadline=None)
-def test_pipelines(shape: tuple[int, int], fill: float, op: str) -> None:
+def test_pipelines(shape: tuple[int, int], fill: float, op: str, mode: Mode) -> None:
     """An all-reduce has one barrier, at the end."""
     servers, devices = shape
-    name = op.title().replace("_", "")
-    executor = f"{name}MeshOpbasePipelineExecutor"
-    size, found = run(executor, topology_of(servers=servers, devices=devices), fill)
+    name, kind = op.title().replace("_", ""), "Opbase" if mode is Mode.OP_BASE else "Graph"
+    executor, where = (
+        f"{name}Mesh{kind}PipelineExecutor",
+        topology_of(servers=servers, devices=devices),
+    )
+    size, found = run(executor, where, fill, mode=mode)
     gathers = pipeline(servers, devices, size.slot, 0.0, barrier=True)
     reduces = pipeline(servers, devices, size.slot, GAMMA, barrier=op == "reduce_scatter")
     wanted = (op != "reduce_scatter") * gathers + (op != "all_gather") * reduces
