@@ -79,6 +79,12 @@ DETER_PIPELINE = (
         "_Pipeline",
     ),
 )
+SUPERPODS = Kept(
+    "zero_copy/pipelines.py",
+    "frm.tx_data_ack(stream)",
+    "HCCL's superpods meet once more after it, which says as much; an all-gather has nothing else",
+)
+
 KEPT = {
     "AllReduceDeterPipelineExecutor": DETER_PIPELINE,
     "AllGatherMeshOpbasePipelineExecutor": PIPELINE,
@@ -90,6 +96,7 @@ KEPT = {
     "ReduceScatterMeshGraphPipelineExecutor": PIPELINE,
     "ReduceScatterVMeshOpbasePipelineExecutor": PIPELINE,
     "ReduceScatterSemiRingExecutor": (MEETING,),
+    "ReduceScatterRingZerocopyExchangePipelineExecutor": (SUPERPODS,),
     "AllReduceStar": (STAR,),
 }
 """By executor."""

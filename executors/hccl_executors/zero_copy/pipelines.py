@@ -21,6 +21,7 @@ from typing import Any
 
 from hccl_executors.levels import LEVELS
 from hccl_executors.outer_levels import OuterLevel
+from hccl_executors.templates.ring import ring_barrier
 from hccl_executors.zero_copy.base import (
     ALIGN,
     RegisteredRings,
@@ -199,7 +200,7 @@ class ReduceScatterRingZerocopyExchangePipelineExecutor(_Pipeline):
                 there, theirs = ins[before * servers], outs[coming * servers]
                 mine, into = outs[block * servers], ins[block * servers]
                 _to_next_superpod(rank, far, mine, there, theirs, into)
-                _meet(rank, far)
+                ring_barrier(far, rank.level2)
         turn.main.copy(turn.cut(rank.user_out), outs[rank.level2.id * servers])
 
     def _reduce(self, turn: _Round, block: RankInt, slots: Chunks, out: Region) -> None:
@@ -256,14 +257,6 @@ def _to_next_superpod(
     receive(stream, before, theirs, into)
     _acknowledge(stream, before)
     _acknowledged(stream, behind)
-
-
-def _meet(rank: Rank[Any, Any], stream: Stream) -> None:
-    before, behind = rank.level2.left, rank.level2.right
-    before.tx_ack(stream)
-    behind.rx_ack(stream)
-    behind.tx_data_signal(stream)
-    before.rx_data_signal(stream)
 
 
 def _acknowledge(stream: Stream, frm: Link) -> None:
