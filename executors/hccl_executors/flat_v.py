@@ -3,8 +3,7 @@ them.
 
 Templates take chunks of any sizes, so this is flat.py with blocks that differ. They lie packed,
 each at a multiple of 128 bytes, in a CCL buffer; in graph mode ReduceScatterV takes scratch, and
-AllGatherV works in the output. HCCL has such executors for 310P and for Atlas A3 only, and refuses
-these ops over several servers elsewhere.
+AllGatherV works in the output. HCCL has such executors for 310P only.
 """
 
 from __future__ import annotations
@@ -195,22 +194,31 @@ class ReduceScatterVFor310PRing(DirectV):
 
 
 def sharing_rounds(
-    asked: ResourceRequest, op: OpParam, rank: RankView, align: int = SLICE_ALIGN
+    asked: ResourceRequest,
+    op: OpParam,
+    rank: RankView,
+    align: int = SLICE_ALIGN,
+    *,
+    ends_empty: bool = True,
 ) -> ResourceRequest:
-    """Return the request with rounds in which all blocks share a CCL buffer."""
+    """Return the request with rounds in which all blocks share a CCL buffer; `ends_empty` as in
+    `shared_rounds`.
+    """
     counts, _ = blocks_of(op, rank.size)
     room = rank.ccl_bytes // SLICE_ALIGN * SLICE_ALIGN // op.unit
-    rounds = shared_rounds(counts.tolist(), room, max(align // op.unit, 1))
+    rounds = shared_rounds(counts.tolist(), room, max(align // op.unit, 1), ends_empty=ends_empty)
     most = max(rounds, default=room // rank.size)
     return replace(asked, max_count=most, first_rounds=rounds)
 
 
-def shared_rounds(counts: Sequence[int], room: int, align: int = 1) -> tuple[int, ...]:
+def shared_rounds(
+    counts: Sequence[int], room: int, align: int = 1, *, ends_empty: bool = True
+) -> tuple[int, ...]:
     """Return how much of every block a round takes, at most, where all blocks share the room, in
     multiples of `align` elements; none where there is no room for one element of each.
 
-    As in HCCL, blocks that fill the last round's room to the last element are followed by a round
-    without data.
+    With `ends_empty`, blocks that fill the last round's room to the last element are followed by a
+    round without data, as in HCCL but for its meshes.
     """
     found, left, free = [], list(counts), room
     while any(left):
@@ -222,7 +230,7 @@ def shared_rounds(counts: Sequence[int], room: int, align: int = 1) -> tuple[int
             return ()
         found.append(level)
         left = [max(count - level, 0) for count in left]
-    return (*found, 0) if found and not free else tuple(found)
+    return (*found, 0) if ends_empty and found and not free else tuple(found)
 
 
 def _even_share(left: Sequence[int], level: int, free: int, align: int, *, is_first: bool) -> int:

@@ -86,7 +86,7 @@ def test_servers_exchange_blocks_as_one() -> None:
         (AllGatherVMeshGraphExecutor, Mode.OP_BASE, 1, "graph mode only"),
         (AllGatherVMeshOpbaseExecutor, Mode.GRAPH, 1, "op-base mode only"),
         (ReduceScatterVMeshExecutor, Mode.OP_BASE, 1, "graph mode only"),
-        (ReduceScatterVMeshOpbaseExecutor, Mode.OP_BASE, 2, "needs one server, there are 2"),
+        (ReduceScatterVMeshOpbaseExecutor, Mode.GRAPH, 2, "op-base mode only"),
     ],
 )
 def test_refusals(executor: Any, mode: Mode, servers: int, reason: str) -> None:

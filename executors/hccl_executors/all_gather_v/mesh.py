@@ -1,6 +1,5 @@
 """AllGatherVMeshExecutor: AllGatherV in meshes, then between the servers."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 from hccl_executors.all_gather_v.mesh_graph import AllGatherVMeshGraphExecutor
@@ -68,8 +67,7 @@ class AllGatherVMeshExecutor:
             planes=tuple(PlaneRequest(level, pattern) for level, pattern in planes),
             sub_streams=max(int(rank.level0.size) - 2, 0),
         )
-        asked = sharing_rounds(asked, op, rank, align=1)
-        return replace(asked, first_rounds=tuple(n for n in asked.first_rounds if n))
+        return sharing_rounds(asked, op, rank, align=1, ends_empty=False)
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
         """Put the own block beside the others', gather inside, then between."""
@@ -78,7 +76,10 @@ class AllGatherVMeshExecutor:
             return
         graph, out = op.mode is Mode.GRAPH, rank.user_out
         blocks = out if graph else packed(rank.ccl_out, out, align=1)
-        rank.main.copy(blocks[rank.id], rank.user_in)
+        staged = rank.user_in if graph else rank.ccl_in.head(rank.user_in.size)
+        if not graph:
+            rank.main.copy(staged, rank.user_in)
+        rank.main.copy(blocks[rank.id], staged)
         between = OuterLevel(rank.main, rank.plane(all_servers(rank)), op.level1)
         levels = TwoLevels(rank.level0, Mesh(rank, deterministic=False), between)
         COMPOSITIONS["all_gather"](levels, blocks, 0)
