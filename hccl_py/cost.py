@@ -97,7 +97,8 @@ class CostModel(BaseModel):
     they do not say themselves, and `hop_us` as the latency that each link of a route adds to α.
     `reduce_gbps` is γ's inverse, `copy_gbps` the rate of local copies. `memory_gbps` is shared by
     the local copies and reductions of one device that overlap, in contended simulation; without it
-    they do not slow each other down. `alpha_by` says which notifies pay α: those with HCCL's
+    they do not slow each other down. `post_us` and `wait_us` are what a post, and a wait for what
+    is there, take of their stream's time. `alpha_by` says which notifies pay α: those with HCCL's
     numbers (Ack over SDMA, DataSignal over RDMA, extra ones over both), or those that stand for a
     message, whatever their number (`simulator/alpha.py`). `joined_tasks` says what data tasks that
     are one step of a kernel take together: their sum, or as long as the longest. `protocols` is for
@@ -115,6 +116,8 @@ class CostModel(BaseModel):
     copy_gbps: Rate
     notify_us: Microseconds = 0.0
     task_us: Microseconds = 0.0
+    post_us: Microseconds = 0.0
+    wait_us: Microseconds = 0.0
     hop_us: Microseconds = 0.0
     memory_gbps: Rate = None
     alpha_by: Literal["number", "message"] = "number"
@@ -131,7 +134,7 @@ class CostModel(BaseModel):
     def formula(self) -> CostModel:
         """Return the model of the closed formulas: only α, β and γ of links cost anything."""
         free: dict[str, object] = {"copy_gbps": None, "memory_gbps": None}
-        free |= {"notify_us": 0.0, "task_us": 0.0, "hop_us": 0.0}
+        free |= dict.fromkeys(("notify_us", "task_us", "post_us", "wait_us", "hop_us"), 0.0)
         free |= {"protocols": Protocols()}
         return self.model_copy(update={"name": "formula", **free})
 
@@ -222,13 +225,16 @@ _950 = CostModel(
     sio=_SIO,
     pcie=_PCIE5,
     roce=LinkCost(alpha_us=0.0, gbps=400.0),
-    reduce_gbps=750.0,
-    copy_gbps=750.0,
-    memory_gbps=750.0,
-    task_us=4.5,
-    sources="fitted to published times of a contest's evaluation (2 servers of 8 NPUs)",
-    uncertain="α is 0: a task's 4.5 µs have it. `roce` is the port to the Clos network. Small "
-    "messages of another published set want 1 µs a post, wait and data task instead of 4.5 µs.",
+    reduce_gbps=1000.0,
+    copy_gbps=1000.0,
+    memory_gbps=1000.0,
+    task_us=1.0,
+    post_us=1.0,
+    wait_us=1.0,
+    sources="a contest's evaluation (2 servers of 8 NPUs): links are fitted to one set of its "
+    "published times, memory and the stream's times to another (examples/contest_all_reduce)",
+    uncertain="α is 0: 1 µs of a stream for each post, wait and data task has it. Posts, waits and "
+    "tasks are not told apart. `roce` is the port to the Clos network. See docs/accuracy.md.",
 )
 
 DEFAULT_COST = _A2.name

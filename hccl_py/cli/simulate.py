@@ -344,6 +344,7 @@ _PARTS = {
     "launch_us": "launch",
     "alpha_us": "α",
     "notify_us": "notifies",
+    "handling_us": "posts and waits on their streams",
     "link_us": "bytes over links",
     "reduce_us": "reductions",
     "copy_us": "local copies",

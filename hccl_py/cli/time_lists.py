@@ -5,7 +5,7 @@
     mesh.json,391.0,yes
 
     op,executor,bytes,time_us
-    all_reduce,AllReduceComm,64M,2120.5
+    all_reduce,MyRing,64M,2120.5
 
 A row has the options of `run` by their names; those that it leaves out are those of the command
 line. `program` is a program file, or the folder of a custom op in C++, beside the list.

@@ -30,6 +30,7 @@ Ints: TypeAlias = npt.NDArray[Any]
 class Durations:
     """Durations of a program's tasks; a data task takes `fixed + bytes · rate`, and 0 for no bytes.
 
+    `post_us` and `wait_us` are the stream's time for posts, and for waits once they need not wait.
     `stream_rate` is time on the stream, `connection_rate` on an RDMA connection, which the stream
     does not wait for, both [task kind, class]. `latency` is how long after a post its cell is set,
     [class, whether it pays α]. Classes go by link, then by rank: class = link · slownesses +
@@ -57,6 +58,8 @@ class Durations:
         self._local = len(found.alpha_us)
         self.factor: Floats = np.tile(factors, self._local + 1)
         self.task_us: Floats = cost.task_us * self.factor
+        self.post_us: Floats = cost.post_us * self.factor
+        self.wait_us: Floats = cost.wait_us * self.factor
         protocol = cost.protocols.of(program.protocol)
         self.launch_us = protocol.launch_us
         self.joins = cost.joined_tasks == "longest"

@@ -30,7 +30,7 @@ from hccl_py.simulator.entry import Network
 from hccl_py.simulator.fit_critical_paths import CriticalPaths
 from hccl_py.simulator.fit_determined import hold, not_determined
 from hccl_py.simulator.fit_parameters import Parameter, TimedCall, used_parameters
-from hccl_py.simulator.fit_search import DISTINCT, Search, Solution, Times
+from hccl_py.simulator.fit_search import DISTINCT, ModelTimes, Search, Solution
 from hccl_py.simulator.fit_simulated import SimulatedTimes
 from hccl_py.values import Floats
 
@@ -126,7 +126,7 @@ def fit(
             "Measure two sizes or more: small ones tell α, large ones β.",
         )
     asked = used_parameters(samples) if parameters is None else parameters
-    times: type[Times] = SimulatedTimes if network == "contended" else CriticalPaths
+    times: type[ModelTimes] = SimulatedTimes if network == "contended" else CriticalPaths
     search = Search(samples, base, asked, times)
     everything = tuple(range(len(search.parameters)))
     solution = search.solve(search.starts(search.start, everything), everything)

@@ -4,7 +4,7 @@ Such functions are the critical paths known so far, with which times are piecewi
 simulation itself. scipy's bounded least squares minimise the relative deviations, no parameter
 below 0. Where two link types work at once that may end with the
 wrong one waited for, so it starts with each of them slow, too, and the best end counts.
-Times far off count less (Cauchy's loss) where there are at least three to a parameter, but not
+ModelTimes far off count less (Cauchy's loss) where there are at least three to a parameter, but not
 against simulated times: in valleys of their own whole groups of times are far off.
 """
 
@@ -20,7 +20,7 @@ from hccl_py.cost import CostModel
 from hccl_py.simulator.fit_parameters import Linearization, Parameter, TimedCall
 from hccl_py.values import Floats
 
-__all__ = ["DISTINCT", "SAME", "Free", "Search", "Solution", "Times"]
+__all__ = ["DISTINCT", "SAME", "Free", "ModelTimes", "Search", "Solution"]
 
 Free = tuple[int, ...]
 """The parameters that are fitted, by their numbers."""
@@ -41,12 +41,12 @@ _STARTED = 3
 _CAUCHY = 2.385
 """Usual deviations at which a weight is a half."""
 _ROBUST = 3
-"""Times per parameter from which times far off count less."""
+"""ModelTimes per parameter from which times far off count less."""
 _NORMAL = 0.6745
 """The median of the size of normal deviations, whose standard deviation is 1."""
 
 
-class Times(Protocol):
+class ModelTimes(Protocol):
     """What programs take as functions of parameters in microseconds.
 
     `learns` says that points that were not extended to may have other times than they seem to.
@@ -124,7 +124,7 @@ class Search:
         samples: Sequence[TimedCall],
         base: CostModel,
         parameters: Sequence[Parameter],
-        times: Callable[[Sequence[TimedCall], CostModel, Sequence[Parameter]], Times],
+        times: Callable[[Sequence[TimedCall], CostModel, Sequence[Parameter]], ModelTimes],
     ) -> None:
         distinct = {id(sample.program): sample for sample in samples}
         place = {key: number for number, key in enumerate(distinct)}

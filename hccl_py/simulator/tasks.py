@@ -84,6 +84,8 @@ class TaskCosts:
         of = durations.classes(tasks.rank, tasks.end)
         compute = durations.of_compute(of, tasks.table.duration_us[instruction])
         on_stream = np.where(is_data, durations.on_stream(kind, of, tasks.size), compute)
+        on_stream = np.where(is_post, durations.post_us[of], on_stream)
+        on_stream = np.where(kind == WAIT, durations.wait_us[of], on_stream)
         if durations.joins and tasks.table.joined.any():
             on_stream = _of_steps(program, on_stream)
         after = np.where(is_data, durations.on_connection(kind, of, tasks.size), 0.0)
@@ -138,10 +140,11 @@ def _time_tasks(
         t = clock[q]
         start[row] = t
         if kinds[row] == WAIT:
-            t = max(t, effect[post_of[row]])
+            t = max(t, effect[post_of[row]]) + on_stream[row]
             effect[row] = t
         elif kinds[row] == POST:
             w = connection[row]
+            t += on_stream[row]
             effect[row] = (max(t, busy[w]) if w >= 0 else t) + after[row]
             if w >= 0:
                 behind[row] = last[w]

@@ -14,4 +14,6 @@ COST = CostModel(
     copy_gbps=10.0,
     notify_us=0.25,
     task_us=0.125,
+    post_us=0.0625,
+    wait_us=0.03125,
 )

@@ -71,13 +71,11 @@ class _Walk:
             if kind == TaskKind.NOTIFY_WAIT:
                 post = int(self.program.linked.post_of[row])
                 yield partial(self.is_set, post)
-                t = found.effect[row] = max(t, found.effect[post])
+                t = found.effect[row] = max(t, found.effect[post]) + costs.on_stream[row]
             elif kind == TaskKind.NOTIFY_POST and connection < 0:
+                t += costs.on_stream[row]
                 found.effect[row] = t + costs.after[row]
-            elif kind == TaskKind.NOTIFY_POST:
-                found.end[row] = t
-                self.sent[connection].append(row)
-            elif connection >= 0:
+            elif kind == TaskKind.NOTIFY_POST or connection >= 0:
                 t = yield t + costs.on_stream[row]
                 found.end[row] = t
                 self.sent[connection].append(row)

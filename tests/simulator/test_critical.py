@@ -77,7 +77,8 @@ def check_path(timeline: Timeline) -> None:
     binds = path.end_us == timeline.effect_us[path.rows]
     assert not slack[path.rows[binds]].any()
     passed = timeline.program.tasks.kind[path.rows[~binds]]
-    assert set(passed) <= {TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE}
+    on_connections = {TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE}
+    assert set(passed) <= {TaskKind.NOTIFY_POST, *on_connections}
     assert len(set(path.rows.tolist())) == len(path.rows)
     place = np.empty(len(slack), np.int64)
     place[timeline.program.linked.order] = np.arange(len(slack))
@@ -94,9 +95,9 @@ def test_the_path_is_the_longest_chain_of_the_graph(timeline: Timeline) -> None:
     kinds = program.tasks.kind
     for row in program.linked.order.tolist():
         start = stream.get(int(costs.queue[row]), 0.0)
-        end = start + float(costs.on_stream[row])
         if kinds[row] == TaskKind.NOTIFY_WAIT:
-            end = max(end, done["effect", int(program.linked.post_of[row])])
+            start = max(start, done["effect", int(program.linked.post_of[row])])
+        end = start + float(costs.on_stream[row])
         effect = end + float(costs.after[row])
         if costs.connection[row] >= 0:
             sent = connection.get(int(costs.connection[row]), 0.0)

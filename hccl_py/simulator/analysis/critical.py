@@ -34,13 +34,14 @@ class PathParts(NamedTuple):
 
     `launch_us` comes before all tasks; `alpha_us` is the latency of steps, paid by Acks over SDMA
     and by DataSignals over RDMA, or by what stands for messages, `notify_us` that of all other
-    notifies; `link_us` bytes over links, `reduce_us` reductions, `copy_us` local copies, each with
-    the overhead of their tasks.
+    notifies, `handling_us` the stream's time for posts and waits; `link_us` bytes over links,
+    `reduce_us` reductions, `copy_us` local copies, each with the overhead of their tasks.
     """
 
     launch_us: float
     alpha_us: float
     notify_us: float
+    handling_us: float
     link_us: float
     reduce_us: float
     copy_us: float
@@ -53,8 +54,9 @@ class CriticalPath:
     `begin_us` to `end_us` that each adds: every span begins where the one before ends, the first
     one after the launch.
 
-    A wait adds nothing: the time until it ends is that of its post, which comes before it. Posts
-    and RDMA writes that the path only passes on their stream are left out.
+    A wait adds what it takes by itself: the time until then is that of its post, which comes before
+    it. Posts and RDMA writes that the path only passes on their stream, and that take it no time,
+    are left out.
     """
 
     timeline: Timeline
@@ -76,12 +78,16 @@ class CriticalPath:
         rule = AlphaRule.of(program, self.timeline.links.cost)
         is_alpha = remote & rule.pays(tasks.cell[self.rows], is_rdma)
         is_post, is_data = kind == POST, moves_data(kind)
+        timeline = self.timeline
+        on_stream = np.minimum(spans, timeline.end_us[self.rows] - timeline.start_us[self.rows])
+        latency = spans - np.where(is_post, on_stream, 0.0)
         is_local = np.isin(kind, _LOCAL)
         reduced = np.where(kind == TaskKind.REDUCE, spans, self._inline_reductions(kind))
         return PathParts(
             launch_us=self.timeline.launch_us if len(spans) else 0.0,
-            alpha_us=float(spans[is_post & is_alpha].sum()),
-            notify_us=float(spans[is_post & ~is_alpha].sum()),
+            alpha_us=float(latency[is_post & is_alpha].sum()),
+            notify_us=float(latency[is_post & ~is_alpha].sum()),
+            handling_us=float(spans[kind == WAIT].sum() + on_stream[is_post].sum()),
             link_us=float((spans - reduced)[is_data & ~is_local].sum()),
             reduce_us=float(reduced.sum()),
             copy_us=float(spans[kind == TaskKind.COPY].sum()),
@@ -183,9 +189,9 @@ def _trace_back(
             other = on_connection[row]
             begin[count] = effect[other]
             by_effect = True
-        elif kinds[row] == WAIT and end[row] > start[row]:
+        elif kinds[row] == WAIT and effect[post_of[row]] > start[row]:
             other = post_of[row]
-            begin[count] = end[row]
+            begin[count] = effect[other]
             by_effect = True
         if not by_effect:  # what only starts something takes no time on its stream
             while other >= 0 and effect[other] > end[other] and end[other] == start[other]:
@@ -224,8 +230,9 @@ def _spread_slack(
         if kinds[row] == WAIT:
             slack[row] = free
             post = post_of[row]
-            slack[post] = min(slack[post], free + (end[row] - effect[post]))
-            follow[q] = free + (end[row] - start[row])
+            ready = max(start[row], effect[post])
+            slack[post] = min(slack[post], free + (ready - effect[post]))
+            follow[q] = free + (ready - start[row])
             continue
         late = min(slack[row], total - effect[row])
         if on_connection[row] >= 0:

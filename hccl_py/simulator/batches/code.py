@@ -13,7 +13,7 @@ from hccl_py.program.program import Program
 from hccl_py.simulator.batches.columns import ColumnPool
 from hccl_py.simulator.batches.kernels import Instructions
 from hccl_py.simulator.durations import Durations, Lanes
-from hccl_py.values import IntArray, PerRank, RankInt, values_of
+from hccl_py.values import Floats, IntArray, PerRank, RankInt, values_of
 
 __all__ = ["compiled"]
 
@@ -96,7 +96,7 @@ class _Compiler:
 
     def _numbers(self, i: Instruction) -> tuple[int, ...]:
         if i.kind == TaskKind.NOTIFY_WAIT:
-            return (self.pool.integer(i.cell), -1, *self._nothing, *self._nothing)
+            return self._wait(i)
         if i.kind == TaskKind.NOTIFY_POST:
             return self._post(i)
         if i.kind == TaskKind.COMPUTE:
@@ -112,6 +112,19 @@ class _Compiler:
         )
         return (0, -1, *on_stream, *self._nothing)
 
+    def _wait(self, i: Instruction) -> tuple[int, ...]:
+        on_stream = self._notifying("wait", self._durations.wait_us)
+        return (self.pool.integer(i.cell), -1, *on_stream, *self._nothing)
+
+    def _notifying(self, name: str, us: Floats) -> tuple[int, int]:
+        """Return the time on the stream of posts or waits, by class of the rank."""
+        of, _ = self._link(-1)
+        return self.pool.duration(
+            _spread(of, 0),
+            (name, "on stream", self._key(of)),
+            lambda size: np.broadcast_to(us[of], len(size)),
+        )
+
     def _post(self, i: Instruction) -> tuple[int, ...]:
         of, connection = self._link(i.end)
         pays = self._pays_alpha(of, i)
@@ -121,7 +134,8 @@ class _Compiler:
             ("post", self._pays_key(pays, i), self._key(varies, i.end)),
             lambda size: np.broadcast_to(self._durations.of_post(of, pays), len(size)),
         )
-        return (self.pool.integer(i.cell), connection, *self._nothing, *after)
+        on_stream = self._notifying("post", self._durations.post_us)
+        return (self.pool.integer(i.cell), connection, *on_stream, *after)
 
     def _pays_alpha(self, of: Lanes, i: Instruction) -> Lanes:
         """Return whether posts pay α; numbers of notifies are the same for all lanes."""

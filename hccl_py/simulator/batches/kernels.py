@@ -166,9 +166,9 @@ def in_unison(
                     break
                 start = level[q]
                 if is_wait:
-                    if held[c] < 0:
+                    if held[c] < 0 or on_stream[i] != on_stream[i]:
                         break
-                    level[q] = effect = max(start, held[c])
+                    level[q] = effect = max(start, held[c]) + on_stream[i]
                     held[c] = -1.0
                 else:
                     if w == -1 or on_stream[i] != on_stream[i] or after[i] != after[i]:
@@ -227,14 +227,14 @@ def in_lockstep(
                     for lane in range(lanes):
                         now[lane] = max(now[lane], cell[cells[lane]])
                         cell[cells[lane]] = -1.0
+                if formulas[c_stream, 1] == 0:
+                    for lane in range(lanes):
+                        now[lane] += floats[at_stream]
                 else:
-                    if formulas[c_stream, 1] == 0:
-                        for lane in range(lanes):
-                            now[lane] += floats[at_stream]
-                    else:
-                        _evaluate(index, formulas, ints, c_stream, lanes)
-                        for lane in range(lanes):
-                            now[lane] += floats[at_stream + index[lane]]
+                    _evaluate(index, formulas, ints, c_stream, lanes)
+                    for lane in range(lanes):
+                        now[lane] += floats[at_stream + index[lane]]
+                if kind != WAIT:
                     if kind == POST or w >= 0:
                         _evaluate(index, formulas, ints, c_after, lanes)
                     if w >= 0:
@@ -308,7 +308,9 @@ def rank_by_rank(
                 if cell[at] < 0:
                     waiter[at] = n
                     break
-                t = arrival = max(t, cell[at])
+                t = max(t, cell[at])
+                t += floats[at_stream + _value(formulas, ints, c_stream, lane)]
+                arrival = t
                 cell[at] = -1.0
             else:
                 t += floats[at_stream + _value(formulas, ints, c_stream, lane)]

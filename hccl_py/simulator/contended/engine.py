@@ -528,7 +528,7 @@ def _arrive(w: FlowWork, s: EngineState, events: Heap, row: int, t: float) -> No
     wait = w.wait_of[row]
     if wait >= 0 and s.start[wait] >= 0:
         queue = w.queue[wait]
-        s.end[wait] = s.effect[wait] = max(s.start[wait], t)
+        s.end[wait] = s.effect[wait] = max(s.start[wait], t) + w.on_stream[wait]
         s.counter[queue] += 1
         _put(events, queue, s.end[wait])
 
@@ -618,14 +618,19 @@ def _advance_queue(w: FlowWork, s: EngineState, events: Heap, queue: int, t: flo
             done = s.effect[w.post_of[row]]
             if done < 0:
                 return
-            done = max(t, done)
+            done = max(t, done) + w.on_stream[row]
             s.end[row] = s.effect[row] = done
         elif w.kind[row] == POST:
-            s.end[row] = t
-            if w.connection[row] >= 0:
-                _send(w, s, events, row, t)
+            done = t + w.on_stream[row]
+            s.end[row] = done
+            if w.connection[row] < 0:
+                _arrive(w, s, events, row, done + w.after[row])
+            elif done > t:
+                s.phase[queue] = HELD
+                _put(events, queue, done)
+                return
             else:
-                _arrive(w, s, events, row, t + w.after[row])
+                _send(w, s, events, row, t)
         elif w.connection[row] >= 0 or w.route[row] >= 0:
             if w.task_us[queue] > 0:
                 s.phase[queue] = HELD
