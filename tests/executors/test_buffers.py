@@ -30,7 +30,7 @@ RACES = ("RACE_RW", "RACE_WW", "RDMA_SOURCE_REUSE")
 
 
 def is_small(case: Case) -> bool:
-    return not case.is_trivial and case.topology.size <= 8
+    return not case.is_trivial and case.topology.size <= 12
 
 
 def races(program: Program, case: Case) -> list[str]:

@@ -53,6 +53,7 @@ class RunAlltoAllVContinuousPipeline:
         return even(op, topology) and require(
             (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"),
             (len(topology.servers) > 1, "needs several servers"),
+            (topology.has_sdma_inside, "needs SDMA between all devices of a server"),
             (topology.servers[0] > 1, "needs several devices in a server"),
         )
 

@@ -51,6 +51,7 @@ class RunAlltoAllVPipelineFor91093:
         return even(op, topology) and require(
             (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"),
             (pods > 1, "needs several superpods"),
+            (topology.has_sdma_inside, "needs SDMA between all devices of a server"),
             (pods == len(topology.servers), "needs superpods of one server"),
             (topology.servers[0] > 1, "needs several devices in a server"),
         )

@@ -107,7 +107,7 @@ class _Round:
 
     def half(self, memory: Region) -> Region:
         """Return this round's half of a CCL buffer."""
-        size = self.rank.ccl_bytes // HALVES
+        size = self.rank.ccl_bytes // HALVES // SLICE_ALIGN * SLICE_ALIGN
         return memory[self.number % HALVES * size :].head(size)
 
     def slots(self, memory: Region, size: RankInt) -> Chunks:

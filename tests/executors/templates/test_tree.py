@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from hccl_executors.templates.nhr import nhr_all_reduce_one_shot
 from hccl_executors.templates.tree import narrow_tree_broadcast, tree_broadcast, tree_reduce
 from tests.executors.flat import (
     FORMULA,
@@ -25,14 +26,18 @@ TEMPLATES: list[tuple[str, Template]] = [
 ]
 
 
+WHOLE: list[tuple[str, Template]] = [*TEMPLATES[:2], ("all_reduce", nhr_all_reduce_one_shot)]
+"""A reduction alone leaves it open over RDMA whether its last data has come."""
+
+
 @pytest.mark.sweep
-@pytest.mark.parametrize(("op", "template"), TEMPLATES)
+@pytest.mark.parametrize(("op", "template"), WHOLE)
 def test_it_is_right(op: str, template: Template) -> None:
     check_template(op, template, "nhr")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("op", "template"), TEMPLATES)
+@pytest.mark.parametrize(("op", "template"), WHOLE)
 def test_it_is_right_everywhere(op: str, template: Template) -> None:
     check_template(op, template, "nhr", sizes=MANY_SIZES, thorough=True)
 
