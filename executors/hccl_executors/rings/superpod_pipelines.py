@@ -84,7 +84,7 @@ class _Round:
     """A round of a pipeline: its half of the CCL buffers, its streams and what is between them."""
 
     def __init__(self, op: OpParam, rank: Rank[Any, Any], limit: int) -> None:
-        self.rank = rank
+        self.rank, self.unit = rank, op.unit
         self.number, self.count = rank.start // limit, -(-op.count // limit)
         self.levels = Superpods(op, rank, aligned=len(rank.rings) > 1)
         self.outer = OuterLevel(rank.subs[-1], rank.level2, op.level2)
@@ -107,7 +107,7 @@ class _Round:
 
     def half(self, memory: Region) -> Region:
         """Return this round's half of a CCL buffer."""
-        size = self.rank.ccl_bytes // HALVES // SLICE_ALIGN * SLICE_ALIGN
+        size = self.rank.ccl_bytes // HALVES // self.unit * self.unit
         return memory[self.number % HALVES * size :].head(size)
 
     def slots(self, memory: Region, size: RankInt) -> Chunks:
