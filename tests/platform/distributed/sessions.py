@@ -17,6 +17,7 @@ from hccl_py.executor import Executor
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
+from hccl_py.program.usage import overwrites_inputs
 from hccl_py.verifier.sweeps.cases import Case, Cases
 from hccl_py.verifier.sweeps.space import random_cases
 from tests.platform.distributed.processes import in_processes
@@ -82,7 +83,7 @@ class Run:
         session.run("tag", self.program, [into], [out])
         got = [out if wanted is None else out[: wanted.size]]
         found = first_wrong(got, [wanted], [rank])
-        if self.program.op.in_place:
+        if overwrites_inputs(self.program):
             into[:] = kept
         return f"{self.text}: {found}" if found else ""
 
