@@ -51,10 +51,18 @@ def test_a_recording_is_the_program(name: str) -> None:
 
 
 PLACES = (
-    *(("ascend950", 1, 4), ("ascend950", 2, 4), ("ascend950", 2, 3)),
-    *(("atlas-900-a3", 1, 8), ("atlas-900-a3", 2, 4), ("300i-duo", 1, 4), ("ascend950", 1, 1)),
-    *(("atlas-800t-a2", 2, 8), ("atlas-800-9000", 1, 8)),
+    *(("ascend950", None, 1, 4), ("ascend950", None, 2, 4), ("ascend950", None, 2, 3)),
+    *(("atlas-900-a3", None, 1, 8), ("atlas-900-a3", None, 2, 4), ("300i-duo", None, 1, 4)),
+    *(("ascend950", None, 1, 1), ("atlas-800t-a2", None, 2, 8), ("atlas-800-9000", None, 1, 8)),
+    ("atlas-900-a3", 2, 1, 4),
 )
+"""Topology, superpods, servers of each, devices of each."""
+
+
+@pytest.fixture(autouse=True)
+def registered_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let executors on registered user memory run where they are named."""
+    monkeypatch.setenv("HCCL_PY_ZERO_COPY", "true")
 
 
 def exports_of(name: str, layouts: int) -> list[Export]:
@@ -63,10 +71,17 @@ def exports_of(name: str, layouts: int) -> list[Export]:
     """
     found: list[Export] = []
     for mode in ("op_base", "graph"):
-        for topology, servers, devices in PLACES if not found else ():
+        for topology, pods, servers, devices in PLACES if not found else ():
             try:
                 found.append(
-                    export(name, servers=servers, devices=devices, topology=topology, mode=mode)
+                    export(
+                        name,
+                        superpods=pods,
+                        servers=servers,
+                        devices=devices,
+                        topology=topology,
+                        mode=mode,
+                    )
                 )
             except (NotSupportedError, ParameterError) as error:
                 if "cannot be exported" in str(error) or "HCCL buffer" in str(error):
@@ -150,6 +165,12 @@ def test_offsets_have_64_bits_and_slots_a_variable() -> None:
     kernel = export("RunAlltoAllDirectFullmesh", devices=4).kernel
     assert "res.ccl + 104857600ULL - step * 52428800ULL" in kernel  # a quarter of CCL_In each
     assert "const uint64_t slot = ((rank + (lane + kRanks - 2) % (kRanks - 1) + 1)" in kernel
+
+
+def test_links_over_rdma_where_sdma_would_do() -> None:
+    name = "AllGatherRingZerocopyExchangeExecutor"
+    with pytest.raises(NotSupportedError, match="rank 1 and rank 4 are joined by SDMA"):
+        export(name, superpods=2, servers=2, devices=3, topology="atlas-900-a3")
 
 
 def test_ops_that_no_custom_op_stands_for() -> None:

@@ -60,7 +60,7 @@ def export_project(
             "There is nothing to export in a call without data.", "Give a size: -b."
         )
     program = record(count)
-    _check(program)
+    _check(program, topology)
     zones = zones_of(program, hccl_bytes)
 
     def fitting(number: int) -> Program:
@@ -76,7 +76,7 @@ def export_project(
     return _Writer(samples, sizes, fitter, zones, options).exported()
 
 
-def _check(program: Program) -> None:
+def _check(program: Program, topology: Topology) -> None:
     """Raise NotSupportedError for what the API cannot express."""
     if program.op.name not in CAN_EXPORT:
         raise NotSupportedError(
@@ -87,6 +87,14 @@ def _check(program: Program) -> None:
     if TaskKind.COMPUTE in kinds:
         raise NotSupportedError(
             "HCCL's programming API has no computing task.", "Export a program without any."
+        )
+    t = program.transports
+    other = t.kind != topology.link_kinds(t.rank, t.peer)
+    for end in np.flatnonzero(other)[:1].tolist():
+        raise NotSupportedError(
+            f"The program has RDMA where rank {t.rank[end]} and rank {t.peer[end]} are joined by "
+            "SDMA, and HCCL's programming API takes what joins them.",
+            "Export it for ranks of one superpod, or an executor without rdma=True.",
         )
 
 
