@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import hccl_py
 from hccl_py.chakra import job_of, read_trace, write_trace
+from hccl_py.chakra.schema import messages
 from hccl_py.cli import main
 from hccl_py.errors import HcclError
 from hccl_py.jobs import Job
@@ -399,6 +400,18 @@ def test_other_ranks_than_the_trace_has(tmp_path: Path) -> None:
     trace = read_trace(write(tmp_path / "own", step()))
     with pytest.raises(HcclError, match="The trace has 2 ranks, the communicator 4"):
         job_of(trace, hccl_py.Communicator(ranks=4))
+
+
+def test_without_protobuf(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "own", step())
+    messages.cache_clear()
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
+    try:
+        assert "Chakra traces need the package protobuf." in refusal(folder, capfd)
+    finally:
+        messages.cache_clear()
 
 
 def test_nodes_without_a_name_are_calls(tmp_path: Path) -> None:
