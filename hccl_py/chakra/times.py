@@ -9,10 +9,10 @@ from hccl_py.errors import ParameterError
 from hccl_py.jobs import JobProgram
 from hccl_py.simulator.timeline import Timeline
 
-__all__ = ["Times"]
+__all__ = ["JobTimes"]
 
 
-class Times:
+class JobTimes:
     """Microseconds from the beginning of the job; ParameterError for a program of other make."""
 
     def __init__(self, timeline: Timeline) -> None:

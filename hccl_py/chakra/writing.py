@@ -15,7 +15,7 @@ import numpy as np
 
 from hccl_py.chakra.reading import CHAKRA
 from hccl_py.chakra.schema import messages
-from hccl_py.chakra.times import Times
+from hccl_py.chakra.times import JobTimes
 from hccl_py.chakra.values import (
     DTYPE,
     GROUP_NAME,
@@ -86,7 +86,7 @@ def write_trace(
     other; FileError where the folder cannot be written, or holds something else.
     """
     check_folder(path)
-    times = None if timeline is None else Times(timeline)
+    times = None if timeline is None else JobTimes(timeline)
     writer = _Writer(job, times)
     files = [writer.file(rank) for rank in range(job.topology.size)]
     folder = Path(path)
@@ -112,7 +112,7 @@ class _Item(NamedTuple):
 class _Writer:
     """Makes the files, rank by rank."""
 
-    def __init__(self, job: Job, times: Times | None) -> None:
+    def __init__(self, job: Job, times: JobTimes | None) -> None:
         self._job, self._times = job, times
         self._messages = messages()
         self._names: dict[Communicator, str] = {}
@@ -156,7 +156,7 @@ class _Writer:
         return self._job
 
     @property
-    def times(self) -> Times | None:
+    def times(self) -> JobTimes | None:
         """When everything begins and ends, where that is known."""
         return self._times
 

@@ -37,6 +37,7 @@ from hccl_py.documents.checks import defect
 from hccl_py.errors import FileError
 from hccl_py.formats.op import calls_document, op_object
 from hccl_py.program.instruction import COLUMNS, Instruction
+from hccl_py.program.narrowing import by_duration
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray, PerRank, RankInt
 
@@ -53,11 +54,12 @@ SHARED = (
 def to_npz(program: Program) -> bytes:
     """Return the bytes of a program's npz file; the same recording gives the same bytes."""
     transports, declared = program.transports, program.declared
-    instructions = list(chain.from_iterable(batch.instructions for batch in program.batches))
+    batches = [part for batch in program.batches for part in by_duration(batch)]
+    instructions = list(chain.from_iterable(batch.instructions for batch in batches))
     fields = dict(zip(Instruction._fields, zip(*instructions, strict=True), strict=False))
     pool = _Pool()
     rows = [pool.rows(fields.get(name, ())) for name in COLUMNS]
-    sizes = [[len(b.ranks), len(b.instructions)] for b in program.batches]
+    sizes = [[len(b.ranks), len(b.instructions)] for b in batches]
     arrays: dict[str, Array] = {
         "buffer_sizes": program.buffer_sizes,
         "ends": np.array([getattr(transports, name) for name in ENDS], np.int64),
@@ -67,7 +69,7 @@ def to_npz(program: Program) -> bytes:
         "declared_local": declared.local_notifies,
         "stated": declared.stated.astype(np.int8),
         "batches": np.array(sizes, np.int64).reshape(-1, 2).T,
-        "batch_ranks": _joined(batch.ranks for batch in program.batches),
+        "batch_ranks": _joined(batch.ranks for batch in batches),
         "instructions": np.array([fields.get(name, ()) for name in SHARED], np.int64),
         "values": np.array([values for values, _ in rows], np.int64),
         "formula": np.array([formula for _, formula in rows], np.int64),

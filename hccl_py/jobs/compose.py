@@ -8,6 +8,7 @@ for them in the end: for its caller, a job is over when its first stream is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from hccl_py.planning import Plan
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.narrowing import Narrower
 from hccl_py.topology.topology import Topology
-from hccl_py.values import IntArray
+from hccl_py.values import IntArray, PerRank
 
 __all__ = ["composed"]
 
@@ -104,10 +105,10 @@ class _Composer:
 
     def _compute(self, step: Compute) -> Iterator[tuple[IntArray, Piece]]:
         label, line = self.labels.plain(step.label), self.calls.lines.number(step.line)
-        for us in np.unique(step.duration_us).tolist():
-            kernel = Instruction(TaskKind.COMPUTE, step.stream, label, line, duration_us=us)
-            ranks = step.ranks[step.duration_us == us]
-            yield ranks, Piece(ranks, (kernel,))
+        us: Any = step.duration_us  # a formula of floats: nobody calculates with it
+        duration = float(us[0]) if (us == us[0]).all() else PerRank(us, bounds=(0, 0))
+        kernel = Instruction(TaskKind.COMPUTE, step.stream, label, line, duration_us=duration)
+        yield step.ranks, Piece(step.ranks, (kernel,))
 
     def _post(
         self, stream: int, to: Crossing, label: str, line: str = ""

@@ -131,10 +131,8 @@ class JobStream:
 
     def compute(self, microseconds: float | Sequence[float], label: str = "compute") -> None:
         """Run a kernel that takes so long, or so long on each of the stream's ranks: a number, or
-        one for each of `ranks`, 0 or more.
-
-        Ranks with durations of their own are recorded one by one; where a rank is slow in
-        everything, `Stragglers` says so more cheaply.
+        one for each of `ranks`, 0 or more. That a rank is slow in everything is said by
+        `Stragglers`.
         """
         us = _durations(microseconds)
         if us.ndim > 1 or (us.ndim and len(us) != len(self.ranks)):

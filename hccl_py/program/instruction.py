@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Generic, NamedTuple, TypeVar
 
 from hccl_py.enums import TaskKind
-from hccl_py.values import IntArray, RankInt
+from hccl_py.values import IntArray, PerRank, RankInt
 
 __all__ = ["COLUMNS", "Batch", "Instruction", "Texts"]
 
@@ -20,6 +20,9 @@ class Instruction(NamedTuple):
     The source or the destination of a data task lies in the memory of `peer` where the kind says
     so. Sizes and offsets are bytes. A field that does not apply is -1 (buffers, cell, end, peer,
     dtype, reduce) or 0.
+
+    The duration of a kernel is one number, or a formula over an array of them, which the task view
+    and files have as one instruction for each of the numbers.
 
     `size` is the length of both sides, unless `dst_size` states another one for the destination:
     then `size` is the source's. No recording does that, but files can, and it is a mistake.
@@ -43,7 +46,7 @@ class Instruction(NamedTuple):
     size: RankInt = 0
     dtype: int = -1
     reduce: int = -1
-    duration_us: float = 0.0
+    duration_us: float | PerRank = 0.0
     dst_size: int = -1
     joined: int = 0
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from hccl_py.program.instruction import COLUMNS, Instruction
-from hccl_py.values import IntArray, PerRank, RankInt
+import numpy as np
 
-__all__ = ["Narrower"]
+from hccl_py.program.instruction import COLUMNS, Batch, Instruction
+from hccl_py.values import IntArray, PerRank, RankInt, values_of
+
+__all__ = ["Narrower", "by_duration"]
+
+_VARYING = (*COLUMNS, "duration_us")
 
 
 class Narrower:
@@ -27,7 +31,7 @@ class Narrower:
         return tuple(self._narrowed(i, lanes, key) for i in instructions)
 
     def _narrowed(self, instruction: Instruction, lanes: IntArray, key: bytes) -> Instruction:
-        columns = ((name, getattr(instruction, name)) for name in COLUMNS)
+        columns = ((name, getattr(instruction, name)) for name in _VARYING)
         varying: dict[str, Any] = {
             name: self._kept(value, lanes, key)
             for name, value in columns
@@ -39,7 +43,7 @@ class Narrower:
         known = value.key(), key
         if known not in self._columns:
             kept = PerRank(self._base(value.base, lanes, key), value.add, value.mod, value.table)
-            self._columns[known] = int(kept) if len(lanes) == 1 else kept, value
+            self._columns[known] = kept.values()[0].item() if len(lanes) == 1 else kept, value
         return self._columns[known][0]
 
     def _base(self, base: IntArray, lanes: IntArray, key: bytes) -> IntArray:
@@ -47,3 +51,20 @@ class Narrower:
         if known not in self._bases:
             self._bases[known] = base[lanes], base
         return self._bases[known][0]
+
+
+def by_duration(batch: Batch) -> Iterator[Batch]:
+    """Yield a batch in parts, in each of which all ranks' kernels take as long."""
+    kernels = [k for k, i in enumerate(batch.instructions) if isinstance(i.duration_us, PerRank)]
+    if not kernels:
+        yield batch
+        return
+    each = [values_of(batch.instructions[k].duration_us) for k in kernels]
+    which = np.unique(np.stack(each, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+    narrower = Narrower()
+    for part in range(int(which.max()) + 1):
+        lanes = np.flatnonzero(which == part)
+        mine = list(narrower(batch.instructions, lanes))
+        for k, us in zip(kernels, each, strict=True):
+            mine[k] = mine[k]._replace(duration_us=float(us[lanes[0]]))
+        yield Batch(batch.ranks[lanes], tuple(mine))

@@ -151,11 +151,13 @@ def expand(program: Program, ranks: Sequence[int] | None = None) -> Tasks:
     first = np.concatenate([[0], np.cumsum(counts)])
     instruction = np.empty(first[-1], np.int32)
     columns = np.empty((len(COLUMNS), first[-1]), np.int64)
+    found = [i for part in parts for i in part.instructions]
     done = 0
     for part in parts:
         _fill(part, first[part.ranks], instruction, columns, done)
+        _part_durations(part, first[part.ranks], instruction, found, done)
         done += len(part.instructions)
-    table = InstructionTable([i for part in parts for i in part.instructions])
+    table = InstructionTable(found)
     for array in (first, instruction, columns):
         array.flags.writeable = False
     return Tasks(first, instruction, columns, table)
@@ -193,6 +195,25 @@ def _fill(
         _write(column, first, count, np.array([v if isinstance(v, int) else 0 for v in values]))
         varying = [(j, v) for j, v in enumerate(values) if not isinstance(v, int)]
         _scatter(column, first, varying, part.places)
+
+
+def _part_durations(
+    part: _Part,
+    first: IntArray,
+    instruction: npt.NDArray[np.int32],
+    found: list[Instruction],
+    done: int,
+) -> None:
+    """Give ranks whose kernels differ in duration instructions of their own, at the end of those
+    that were found.
+    """
+    for number, shared in enumerate(part.instructions):
+        if isinstance(shared.duration_us, PerRank):
+            us, which = np.unique(shared.duration_us.values(part.places), return_inverse=True)
+            instruction[first + number] = len(found) + which.reshape(-1)
+            plain = [shared._replace(duration_us=value) for value in us.tolist()]
+            found[done + number] = plain[0]
+            found += plain
 
 
 def _write(

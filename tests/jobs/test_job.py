@@ -146,7 +146,7 @@ def test_durations_may_differ_by_rank() -> None:
     main.compute([3, 1, 3, 2])
     main.on([1, 3]).compute([10, 20])
     assert kernel_ends(job) == [3, 1, 11, 3, 2, 22]
-    assert [batch.ranks.tolist() for batch in job.program().batches] == [[0, 2], [1], [3]]
+    assert [batch.ranks.tolist() for batch in job.program().batches] == [[0, 2], [1, 3]]
 
 
 def test_an_event_is_not_used_up() -> None:

@@ -88,7 +88,7 @@ class _Compiler:
         elif kind == TaskKind.NOTIFY_POST:
             key = (kind, _identity(i.cell), _identity(i.end))
         else:
-            key = (kind, _identity(i.size), _identity(i.end), i.duration_us)
+            key = (kind, _identity(i.size), _identity(i.end), _identity(i.duration_us))
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._numbers(i)
@@ -105,10 +105,12 @@ class _Compiler:
 
     def _compute(self, i: Instruction) -> tuple[int, ...]:
         of, _ = self._link(-1)
+        us = values_of(i.duration_us)
+        differ = isinstance(i.duration_us, PerRank)
         on_stream = self.pool.duration(
-            _spread(of, 0),
-            ("compute", i.duration_us, self._key(of)),
-            lambda size: self._durations.of_compute(of, np.full(len(size), i.duration_us)),
+            PerRank(np.zeros(len(self._ranks), np.int64)) if differ else _spread(of, 0),
+            ("compute", _identity(i.duration_us), self._key(of)),
+            lambda size: self._durations.of_compute(of, np.broadcast_to(us, len(size))),
         )
         return (0, -1, *on_stream, *self._nothing)
 
@@ -222,7 +224,7 @@ def _spread(of: Lanes, size: RankInt) -> RankInt:
     return PerRank(np.broadcast_to(values_of(size), len(of)).astype(np.int64))
 
 
-def _identity(value: RankInt) -> object:
+def _identity(value: RankInt | float) -> object:
     """Return what tells columns apart; valid as long as their program lives."""
     return value.key() if isinstance(value, PerRank) else value
 
