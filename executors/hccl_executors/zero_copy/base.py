@@ -43,9 +43,9 @@ from hccl_py.executor import (
     same,
 )
 from hccl_py.orchestration import Chunks, Plane
+from hccl_py.orchestration.region import SLICE_ALIGN
 
 __all__ = [
-    "ALIGN",
     "REGISTERED",
     "RegisteredRings",
     "all_gather_inside",
@@ -54,9 +54,6 @@ __all__ = [
     "planes_of",
     "reduce_scatter_inside",
 ]
-
-ALIGN = 128
-"""HCCL_MIN_SLICE_ALIGN: bytes to which a round's slots are rounded down."""
 
 REGISTERED = (Buffer.USER_IN, Buffer.USER_OUT)
 
@@ -117,7 +114,7 @@ class RegisteredRings(ABC):
     def most(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
         """Return how many elements of the op's count one round takes."""
         servers = len(rank.topology.servers)
-        return rank.ccl_bytes // servers // ALIGN * ALIGN // op.unit
+        return rank.ccl_bytes // servers // SLICE_ALIGN * SLICE_ALIGN // op.unit
 
     def rounds(self, op: OpParam, rank: Rank[Any, Any], count: int) -> Iterator[tuple[int, int]]:
         """Yield where a round starts and how much it takes, in bytes; nothing in one server."""

@@ -23,7 +23,6 @@ from hccl_executors.levels import LEVELS
 from hccl_executors.outer_levels import OuterLevel
 from hccl_executors.templates.ring import ring_barrier
 from hccl_executors.zero_copy.base import (
-    ALIGN,
     RegisteredRings,
     all_gather_inside,
     like_hccl,
@@ -40,6 +39,7 @@ from hccl_py.executor import (
     require,
 )
 from hccl_py.orchestration import Chunks, Link, Region, Stream
+from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.values import RankInt
 
 __all__ = [
@@ -125,7 +125,7 @@ class AllGatherRingZerocopyPipelineExecutor(_Pipeline):
     def most(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
         """Two slots in CCL_In, and one of every server in CCL_Out."""
         slots = max(2, len(rank.topology.servers) // len(rank.topology.superpods))
-        return rank.ccl_bytes // slots // ALIGN * ALIGN // op.unit
+        return rank.ccl_bytes // slots // SLICE_ALIGN * SLICE_ALIGN // op.unit
 
     def run(self, turn: _Round) -> None:
         """Superpod after superpod, backwards from one's own."""
