@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from hccl_py.orchestration.region import Chunks, Region, pieces
+from hccl_py.orchestration.runs import joined
 from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt
 
 __all__ = ["Bundles"]
@@ -61,10 +62,18 @@ class Bundles:
         """Return the chunks of all bundles."""
         return [piece for bundle in self for piece in pieces(bundle)]
 
-    def series(self, first: RankInt, stride: int, k: int) -> list[Region]:
-        """Return the chunks of bundles first, first + stride, ... (k of them, modulo n)."""
+    def series(
+        self, first: RankInt, stride: int, k: int, *, by_place: bool = False
+    ) -> list[Region]:
+        """Return the chunks of bundles first, first + stride, ... (k of them, modulo n); with
+        `by_place` in the order of their places, and those that touch as one region.
+        """
         n = len(self)
-        return [piece for i in range(k) for piece in pieces(self[(first + stride * i) % n])]
+        found = [piece for i in range(k) for piece in pieces(self[(first + stride * i) % n])]
+        if not by_place:
+            return found
+        ranges = joined([piece.offset for piece in found], [piece.size for piece in found])
+        return [Region(self._chunks.buffer, *one, self._chunks.link) for one in ranges]
 
     def parts(self, n: int) -> list[Bundles]:
         """Cut every chunk into n; element k of the result has the k-th part of every chunk."""

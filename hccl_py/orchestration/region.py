@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import Buffer
-from hccl_py.orchestration.runs import order_table, runs_of
+from hccl_py.orchestration.runs import joined, order_table, runs_of
 from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_of
 
 if TYPE_CHECKING:
@@ -208,11 +208,16 @@ class Chunks:
     ) -> list[Region]:
         """Return chunks first, first + stride, ... (k of them, modulo n), adjacent ones merged into
         one region. Where there are any, or with `by_place`, or of renumbered chunks, regions come
-        in the order of their places.
+        in the order of their places; with `by_place`, chunks between which others are empty are
+        adjacent, too.
         """
         n = len(self)
         if not 0 <= k <= n:
             raise OutOfBoundsError(f"a series of {k} chunks of {n}")
+        if by_place and self.order is None and self.sizes.any() and not self.sizes.all():
+            found = [self[(first + stride * i) % n] for i in range(k)]
+            ranges = joined([one.offset for one in found], [one.size for one in found])
+            return [Region(self.buffer, *one, self.link) for one in ranges]
         by_place = by_place or self.order is not None
         runs = runs_of(n, stride % n, k, self.order, self._is_gapless(), by_place)
         if not runs.are_kept:

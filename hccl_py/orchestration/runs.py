@@ -1,15 +1,16 @@
-"""Chunks that a series takes, adjacent ones as one run."""
+"""What a series of chunks takes, adjacent ones as one run."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from hccl_py.values import IntArray, count_up
+from hccl_py.values import IntArray, PerRank, RankInt, count_up, values_of
 
-__all__ = ["AdjacentRuns", "order_table", "runs_of"]
+__all__ = ["AdjacentRuns", "joined", "order_table", "runs_of"]
 
 
 class AdjacentRuns:
@@ -81,3 +82,29 @@ def runs_of(
 def order_table(order: tuple[int, ...]) -> IntArray:
     """Return the places of the chunks in logical order."""
     return np.array(order, np.int64)
+
+
+def joined(offsets: Sequence[RankInt], sizes: Sequence[RankInt]) -> list[tuple[RankInt, RankInt]]:
+    """Return ranges of bytes, (offset, size), in the order of their places, those that touch as
+    one; ranks with other numbers of them diverge.
+    """
+    table = np.stack(
+        np.broadcast_arrays(*(np.atleast_1d(values_of(n)) for n in (*offsets, *sizes)))
+    )
+    starts, lengths = np.split(table, 2)
+    order = np.lexsort((lengths, starts), axis=0)
+    starts = np.take_along_axis(starts, order, 0)
+    ends = starts + np.take_along_axis(lengths, order, 0)
+    apart = starts[1:] != ends[:-1]
+    run = np.cumsum(np.vstack([np.zeros(starts[:1].shape, bool), apart]), axis=0)
+    found: list[tuple[RankInt, RankInt]] = []
+    for number in range(int(_number(run[-1])) + 1):
+        inside = run == number
+        low = np.where(inside, starts, starts.max()).min(axis=0)
+        high = np.where(inside, ends, 0).max(axis=0)
+        found.append((_number(low), _number(high - low)))
+    return found
+
+
+def _number(values: IntArray) -> RankInt:
+    return int(values[0]) if values.size == 1 else PerRank.of(values)

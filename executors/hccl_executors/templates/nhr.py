@@ -9,7 +9,8 @@ chunk is moved p - 1 times in all.
                                             ranks r - w, r - 3w, .. as far as there are any
     gather:                                 scatter backwards
 
-The first two move (p - 1 + w) div 2w chunks in a step. Chunks of a step lie 2w apart. Where nobody
+The first two move (p - 1 + w) div 2w chunks in a step, in the order of their places. Chunks of a
+step lie 2w apart. Where nobody
 minds whose chunk is which (all-reduce, broadcast, reduce), chunks get other places, such that those
 that travel together lie side by side and are one task: 3 instead of 7 tasks for 8 ranks, 5 instead
 of 31 for 32, 4 instead of 11 for 12.
@@ -62,8 +63,8 @@ def nhr_reduce_scatter(stream: Stream, plane: Plane, chunks: Chunks) -> None:
             stream,
             plane[(plane.id - width) % p],
             plane[(plane.id + width) % p],
-            send=chunks.series(plane.id - width, -2 * width, count),
-            recv=chunks.series(plane.id, -2 * width, count),
+            send=chunks.series(plane.id - width, -2 * width, count, by_place=True),
+            recv=chunks.series(plane.id, -2 * width, count, by_place=True),
             reduce=True,
         )
 
@@ -79,8 +80,8 @@ def nhr_all_gather(stream: Stream, plane: Plane, chunks: Chunks) -> None:
             stream,
             plane[(plane.id + width) % p],
             plane[(plane.id - width) % p],
-            send=chunks.series(plane.id, -2 * width, count),
-            recv=chunks.series(plane.id - width, -2 * width, count),
+            send=chunks.series(plane.id, -2 * width, count, by_place=True),
+            recv=chunks.series(plane.id - width, -2 * width, count, by_place=True),
         )
 
 

@@ -1,7 +1,8 @@
 """Executors with rings in the servers, written from HCCL's sources, as one rank runs them: A3's.
 
 Files are those of xiaobingling93-pixel/cann-hcomm @ b5f3e5b under impl/coll_executor of
-src/algorithm. Between servers and superpods all ops run rings, a broadcast NHR.
+src/algorithm. Between servers and superpods all ops run rings, a broadcast NHR, and all-gather and
+reduce-scatter what they are told.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,6 +42,7 @@ class Executor:
 
     def __init__(self, rank: int, grid: Grid, size: int, *, op_base: bool, root: int = 0) -> None:
         self.grid, self.size, self.op_base, self.root = grid, size, op_base, root
+        self.word = "ring"  # of level1 and level2, in all_gather and reduce_scatter
         self.received = 0  # bytes of the output that earlier rounds have filled
         self.me = Worker(rank, self.sub_streams)
         server, self.d = divmod(rank, grid.devices)
@@ -164,8 +166,9 @@ class Executor:
     def all_gather(self, form: str) -> None:
         """coll_all_gather_ring_for_910_93_executor.cc:277 KernelRun."""
         ours = [self.slot(rank) for rank in self.level2]
-        self.me.run(plain.ring_all_gather, self.level2, rdma=True, slices=ours)
-        self.me.run(plain.ring_all_gather, self.level1, rdma=False, slices=self.sets())
+        template = {"ring": plain.ring_all_gather, "NHR": trees.nhr_all_gather}[self.word]
+        self.me.run(template, self.level2, rdma=True, slices=ours)
+        self.me.run(template, self.level1, rdma=False, slices=self.sets())
         users = self.places(self.slots(user=True))
         self.all_gather_inside(self.places(self.slots()), form, users)
 
@@ -176,9 +179,10 @@ class Executor:
         offsets = [part.offset for part in halves(own, self.grid.rings)]
         outs = offsets if alone and self.op_base else None
         self.reduce_scatter_inside(self.places(self.slots()), form, outs)
-        self.me.run(plain.ring_reduce_scatter, self.level1, rdma=False, slices=self.sets())
+        template = {"ring": plain.ring_reduce_scatter, "NHR": trees.nhr_reduce_scatter}[self.word]
+        self.me.run(template, self.level1, rdma=False, slices=self.sets())
         ours = [self.slot(rank) for rank in self.level2]
-        self.me.run(plain.ring_reduce_scatter, self.level2, rdma=True, slices=ours)
+        self.me.run(template, self.level2, rdma=True, slices=ours)
 
     def sets(self) -> list[list[Slice]]:
         """What goes between servers together: one slot of every superpod."""

@@ -100,7 +100,9 @@ def test_two_rings_in_a_server(name: str, mode: Mode) -> None:
         check(name, DOUBLE[name], grid, mode, counts(op, grid)[0])
 
 
-def check_blocks(name: str, grid: Grid, mode: Mode, counts: list[int], room: int) -> int:
+def check_blocks(
+    name: str, grid: Grid, mode: Mode, counts: list[int], room: int, word: str = "ring"
+) -> int:
     """Compare every stream of every rank, of all rounds, with gaps between blocks in op-base mode;
     return how many rounds there are.
     """
@@ -108,7 +110,7 @@ def check_blocks(name: str, grid: Grid, mode: Mode, counts: list[int], room: int
     gap = 5 if mode is Mode.OP_BASE else 0
     displs = [at + gap * rank for rank, at in enumerate(accumulate(counts, initial=0))][:-1]
     call = replace(op_of(f"{op}_v", mode=mode), counts=tuple(counts), displs=tuple(displs))
-    call = replace(call, level1="ring", level2="ring")
+    call = replace(call, level1=word, level2=word)
     topology = Topology(A3, (grid.devices,) * grid.pods * grid.servers, (grid.servers,) * grid.pods)
     assert len(topology.rings) == grid.rings
     rounds = [[4 * n for n in counts]]
@@ -119,6 +121,7 @@ def check_blocks(name: str, grid: Grid, mode: Mode, counts: list[int], room: int
     assert program.rounds == len(rounds)
     for rank in range(grid.size):
         model = Blocks(rank, grid, [4 * at for at in displs], op_base=mode is Mode.OP_BASE)
+        model.word = word
         model.run(op, form, rounds)
         found = events_of(program, rank)
         ours = [found.get(k, []) for k in range(program.streams)]
@@ -139,6 +142,17 @@ def test_rings_of_blocks(name: str, mode: Mode) -> None:
     for shape in ((1, 1, 4), (2, 2, 4)) if rings == 2 else ((1, 1, 2), (1, 2, 3), (2, 2, 3)):
         grid = Grid(*shape, rings)
         check_blocks(name, grid, mode, uneven(grid.size), 1 << 20)
+
+
+@pytest.mark.parametrize("blocks", ["even", "uneven"])
+@pytest.mark.parametrize("name", ["AllGatherVRing", "ReduceScatterVRing"])
+def test_nhr_between_servers(name: str, blocks: str) -> None:
+    """What a step moves goes in the order of its places, and what touches as one."""
+    for shape in ((1, 5, 2), (2, 7, 1), (2, 5, 3)):
+        grid = Grid(*shape, 1)
+        counts = [64] * grid.size if blocks == "even" else uneven(grid.size)
+        executor = f"{name}For91093Executor"
+        check_blocks(executor, grid, Mode.OP_BASE, counts, 1 << 20, "NHR")
 
 
 @pytest.mark.parametrize("name", BLOCKS)

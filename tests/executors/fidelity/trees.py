@@ -5,6 +5,7 @@ Files are those of xiaobingling93-pixel/cann-hcomm @ b5f3e5b under src/algorithm
 
 from collections.abc import Sequence
 
+from tests.executors.fidelity.rings import Part
 from tests.executors.fidelity.transports import Link, Member, Slice, handshake, merged
 
 
@@ -41,6 +42,14 @@ def _picked(
     slices: Sequence[Slice], where: Sequence[int], first: int, by: int, n: int
 ) -> list[Slice]:
     return [slices[where[(first + i * by) % len(where)]] for i in range(n)]
+
+
+def _moved(
+    slices: Sequence[Part], where: Sequence[int], first: int, by: int, n: int
+) -> list[Slice]:
+    """What a step of NHR moves: MergeSlices of what GetStepInfo picks."""
+    parts = [slices[where[(first + i * by) % len(where)]] for i in range(n)]
+    return merged([one for part in parts for one in ([part] if isinstance(part, Slice) else part)])
 
 
 def _nhr_step(
@@ -82,31 +91,27 @@ def _nhr_step(
         right.wait_fin_ack()
 
 
-def nhr_all_gather(me: Member, slices: Sequence[Slice], *, merge: bool = False) -> None:
+def nhr_all_gather(me: Member, slices: Sequence[Part], *, merge: bool = False) -> None:
     """all_gather_nhr.cc:129 RunAllGather, :213 GetStepInfo."""
     size, count = me.size, steps_of(me.size)
     where = places(size, keep=not merge)
     for step in range(count):
         width = 1 << (count - 1 - step)
         n = (size - 1 + width) // (2 * width)
-        tx = _picked(slices, where, me.rank, -2 * width, n)
-        rx = _picked(slices, where, me.rank - width, -2 * width, n)
-        if merge:
-            tx, rx = merged(tx), merged(rx)
+        tx = _moved(slices, where, me.rank, -2 * width, n)
+        rx = _moved(slices, where, me.rank - width, -2 * width, n)
         _nhr_step(me.link(me.rank - width), me.link(me.rank + width), tx, rx)
 
 
-def nhr_reduce_scatter(me: Member, slices: Sequence[Slice], *, merge: bool = False) -> None:
+def nhr_reduce_scatter(me: Member, slices: Sequence[Part], *, merge: bool = False) -> None:
     """reduce_scatter_nhr.cc:373 RunReduceScatterNHR, :497 GetStepInfo."""
     size = me.size
     where = places(size, keep=not merge)
     for step in range(steps_of(size)):
         width = 1 << step
         n = (size - 1 + width) // (2 * width)
-        tx = _picked(slices, where, me.rank - width, -2 * width, n)
-        rx = _picked(slices, where, me.rank, -2 * width, n)
-        if merge:
-            tx, rx = merged(tx), merged(rx)
+        tx = _moved(slices, where, me.rank - width, -2 * width, n)
+        rx = _moved(slices, where, me.rank, -2 * width, n)
         _nhr_step(me.link(me.rank + width), me.link(me.rank - width), tx, rx, reduce=True)
 
 
@@ -163,10 +168,10 @@ def nhr_scatter(me: Member, slices: Sequence[Slice], root: int = 0, *, merge: bo
         part: list[Slice] = []
         if away < senders:
             right = me.link(me.rank - width)
-            part = merged(_picked(slices, where, me.rank - width, -2 * width, n))
+            part = _moved(slices, where, me.rank - width, -2 * width, n)
         elif width <= away < senders + width:
             left = me.link(me.rank + width)
-            part = merged(_picked(slices, where, me.rank, -2 * width, n))
+            part = _moved(slices, where, me.rank, -2 * width, n)
         _nhr_step(left, right, part, part)
 
 
