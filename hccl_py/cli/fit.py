@@ -44,7 +44,7 @@ def command(
         typer.Argument(
             metavar="FILE",
             show_default=False,
-            help="Logs with hccl_test's tables, and lists of programs with their times (.csv, "
+            help="Logs of hccl_test or nccl-tests, and lists of programs with their times (.csv, "
             ".json).",
         ),
     ],
@@ -82,9 +82,9 @@ def command(
 ) -> None:
     """Fit a cost model to measured times.
 
-    Reads the tables that hccl_test printed, and lists of programs with their times, and finds the
-    cost model whose simulated times come nearest. What a log's command line says (op, -d, -o, -r,
-    -p and mpirun's -n) needs no option.
+    Reads the tables that hccl_test or nccl-tests printed, and lists of programs with their times,
+    and finds the cost model whose simulated times come nearest. What a log's command line says (op,
+    -d, -o, -r, -p and mpirun's -n) needs no option.
     """
     chosen = network_named(network)
     report = _report(read_groups(measured, call), base, chosen, parameters)

@@ -20,8 +20,9 @@ from hccl_py.cli.time_lists import TimedRow, is_list, read_list
 from hccl_py.communicator import Plan
 from hccl_py.documents.disk import format_path
 from hccl_py.errors import ParameterError
-from hccl_py.simulator.hccl_test_log import LogTable, read_log
+from hccl_py.simulator.hccl_test_log import LogTable
 from hccl_py.simulator.logged_calls import logged_call
+from hccl_py.simulator.measured_logs import read_log
 from hccl_py.topology import Topology
 
 __all__ = ["TimedPlan", "TimesGroup", "read_groups"]

@@ -24,7 +24,8 @@ from hccl_py.documents.checks import a_list, an_object, at, defect, format_value
 from hccl_py.documents.disk import format_path, read_file
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.parse import decoded, parse_document
-from hccl_py.simulator.hccl_test_log import LEAST_US, MOST_BYTES, MOST_US
+from hccl_py.simulator.hccl_test_log import LEAST_US, MOST_US
+from hccl_py.simulator.measured_logs import MOST_BYTES
 
 __all__ = ["TimedRow", "is_list", "read_list"]
 

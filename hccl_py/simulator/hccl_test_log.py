@@ -17,11 +17,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from hccl_py.documents.disk import PathLike, format_path, read_file
-from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError
 
-__all__ = ["OPS", "Command", "LogRow", "LogTable", "read_log"]
+__all__ = [
+    "OPS",
+    "Command",
+    "HcclTestReader",
+    "LogRow",
+    "LogTable",
+    "checked_time",
+    "of_words",
+]
 
 T = TypeVar("T")
 
@@ -38,22 +44,12 @@ OPS = {
 
 WITH_AMOUNTS = ("all_gather_v", "alltoallv", "alltoallvc", "reduce_scatter_v")
 
-MOST_BYTES = 64_000_000
-
 LEAST_US, MOST_US = 1e-3, 1e12
 """What a call can take: from a nanosecond to eleven days."""
 
-_KIND = FileKind(
-    noun="log",
-    parts="lines",
-    larger="Give the part of the log that holds the tables.",
-    text="Give what hccl_test prints.",
-)
-
-_RANK_PREFIX = re.compile(r"^\s*(\[[\d,]+\]\s*(<\w+>)?:?|\d+:)\s*")
 _HEADER = re.compile(r"data_size\(bytes\)\S*[|\s].*time\(us\)", re.IGNORECASE)
 _PROGRAM = re.compile(rf"(?:^|[\s/])({'|'.join((*OPS, *WITH_AMOUNTS))})_test(?=\s|$)")
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(nan|inf)", re.IGNORECASE)
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(nan|inf)", re.IGNORECASE)
 _SIZE = re.compile(r"\d{1,19}")
 
 
@@ -88,40 +84,33 @@ class LogTable:
     rows: tuple[LogRow, ...]
 
 
-def read_log(path: PathLike) -> list[LogTable]:
-    """Return the tables of a file; FileError where it has none, or a time that no call takes."""
-    data, name = read_file(path, MOST_BYTES, _KIND), f"{format_path(path):.200}"
-    if b"\0" in data:
-        raise FileError(f"{name}: the file is not text.", "Give what hccl_test prints.")
-    reader = _Reader(name)
-    for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
-        reader.read(number, _RANK_PREFIX.sub("", line))
-    if not reader.tables:
-        raise FileError(
-            f"{name}: there is no table of hccl_test.",
-            "Its header begins with data_size(Bytes): | aveg_time(us):",
-        )
-    return [LogTable(where, command, tuple(rows)) for where, command, rows in reader.tables]
-
-
-class _Reader:
+class HcclTestReader:
     """Goes down the lines: the last command, and the tables so far."""
 
     def __init__(self, name: str) -> None:
-        self.tables: list[tuple[str, Command | None, list[LogRow]]] = []
+        self._tables: list[tuple[int, Command | None, list[LogRow]]] = []
         self._name = name
         self._command: Command | None = None
         self._columns: list[str] = []
 
+    @property
+    def tables(self) -> list[tuple[int, LogTable]]:
+        """The tables, each with its header's line."""
+        return [
+            (line, LogTable(f"{self._name}:{line}", command, tuple(rows)))
+            for line, command, rows in self._tables
+        ]
+
     def read(self, number: int, line: str) -> None:
+        """Take a line."""
         if header := _HEADER.search(line):
             self._columns = _cells(line[header.start() :].lower())
-            self.tables.append((f"{self._name}:{number}", self._command, []))
+            self._tables.append((number, self._command, []))
         elif program := _PROGRAM.search(line):
             before, after = line[: program.start(1)].split(), line[program.end() :].split()
             self._command = _command(program[1], before, after)
-        elif self.tables and (row := self._row(number, line)):
-            self.tables[-1][2].append(row)
+        elif self._tables and (row := self._row(number, line)):
+            self._tables[-1][2].append(row)
 
     def _row(self, number: int, line: str) -> LogRow | None:
         """Return what the last cells of a line say, if they are a row's."""
@@ -129,16 +118,23 @@ class _Reader:
         size, time = _of(cells, "data_size"), _of(cells, "time(us)")
         if len(cells) < len(self._columns) or not _SIZE.fullmatch(size):
             return None
-        if not _NUMBER.fullmatch(time):
+        if not NUMBER.fullmatch(time):
             return None
-        if not LEAST_US <= float(time) <= MOST_US:
-            raise FileError(
-                f"{self._name}:{number}: the time of {size} bytes is {time} us.",
-                "Take the row out: a call takes time.",
-            )
+        time_us = checked_time(f"{self._name}:{number}", size, time)
         why_not = "the check failed" if _of(cells, "check").lower().startswith("fail") else ""
         why_not = why_not if int(size) else "there is no data"
-        return LogRow(number, int(size), float(time), why_not)
+        return LogRow(number, int(size), time_us, why_not)
+
+
+def checked_time(where: str, size: str, time: str) -> float:
+    """Return a time in µs; FileError for one that no call takes."""
+    time_us = float(time) if NUMBER.fullmatch(time) else 0.0
+    if not LEAST_US <= time_us <= MOST_US:
+        raise FileError(
+            f"{where}: the time of {size} bytes is {time} us.",
+            "Take the row out: a call takes time.",
+        )
+    return time_us
 
 
 def _cells(line: str) -> list[str]:
@@ -154,15 +150,15 @@ def _command(program: str, before: list[str], after: list[str]) -> Command:
     """Read the words before hccl_test's program, which are mpirun's, and behind it."""
     return Command(
         program,
-        ranks=_option(before, int, "-n", "-np", "--np"),
-        devices=_option(after, int, "-p", "--npus"),
-        dtype=_option(after, str, "-d", "--datatype"),
-        reduce_op=_option(after, str, "-o", "--op"),
-        root=_option(after, int, "-r", "--root"),
+        ranks=of_words(before, int, "-n", "-np", "--np"),
+        devices=of_words(after, int, "-p", "--npus"),
+        dtype=of_words(after, str, "-d", "--datatype"),
+        reduce_op=of_words(after, str, "-o", "--op"),
+        root=of_words(after, int, "-r", "--root"),
     )
 
 
-def _option(words: list[str], kind: Callable[[str], T], *names: str) -> T | None:
+def of_words(words: list[str], kind: Callable[[str], T], *names: str) -> T | None:
     """Return the value of the last such option; None where there is none that can be read."""
     found = None
     for word, following in pairwise([*words, ""]):

@@ -18,7 +18,7 @@ from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError
 from hccl_py.formats import load, save
 from hccl_py.simulator.cost_files import read_cost, write_cost
-from hccl_py.simulator.hccl_test_log import read_log
+from hccl_py.simulator.measured_logs import read_log
 from hccl_py.topology.networks.files import read_network
 from hccl_py.topology.rank_tables import read_rank_table
 from hccl_py.tuning.pictures import PAGE, PNG

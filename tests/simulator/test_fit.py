@@ -20,7 +20,8 @@ from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.fit import Fit, TimedCall, fit
 from hccl_py.simulator.fit_critical_paths import CriticalPaths
 from hccl_py.simulator.fit_parameters import used_parameters
-from hccl_py.simulator.hccl_test_log import Command, read_log
+from hccl_py.simulator.hccl_test_log import Command
+from hccl_py.simulator.measured_logs import read_log
 
 SIZES = [8192 << k for k in range(0, 15, 3)]
 
