@@ -24,6 +24,7 @@ from hccl_py.selection import Selection
 if TYPE_CHECKING:
     from hccl_py.cli.options import Sizes
     from hccl_py.msccl import Imported, XmlAlgorithm
+    from hccl_py.msccl.repetition import Repetition
 
 __all__ = ["AlgorithmCalls", "AlgorithmRequest", "algorithm_named"]
 
@@ -96,6 +97,16 @@ class AlgorithmRequest(Request):
             )
         return self._known[op]
 
+    def repetition(self, op: OpParam) -> Repetition | None:
+        """Return what the call repeats; defects of the algorithm are found where it is planned."""
+        from hccl_py.msccl.checks import defects_of
+        from hccl_py.msccl.repetition import Repetition
+
+        if any(defect.is_fatal for defect in defects_of(self.algorithm, self._meaning.op)):
+            return None
+        call = self._meaning.call(self._sizes[op], self._dtype, self._reduce, self._root)
+        return Repetition.of(self._meaning, call._replace(slice_bytes=self._slice_bytes()))
+
     def _slice_bytes(self) -> int | None:
         """Return the slices in which the cost model lets messages stream."""
         if self.cost is None:
@@ -121,21 +132,32 @@ class AlgorithmCalls:
     root: int | None = None
 
     def imported(self, name: str, max_bytes: int | None) -> Iterator[tuple[str, Imported]]:
-        """Yield every algorithm of a file, by the name of its report."""
+        """Yield every algorithm of a file, by the name of its report; calls that are too large to
+        be written out repeat their passes.
+        """
         found = _algorithms(name, max_bytes)
         for number, algorithm in found:
-            yield name if len(found) == 1 else f"{name}#{number}", self.of(algorithm)
+            title = name if len(found) == 1 else f"{name}#{number}"
+            yield title, self.of(algorithm, repeats=True)
 
     def only(self, name: str, max_bytes: int | None) -> Imported:
         """Return the one algorithm that a name means."""
         return self.of(algorithm_named(name, max_bytes))
 
-    def of(self, algorithm: XmlAlgorithm) -> Imported:
+    def of(self, algorithm: XmlAlgorithm, *, repeats: bool = False) -> Imported:
         """Import an algorithm."""
         from hccl_py.msccl import import_algorithm, meaning_of
 
         meaning = meaning_of(algorithm, self.op)
-        return import_algorithm(algorithm, meaning, self.size, self.dtype, self.reduce, self.root)
+        return import_algorithm(
+            algorithm,
+            meaning,
+            self.size,
+            self.dtype,
+            self.reduce,
+            self.root,
+            repeats=repeats,
+        )
 
 
 def algorithm_named(name: str, max_bytes: int | None = None) -> XmlAlgorithm:

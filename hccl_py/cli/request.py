@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import astuple, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hccl_py.authors import author_class
 from hccl_py.call_spec import CallSpec, ClusterSpec
@@ -24,6 +24,9 @@ from hccl_py.platforms import ProcessPlatform, Schedule
 from hccl_py.selection import Selection
 from hccl_py.topology import Topology
 from hccl_py.trace.units import format_size
+
+if TYPE_CHECKING:
+    from hccl_py.msccl.repetition import Repetition
 
 __all__ = ["CallRequest", "Request", "cluster_of", "communicator", "describe_op", "spec_of"]
 
@@ -62,6 +65,10 @@ class Request(ABC):
     @abstractmethod
     def check_sizes(self, sizes: Sizes) -> None:
         """Refuse a range of sizes where there is only one."""
+
+    def repetition(self, op: OpParam) -> Repetition | None:
+        """Return what a call repeats that is too large to be recorded; None for all others."""
+        return None
 
     def data_size(self, op: OpParam) -> int:
         """Return hccl_test's data size: the larger one of a rank's input and output, in bytes."""

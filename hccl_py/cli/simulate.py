@@ -34,6 +34,7 @@ from hccl_py.cli.traces import (
     write_chakra,
 )
 from hccl_py.errors import ParameterError, did_you_mean
+from hccl_py.op_param import OpParam
 from hccl_py.planning import Plan
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches import simulate_batches
@@ -47,6 +48,8 @@ from hccl_py.trace.units import format_size, format_time
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from hccl_py.msccl.repetition import RepeatedTimes, Repetition
 
 __all__ = ["command"]
 
@@ -100,9 +103,8 @@ def command(
     used = model_of(model, request)
     counts = _counts_posts(notifies)
     with request.comm:
-        rows = (
-            _simulated(request, used, size, report or chakra is not None, counts) for size in wanted
-        )
+        whole = report or saving.save is not None or chakra is not None
+        rows = (_simulated(request, used, size, whole, counts) for size in wanted)
         if sizes.maxbytes is not None:
             _show_rows(request, used, rows, notifies, output)
             return
@@ -136,8 +138,8 @@ def _refuse_one_size_s(report: bool, saving: Saving) -> None:
 
 @dataclass(frozen=True)
 class _Times:
-    """How long a program takes, and how that was computed: by `batches`, or by `tasks`, which have
-    a timeline.
+    """How long a program takes, and how that was computed: by `batches`, by `tasks`, which have a
+    timeline, or by the `passes` that it takes to a steady state.
 
     `link_s` is what expanding the tasks and matching posts and waits took. `overruns` is how many
     posts came too early, where notifies count them; otherwise there can be none.
@@ -149,6 +151,7 @@ class _Times:
     simulate_s: float
     timeline: Timeline | None = None
     overruns: int | None = None
+    repeated: RepeatedTimes | None = None
 
 
 @dataclass(frozen=True)
@@ -179,15 +182,37 @@ class _Simulated:
         return self.times.total_us / self.lower_bound_us if self.lower_bound_us else None
 
 
-def _simulated(request: Request, model: Model, size: int, report: bool, counts: bool) -> _Simulated:
-    """Record a call and time it; `report` asks for the tasks of large programs, too."""
+def _simulated(request: Request, model: Model, size: int, whole: bool, counts: bool) -> _Simulated:
+    """Record a call and time it; `whole` asks for the tasks of large programs, too."""
     start = time.perf_counter()
-    plan = request.plan(request.op(size))
+    op = request.op(size)
+    repetition = None if whole or counts else request.repetition(op)
+    if repetition is not None:
+        return _repeated(request, model, op, repetition)
+    plan = request.plan(op)
     record_s = time.perf_counter() - start
     program = replace(plan.program, counts_posts=True) if counts else plan.program
-    times = _timed(program, model, request.topology, report)
+    times = _timed(program, model, request.topology, whole)
     bound = lower_bound(plan.op, request.topology, model.cost)
     return _Simulated(request, model, plan, times, record_s, bound.time_us)
+
+
+def _repeated(request: Request, model: Model, op: OpParam, repetition: Repetition) -> _Simulated:
+    """Time a call of very many passes by those that it takes to a steady state."""
+    start = time.perf_counter()
+
+    def simulated(program: Program) -> Timeline:
+        return simulate(
+            program, request.topology, model.cost, network=model.network, slow=model.slow
+        )
+
+    shares = model.network == "contended"
+    found = repetition.timed(simulated, shares_links=shares)
+    spent = time.perf_counter() - start
+    times = _Times("passes", found.total_us, 0.0, spent, repeated=found)
+    bound = lower_bound(op, request.topology, model.cost)
+    plan = Plan(op, request.select(op), found.program)
+    return _Simulated(request, model, plan, times, 0.0, bound.time_us)
 
 
 def _timed(program: Program, model: Model, topology: Topology, report: bool) -> _Times:
@@ -213,7 +238,7 @@ def _timed(program: Program, model: Model, topology: Topology, report: bool) -> 
 def _document(found: _Simulated, report: bool, notifies: str) -> dict[str, Any]:
     document = {
         "schema": "hccl-py.simulate/1",
-        **document_of_plan(found.request, found.plan),
+        **_of_plan(found),
         **found.model.document(),
         "notifies": notifies,
         **_measures(found),
@@ -222,6 +247,14 @@ def _document(found: _Simulated, report: bool, notifies: str) -> dict[str, Any]:
     if report and found.times.timeline is not None:
         document["report"] = Summary(found.times.timeline).document()
     return document | document_of_job(found.plan.program, found.times.timeline)
+
+
+def _of_plan(found: _Simulated) -> dict[str, Any]:
+    """Return what was called and what runs for it, passes that were not written out included."""
+    document, repeated = document_of_plan(found.request, found.plan), found.times.repeated
+    if repeated is None:
+        return document
+    return document | {"rounds": repeated.passes, "tasks": repeated.tasks}
 
 
 def _measures(found: _Simulated) -> dict[str, Any]:
@@ -266,7 +299,7 @@ def _show_rows(
 
 
 def _row(found: _Simulated) -> dict[str, Any]:
-    head = document_of_plan(found.request, found.plan)
+    head = _of_plan(found)
     return {name: head[name] for name in _OF_A_ROW} | _measures(found)
 
 
@@ -292,13 +325,16 @@ def _drawing(found: _Simulated) -> Iterator[RenderableType]:
     yield describe_topology(found.request.topology)
     yield found.request.describe_executor(found.plan.selection)
     yield f"cost model {found.model.cost.name}, {found.model.conditions}"
-    tasks, rounds = counted(program.task_count, "task"), counted(program.rounds, "round")
+    of_plan = _of_plan(found)
+    tasks, rounds = counted(of_plan["tasks"], "task"), counted(of_plan["rounds"], "round")
     is_read = isinstance(found.request, ProgramRequest)
     recorded = "" if is_read else f"recorded in {found.record_s:.3f} s, "
     yield (
         f"{tasks} in {rounds}: {recorded}"
         f"simulated in {times.link_s + times.simulate_s:.3f} s by {times.walk}"
     )
+    if times.repeated is not None:
+        yield f"{times.repeated.written} of the rounds were timed: the others take what these take"
     if times.overruns is not None:
         yield _of_overruns(times.overruns)
     yield ""
@@ -308,7 +344,9 @@ def _drawing(found: _Simulated) -> Iterator[RenderableType]:
     else:
         yield _speed(found)
     yield ""
-    if times.timeline is None:
+    if times.repeated is not None:
+        yield "A smaller -b says what the time goes into."
+    elif times.timeline is None:
         yield "--report says what the time goes into."
     elif not times.total_us:
         yield "Nothing takes any time."

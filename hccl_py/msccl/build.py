@@ -57,6 +57,7 @@ def build(algorithm: XmlAlgorithm, call: MscclCall, *, keeps_own: bool = True) -
     out: they change nothing, and are in nobody's way.
     """
     layout = CallLayout(algorithm, call, keeps_own=keeps_own)
+    layout.check_size()
     tasks: dict[str, dict[str, list[list[Any]]]] = {}
     places: dict[tuple[int, int], Sequence[Place]] = {}
     for gpu in algorithm.gpus:

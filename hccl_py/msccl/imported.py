@@ -18,6 +18,7 @@ from hccl_py.msccl.build import ImportedTasks, build
 from hccl_py.msccl.checks import Defect, defects_of
 from hccl_py.msccl.operation import Meaning, MscclCall
 from hccl_py.msccl.places import Place, Role
+from hccl_py.msccl.repetition import Repetition
 from hccl_py.program.program import Program
 
 if TYPE_CHECKING:  # who only times a program does without the verifier
@@ -28,13 +29,16 @@ __all__ = ["Imported", "import_algorithm"]
 
 @dataclass(frozen=True)
 class Imported:
-    """A call of an algorithm: `built` is None where defects leave no program to be made."""
+    """A call of an algorithm: `built` is None where defects leave no program to be made. With a
+    `repetition` it has only the passes that show what any pass does wrong.
+    """
 
     algorithm: XmlAlgorithm
     meaning: Meaning
     call: MscclCall
     defects: tuple[Defect, ...]
     built: ImportedTasks | None
+    repetition: Repetition | None = None
 
     @property
     def program(self) -> Program | None:
@@ -94,8 +98,9 @@ class Imported:
         if self.algorithm.outofplace or not self.algorithm.inplace:
             yield "", self.built
         if self.algorithm.inplace:
-            op = replace(self.call.op, in_place=self.meaning.placement)
-            built = build(self.algorithm, self.call._replace(op=op), keeps_own=False)
+            call = self.call if self.repetition is None else self.repetition.checked()
+            op = replace(call.op, in_place=self.meaning.placement)
+            built = build(self.algorithm, call._replace(op=op), keeps_own=False)
             yield "in place" if self.algorithm.outofplace else "", built
 
     def _finding(self, defect: Defect) -> Finding:
@@ -119,6 +124,11 @@ class Imported:
                 f"{size} bytes are not between minBytes and maxBytes, {low} and {high}: the "
                 "runtime would take another algorithm."
             )
+        if self.repetition is not None and self.program is not None:
+            yield (
+                f"{self.repetition.passes} passes, of which {self.program.rounds} were verified: "
+                "all do the same on other bytes."
+            )
         if any(gpu.copies for gpu in algorithm.gpus):
             yield "MSCCL's runtime passes over <copy>: the copies are done first here."
 
@@ -131,17 +141,25 @@ def import_algorithm(
     reduce: ReduceOp | None = None,
     root: int | None = None,
     slice_bytes: int | None = None,
+    *,
+    repeats: bool = False,
 ) -> Imported:
     """Return a call of an algorithm whose data has `size` bytes, as a program.
 
     `size` is rounded up to whole chunks of whole elements. With `slice_bytes` a message is written,
-    received and sent on slice by slice. ParameterError for a reduce op or a root
-    that the op does not have, and for a program that would be too large.
+    received and sent on slice by slice. What would be too large a program has a `repetition`
+    where `repeats`. ParameterError where not, and for a reduce op or a root that the op does not
+    have.
     """
     call = meaning.call(size, dtype, reduce, root)._replace(slice_bytes=slice_bytes)
     defects = tuple(defects_of(algorithm, meaning.op))
     whole = not any(defect.is_fatal for defect in defects)
-    return Imported(algorithm, meaning, call, defects, build(algorithm, call) if whole else None)
+    if not whole:
+        return Imported(algorithm, meaning, call, defects, None)
+    repetition = Repetition.of(meaning, call) if repeats else None
+    written = call if repetition is None else repetition.checked()
+    built = build(algorithm, written)
+    return Imported(algorithm, meaning, call, defects, built, repetition)
 
 
 @dataclass(frozen=True)

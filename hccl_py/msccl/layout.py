@@ -15,7 +15,7 @@ from hccl_py.msccl.operation import MscclCall
 from hccl_py.msccl.protocols import PROTOCOLS, ChunkLoop, MessagePart, Protocol, Signals
 from hccl_py.ops import OPS
 
-__all__ = ["BUFFERS", "FIFO", "CallLayout", "Fifo"]
+__all__ = ["BUFFERS", "FIFO", "MAX_TASKS", "CallLayout", "Fifo"]
 
 BUFFERS = {"i": "IN", "o": "OUT", "s": "SCRATCH"}
 """The buffers of a program by MSCCL's letters."""
@@ -54,7 +54,6 @@ class CallLayout:
         self.fifos = self._fifos()
         largest = max((fifo.slot_bytes for fifo in self.fifos.values()), default=0)
         self.signals = Signals(self.protocol.slots, len(self.slices(largest)))
-        self._check_size()
         self.fifo_bytes = self._laid_out()
 
     def slices(self, size: int) -> list[tuple[int, int]]:
@@ -83,12 +82,18 @@ class CallLayout:
             fifo.slot_bytes = max(fifo.slot_bytes, most * largest)
         return fifos
 
-    def _check_size(self) -> None:
+    def check_size(self) -> None:
         """Refuse what is too large to be written out, before it is."""
-        message = 2 + 4 * self.signals.slices
-        steps = sum(
-            2 + message * -(-step.cnt // self.loop.at_once) for *_, step in self.algorithm.steps()
-        )
+        if not self.fits(MAX_TASKS):
+            passes = self.loop.passes
+            raise ParameterError(
+                f"{self.algorithm.source(self.algorithm.line)}: {passes} passes of the algorithm "
+                f"make some {self._tasks:,} tasks, at most {MAX_TASKS:,} are written out.",
+                "Give a smaller -b: every pass does the same on other bytes.",
+            )
+
+    def fits(self, most: int) -> bool:
+        """Whether all passes can be written out, in some `most` tasks."""
         waits = max(
             (
                 sum(step.depid >= 0 for step in block.steps)
@@ -97,13 +102,16 @@ class CallLayout:
             ),
             default=0,
         )
-        passes = self.loop.passes
-        if steps * passes > MAX_TASKS or (waits + 1) * passes >= MAX_NUMBER:
-            raise ParameterError(
-                f"{self.algorithm.source(self.algorithm.line)}: {passes} passes of the algorithm "
-                f"make some {steps * passes:,} tasks, at most {MAX_TASKS:,} are written out.",
-                "Give a smaller -b: every pass does the same on other bytes.",
-            )
+        return self._tasks <= most and (waits + 1) * self.loop.passes < MAX_NUMBER
+
+    @property
+    def _tasks(self) -> int:
+        """About as many tasks as all passes have."""
+        message = 2 + 4 * self.signals.slices
+        steps = sum(
+            2 + message * -(-step.cnt // self.loop.at_once) for *_, step in self.algorithm.steps()
+        )
+        return steps * self.loop.passes
 
     def _laid_out(self) -> list[int]:
         """Put the FIFOs of every rank one behind the other; return the bytes of all of them."""

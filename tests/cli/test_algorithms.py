@@ -65,6 +65,25 @@ def test_cost_models_say_in_which_slices_messages_stream(
     assert "protocols.simple.slice_bytes: expected greater than" in capfd.readouterr().err
 
 
+def test_passes_repeat_at_large_sizes(ring: str, capfd: pytest.CaptureFixture[str]) -> None:
+    for size, passes, walk in ((1 << 30, 128, "tasks"), (1 << 40, 1 << 17, "passes")):
+        assert run("simulate", ring, "-b", str(size), "--network", "contended", "--json") == 0
+        found = json.loads(capfd.readouterr().out)
+        assert (found["rounds"], found["walk"]) == (passes, walk)
+        # of a rank in a pass: 12 data tasks, and 4 notifies for each of 6 messages
+        assert found["tasks"] == pytest.approx(4 * passes * (12 + 6 * 4), rel=1e-3)
+    assert run("simulate", ring, "-b", "1T") == 0
+    assert "14 of the rounds were timed" in capfd.readouterr().out
+    assert run("check", ring, "-b", "1T") == 0
+    assert "131072 passes, of which 8 were verified" in capfd.readouterr().out
+    for command in (["record", ring, "-b", "1T", "-o", "x.json"], ["trace", ring, "-b", "1T"]):
+        assert run(*command) == 2
+        assert "are written out" in capfd.readouterr().err
+    assert run("simulate", ring, "-b", "1T", "--report") == 2
+    assert run("simulate", ring, "-b", "1T", "--save", "x.json") == 2
+    assert not Path("x.json").exists()
+
+
 def test_findings_have_lines_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -109,7 +128,7 @@ def test_files_with_several(ring: str, capfd: pytest.CaptureFixture[str]) -> Non
         (("check", "all_reduce", "-b", "1K"), "--op and -b are about folders"),
         (("check", "ring.xml", "-r", "1"), "all_reduce has no root"),
         (("check", "ring.xml", "--op", "mine"), "--op 'mine' is no op"),
-        (("check", "ring.xml", "-b", "1T"), "passes of the algorithm make some"),
+        (("convert", "ring.xml", "out.json", "-b", "1T"), "passes of the algorithm make some"),
         (("check", "bad.xml"), "bad.xml: line 2: the text is no XML"),
         (("compare", "ring.xml"), "compare takes an op, and ring.xml is an MSCCL algorithm"),
         (("convert", "ring.xml", "out.txt"), "OUT 'out.txt' is no name of a program file"),
