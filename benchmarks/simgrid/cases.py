@@ -163,7 +163,7 @@ CASES = (
     Case("NHR all-reduce on a thin fat-tree", "AllReduceComm", THIN_TREE, 4096, level1="NHR"),
     Case("pairwise all-to-all on a dragonfly", FULL, DRAGONFLY),
     Case("all-to-all on a dragonfly, everybody at once", DIRECT, DRAGONFLY),
-    Case("RHD all-reduce on a hypercube", "AllReduceComm", CUBE, 4096, level1="H-D_R"),
+    Case("ring all-reduce on a hypercube", "AllReduceComm", CUBE, 4096),
     Case("pairwise all-to-all on a hypercube", FULL, CUBE),
     Case("all-reduce on A2 servers, mesh and NHR", "AllReduceMeshExecutor", A2, 4096, level1="NHR"),
     Case("all-reduce on A2 servers, mixed", "AllReduceMixExecutor", A2, 4096),
