@@ -36,7 +36,7 @@ __all__ = ["ANY_EFFORT", "Effort", "Outcome", "Point", "PointRow", "evaluate", "
 
 _FOR_PEOPLE = {"cost": {"name", "sources", "uncertain"}}
 _NEWER = {"device", "wire", "zero_copy"}
-_NEWER_COSTS = {"alpha_by", "joined_tasks", "protocols"}
+_NEWER_COSTS = {"alpha_by", "joined_tasks", "post_us", "protocols", "wait_us"}
 
 
 class Point(BaseModel):
