@@ -32,7 +32,16 @@ from hccl_py.stragglers import Stragglers
 from hccl_py.topology import Topology
 from hccl_py.tuning.recording import recorded, uncontended_us
 
-__all__ = ["ANY_EFFORT", "Effort", "Outcome", "Point", "PointRow", "evaluate", "evaluate_counting"]
+__all__ = [
+    "ANY_EFFORT",
+    "Effort",
+    "Outcome",
+    "Point",
+    "PointRow",
+    "evaluate",
+    "evaluate_counting",
+    "keyed_cost",
+]
 
 _FOR_PEOPLE = {"cost": {"name", "sources", "uncertain"}}
 _NEWER = {"device", "wire", "zero_copy"}
@@ -88,7 +97,7 @@ class Point(BaseModel):
         """A hash of all that the outcome depends on, the contents of named files included."""
         values = PointRow.of(self).model_dump(mode="json", exclude=_FOR_PEOPLE)
         values["config"] = _keyed(values["config"])
-        values["cost"] = _keyed_cost(values["cost"])
+        values["cost"] = keyed_cost(values["cost"])
         if not self._asks_rules():
             del values["config"]["ruleset"]
         values["files"] = self.call.cluster.digests()
@@ -108,8 +117,10 @@ def _keyed(config: dict[str, Any]) -> dict[str, Any]:
     return found | {"intra_roce_enable": roce}
 
 
-def _keyed_cost(cost: dict[str, Any]) -> dict[str, Any]:
-    """Return what a key has of a cost model: what is newer than keys only where it is stated."""
+def keyed_cost(cost: dict[str, Any]) -> dict[str, Any]:
+    """Return what keys and tables have of a cost model: what is newer than they are only where it
+    is stated.
+    """
     usual = COSTS[DEFAULT_COST].model_dump(mode="json")
     return {n: v for n, v in cost.items() if n not in _NEWER_COSTS or v != usual[n]}
 

@@ -31,6 +31,7 @@ from hccl_py.documents.parse import parse_document
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import FileError, ParameterError, did_you_mean
 from hccl_py.topology.topology import Topology
+from hccl_py.tuning.points import keyed_cost
 
 __all__ = ["SCHEMA", "TABLE", "Entry", "Range", "Sample", "Shape", "TuningTable", "Winner"]
 
@@ -279,6 +280,7 @@ class TuningTable(Strict):
     def text(self) -> str:
         """Return the JSON document."""
         document = {"schema": SCHEMA, **self.model_dump(mode="json")}
+        document["costs"] = [keyed_cost(cost) for cost in document["costs"]]
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
     def merged(self, new: TuningTable) -> TuningTable:
