@@ -4,6 +4,7 @@ Files are those of xiaobingling93-pixel/cann-hcomm @ b5f3e5b under src/algorithm
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tests.executors.fidelity.rings import Part
 from tests.executors.fidelity.transports import Link, Member, Slice, handshake, merged
@@ -218,8 +219,8 @@ def nb_broadcast(me: Member, slices: Sequence[Slice], root: int = 0) -> None:
 
 
 def nb_broadcast_binary(me: Member, whole: Slice, root: int = 0) -> None:
-    """broadcast_nb_binary.cc:59 RunBroadcastNBBinary: over SDMA, too, one signal more says that the
-    data has come.
+    """broadcast_nb_binary.cc:59 RunBroadcastNBBinary: over SDMA a second Ack says that the data has
+    come, PostFin of transport_p2p.cc:1650 of libochao-huawei/hcomm @ 8958adb.
     """
     size, count, away = me.size, steps_of(me.size), (me.rank - root) % me.size
     for step in range(count):
@@ -228,12 +229,12 @@ def nb_broadcast_binary(me: Member, whole: Slice, root: int = 0) -> None:
             right = me.link(me.rank + width)
             right.rx_ack()
             right.tx_async([whole])
-            right.wait_fin_ack()
+            (right.wait_fin_ack if me.rdma else right.rx_ack)()
         elif width <= away < 2 * width:
             left = me.link(me.rank - width)
             left.tx_ack()
             left.rx_async([whole])
-            left.post_fin_ack()
+            (left.post_fin_ack if me.rdma else left.tx_ack)()
 
 
 def _nb_step(
@@ -278,7 +279,17 @@ def nb_reduce_scatter(me: Member, slices: Sequence[Slice]) -> None:
         _nb_step(me, step, tx, _picked(slices, where, me.rank, 2 * width, n), reduce=True)
 
 
-def nb_all_reduce(me: Member, slices: Sequence[Slice]) -> None:
+def nb_slices(size: int, count: int) -> list[Slice]:
+    """all_reduce_nb.cc:134-148, :193 GetSliceSizeOfNB."""
+    each = -(-size // count)
+    unit = 128 if each > 128 << 10 else 128 << 10
+    each = -(-each // unit) * unit
+    starts = [min(i * each, size) for i in range(count + 1)]
+    return [Slice(a, b - a) for a, b in pairwise(starts)]
+
+
+def nb_all_reduce(me: Member, whole: Slice) -> None:
     """all_reduce_nb.cc:146-185."""
+    slices = nb_slices(whole.size, me.size)
     nb_reduce_scatter(me, slices)
     nb_all_gather(me, slices)
