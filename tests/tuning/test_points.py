@@ -14,7 +14,7 @@ from hccl_py.config import Config
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
 from hccl_py.simulator import CostModel, simulate
-from hccl_py.tuning.points import Effort, Outcome, Point, _keyed_cost, evaluate
+from hccl_py.tuning.points import Effort, Outcome, Point, keyed_cost, evaluate
 from tests.tuning.evaluations import point
 
 COST = CostModel.of("atlas-800t-a2")
@@ -190,8 +190,8 @@ def test_keys_of_old_sweeps_stay_as_they_are() -> None:
     """What cost models state since counts only where it is stated."""
     old = {"name", "hccs", "sio", "pcie", "roce", "reduce_gbps", "copy_gbps", "notify_us"}
     old |= {"task_us", "hop_us", "memory_gbps", "sources", "uncertain"}
-    assert set(_keyed_cost(COST.model_dump(mode="json"))) == old
+    assert set(keyed_cost(COST.model_dump(mode="json"))) == old
     for field, value in (("alpha_by", "message"), ("joined_tasks", "longest"), ("wait_us", 1.0)):
         stated = COST.model_copy(update={field: value})
-        assert set(_keyed_cost(stated.model_dump(mode="json"))) == old | {field}
+        assert set(keyed_cost(stated.model_dump(mode="json"))) == old | {field}
         assert varied({"cost": stated}).key != BASE.key
