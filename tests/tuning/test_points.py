@@ -14,7 +14,7 @@ from hccl_py.config import Config
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
 from hccl_py.simulator import CostModel, simulate
-from hccl_py.tuning.points import Effort, Outcome, Point, keyed_cost, evaluate
+from hccl_py.tuning.points import Effort, Outcome, Point, evaluate, keyed_cost
 from tests.tuning.evaluations import point
 
 COST = CostModel.of("atlas-800t-a2")
