@@ -27,7 +27,7 @@ from hccl_executors.templates.signals import barrier
 from hccl_executors.templates.tree import narrow_tree_broadcast
 from hccl_py.orchestration import Chunks, Link, Plane, Region, Stream
 from hccl_py.orchestration.exchange import rx_data, tx_data
-from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.orchestration.region import SLICE_ALIGN, pieces
 from hccl_py.values import PerBool, RankInt, values_of
 
 __all__ = [
@@ -110,8 +110,9 @@ def _widths(p: int) -> list[int]:
 
 
 def _series(chunks: Chunks, first: RankInt, stride: int, count: int) -> list[Region]:
-    """Return chunks first, first + stride, .. one by one."""
-    return [chunks[(first + stride * i) % len(chunks)] for i in range(count)]
+    """Return chunks first, first + stride, .. one by one; of bundles all that they have."""
+    taken = (chunks[(first + stride * i) % len(chunks)] for i in range(count))
+    return [piece for one in taken for piece in pieces(one)]
 
 
 def _step(send: list[Region], recv: list[Region]) -> _Step:
