@@ -15,7 +15,7 @@ import numpy as np
 
 from hccl_py.orchestration.region import Chunks, Region, pieces
 from hccl_py.orchestration.runs import joined
-from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt
+from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_of
 
 __all__ = ["Bundles"]
 
@@ -72,7 +72,9 @@ class Bundles:
         found = [piece for i in range(k) for piece in pieces(self[(first + stride * i) % n])]
         if not by_place:
             return found
-        ranges = joined([piece.offset for piece in found], [piece.size for piece in found])
+        bounds = [np.atleast_1d(values_of(piece.offset)) for piece in found]
+        bounds += [np.atleast_1d(values_of(piece.size)) for piece in found]
+        ranges = joined(*np.split(np.stack(np.broadcast_arrays(*bounds)), 2))
         return [Region(self._chunks.buffer, *one, self._chunks.link) for one in ranges]
 
     def parts(self, n: int) -> list[Bundles]:

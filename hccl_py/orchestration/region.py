@@ -215,8 +215,9 @@ class Chunks:
         if not 0 <= k <= n:
             raise OutOfBoundsError(f"a series of {k} chunks of {n}")
         if by_place and self.order is None and self.sizes.any() and not self.sizes.all():
-            found = [self[(first + stride * i) % n] for i in range(k)]
-            ranges = joined([one.offset for one in found], [one.size for one in found])
+            at = (values_of(self._index(first % n)) + stride * np.arange(k)[:, None]) % n
+            row = values_of(self.row)
+            ranges = joined(self.offsets[row, at], self.sizes[row, at])
             return [Region(self.buffer, *one, self.link) for one in ranges]
         by_place = by_place or self.order is not None
         runs = runs_of(n, stride % n, k, self.order, self._is_gapless(), by_place)

