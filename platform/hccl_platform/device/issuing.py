@@ -155,22 +155,35 @@ class _Run:
         what = self._slots[ranges.src][ranges.low : ranges.high]
         owner, other = (issuer.index(slot // self._buffers) for slot in (ranges.dst, ranges.src))
         if owner == other:
-            _work(ranges, into, what, lands=_overlap(into, what))
+            _work(ranges, into, _landed(into, what) if _overlap(into, what) else what)
             return
         far = other if owner == index else owner
         link = issuer.link(segment.rank, segment.stream, far)
         with self._devices.on(link), self._devices.on(stream):
-            _work(ranges, into, what, lands=ranges.reduce is not None)
-        if owner == far:  # a reduction there ran on the link
-            stream.wait_event(self._events.recorded(far, link, crosses=True))
+            self._meet(index, stream, far, link)
+            if ranges.reduce is not None:
+                what = _landed(into, what)
+                self._meet(index, stream, far, link)
+            _work(ranges, into, what)
+            self._meet(index, stream, far, link)
+
+    def _meet(self, index: int, stream: Stream, far: int, link: Stream) -> None:
+        """Let a stream and its link wait for each other: on which of them torch copies between
+        devices, and whether the other one waits for that, differs between kinds of them.
+        """
+        link.wait_event(self._events.recorded(index, stream, crosses=True))
+        stream.wait_event(self._events.recorded(far, link, crosses=True))
 
 
-def _work(ranges: Ranges, into: Tensor, what: Tensor, *, lands: bool) -> None:
-    """Copy or reduce; what `lands` is copied to where the result is before that."""
-    if lands:
-        landed = torch.empty_like(into)
-        landed.copy_(what, non_blocking=True)
-        what = landed
+def _landed(into: Tensor, what: Tensor) -> Tensor:
+    """Return a copy of a source where the result is."""
+    landed = torch.empty_like(into)
+    landed.copy_(what, non_blocking=True)
+    return landed
+
+
+def _work(ranges: Ranges, into: Tensor, what: Tensor) -> None:
+    """Copy or reduce."""
     if ranges.reduce is None:
         into.copy_(what, non_blocking=True)
     else:
