@@ -15,10 +15,15 @@ from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.op_param import OpParam
 from hccl_py.selection.hccl import HcclChoice
 from hccl_py.topology import PRESETS, Topology
-from tests.selection.oracle import cann_2025_07, cann_2026_08
+from tests.selection.oracle import cann_2025_07, cann_2026_08, inference
 from tests.selection.oracle.facts import ALL_TO_ALL, KB, MB, WHOLE, Call
 
-PRODUCTS = {"910B": "atlas-800t-a2", "910_93": "atlas-900-a3", "910A": "atlas-800-9000"}
+PRODUCTS = {
+    "910B": "atlas-800t-a2",
+    "910_93": "atlas-900-a3",
+    "910A": "atlas-800-9000",
+    "310P3": "300i-duo",
+}
 DEVICES = {"910B": (1, 2, 3, 4, 6, 8), "910_93": (1, 2, 3, 4, 6, 8, 12, 16), "910A": (1, 2, 4, 8)}
 OPS = (
     *("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "scatter"),
@@ -193,3 +198,43 @@ def test_random_calls_take_what_the_oracle_says(release: str) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_hundred_thousand_calls_take_what_the_oracle_says(release: str) -> None:
     check(release, 2, 100_000)
+
+
+def check_duo(release: str, seed: int, number: int) -> None:
+    """Executors alone: one server of Atlas 300I Duo has one level."""
+    draw, wrong = Draw(release, seed), []
+    for _ in range(number):
+        ranks = draw.one((1, 2, 3, 4, 5, 8, 12, 16))
+        call = draw.call("310P3", (ranks,), (1,), 0)
+        call = replace(
+            call,
+            dtype=draw.one(("fp32", "fp16", "int16", "int32")),
+            reduce="",
+            level1="",
+            expansion="",
+            deterministic="false",
+            registered=False,
+        )
+        if call.op in REDUCING:
+            call = replace(
+                call, reduce="sum" if call.dtype == "int16" else draw.one(("sum", "max"))
+            )
+        unit = DataType.parse(call.dtype).itemsize
+        call = replace(call, bytes=draw.size(call, unit))
+        call = replace(call, matrix=draw.matrix(call, unit))
+        wanted = inference.taken(call, call.bytes // unit, newest=release == "cann-2026.08")
+        found, _ = ours(call, release)
+        if found != wanted:
+            wrong.append((call, found, wanted))
+    assert not wrong, f"{len(wrong)} of {number}, such as {wrong[0]}"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_calls_on_atlas_300i_duo_take_what_the_oracle_says(release: str) -> None:
+    check_duo(release, 3, 300)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("release", RELEASES)
+def test_many_calls_on_atlas_300i_duo_take_what_the_oracle_says(release: str) -> None:
+    check_duo(release, 4, 10_000)
