@@ -9,11 +9,11 @@ from hccl_executors.hierarchical import Mesh
 from hccl_executors.levels import fidelities
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
 from hccl_executors.sources import hccl_newest
+from hccl_executors.staging import request
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
 from hccl_py.executor import (
     Mode,
     OpParam,
-    PlaneRequest,
     Rank,
     RankView,
     ResourceRequest,
@@ -62,11 +62,8 @@ class AllGatherVMeshExecutor:
         if rank.size == rank.level0.size:
             return _in_one_server(op).resources(op, rank)
         between = links("all_gather", [(rank.plane(all_servers(rank)), op.level1)], 0)
-        planes = (("level0", "mesh"), *between)
-        asked = ResourceRequest(
-            planes=tuple(PlaneRequest(level, pattern) for level, pattern in planes),
-            sub_streams=max(int(rank.level0.size) - 2, 0),
-        )
+        subs = max(int(rank.level0.size) - 2, 0)
+        asked = request(op, rank, ("level0", "mesh"), *between, sub_streams=subs)
         return sharing_rounds(asked, op, rank, align=1, ends_empty=False)
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:

@@ -7,7 +7,7 @@ from hccl_executors.outer_levels import OuterLevel, all_servers, links
 from hccl_executors.sources import hccl_newest
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates import nhr
-from hccl_executors.templates.rhd import rhd_reduce_meeting
+from hccl_executors.templates.rhd import rhd_reduce
 from hccl_executors.templates.ring import ring_broadcast
 from hccl_py.executor import (
     OpParam,
@@ -62,7 +62,7 @@ class AllReduceReducePlusBcast:
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Stage, reduce, go between servers, broadcast, deliver."""
         work = staged(op, rank)
-        rhd_reduce_meeting(rank.main, rank.level0, work)
+        rhd_reduce(rank.main, rank.level0, work, root=0, answered=False)
         if rank.level0.id == 0:
             _between(op, rank, work)
         ring_broadcast(rank.main, rank.level0, work, root=0)

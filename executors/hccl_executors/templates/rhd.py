@@ -43,7 +43,6 @@ __all__ = [
     "rhd_broadcast",
     "rhd_pattern",
     "rhd_reduce",
-    "rhd_reduce_meeting",
     "rhd_reduce_scatter",
 ]
 
@@ -167,16 +166,19 @@ def rhd_broadcast(stream: Stream, plane: Plane, work: Region, root: int) -> None
     _copy_pairs(stream, block, [work])
 
 
-def rhd_reduce(stream: Stream, plane: Plane, work: Region, root: int) -> None:
+def rhd_reduce(
+    stream: Stream, plane: Plane, work: Region, root: int, *, answered: bool = True
+) -> None:
     """Leave in `work` of the root the reduction of all ranks' `work`; others hold partial
-    results.
+    results. Without `answered`, nobody meets again after a step of halving, as over links of a mesh
+    in HCCL: over SDMA (3k + 1)α + 2(p-1)/p·nβ + (p-1)/p·nγ for p = 2^k.
     """
     block = _Block(plane, root)
     _reduce_pairs(stream, block, [work])
     if not block.is_member:
         return
     slices = _even_slices(work, block)
-    _halve(stream, block, slices)
+    _halve(stream, block, slices, answered=answered)
     away = block.id ^ block.root
     for step in stream.steps("gather", block.steps):
         count = 1 << step
@@ -185,27 +187,6 @@ def rhd_reduce(stream: Stream, plane: Plane, work: Region, root: int) -> None:
             sends = bool(away & count)
             first = block.id if sends else block.id ^ count
             _one_way(stream, partner, slices(first & -count, count), sends=sends)
-
-
-def rhd_reduce_meeting(stream: Stream, plane: Plane, work: Region) -> None:
-    """Leave in `work` of rank 0 the reduction of a power of two ranks' `work`; others hold partial
-    results.
-
-    Both ends meet before every transfer, and in the gather behind it, too: over SDMA (3k + 1)α +
-    2(p-1)/p·nβ + (p-1)/p·nγ. Source: HCCL's ReduceRecursiveHalvingDoubling over links of a mesh
-    (hcomm 8958adb).
-    """
-    block = _Block(plane)
-    slices = _even_slices(work, block)
-    for step in stream.steps("halving", block.steps):
-        count = block.size >> (step + 1)
-        send, recv = slices((block.id ^ count) & -count, count), slices(block.id & -count, count)
-        _both(stream, block.partner(count), send, recv, reduce=True, answered=False)
-    for step in stream.steps("gather", block.steps):
-        count = 1 << step
-        if block.id % count == 0:
-            part = slices(block.id | count, count)
-            _one_way(stream, block.partner(count), part, sends=bool(block.id & count))
 
 
 def _both(
@@ -233,13 +214,13 @@ def _one_way(
     _both(stream, partner, data if sends else [], [] if sends else data, reduce=reduce)
 
 
-def _halve(stream: Stream, block: _Block, slices: Slices) -> None:
+def _halve(stream: Stream, block: _Block, slices: Slices, *, answered: bool = True) -> None:
     """Leave in each member's slice the reduction of all members' slices."""
     for step in stream.steps("halving", block.steps):
         count = block.size >> (step + 1)
         partner = block.partner(count)
         send, recv = slices((block.id ^ count) & -count, count), slices(block.id & -count, count)
-        _both(stream, partner, send, recv, reduce=True)
+        _both(stream, partner, send, recv, reduce=True, answered=answered)
 
 
 def _double(stream: Stream, block: _Block, slices: Slices) -> None:
