@@ -159,20 +159,21 @@ class _Run:
             return
         far = other if owner == index else owner
         link = issuer.link(segment.rank, segment.stream, far)
+        here, there = (index, stream), (far, link)
         with self._devices.on(link), self._devices.on(stream):
-            self._meet(index, stream, far, link)
+            self._follow(there, here)
             if ranges.reduce is not None:
                 what = _landed(into, what)
-                self._meet(index, stream, far, link)
+                # The reduction runs where the result is.
+                self._follow(*((here, there) if owner == index else (there, here)))
             _work(ranges, into, what)
-            self._meet(index, stream, far, link)
+            self._follow(here, there)
 
-    def _meet(self, index: int, stream: Stream, far: int, link: Stream) -> None:
-        """Let a stream and its link wait for each other: on which of them torch copies between
-        devices, and whether the other one waits for that, differs between kinds of them.
+    def _follow(self, later: tuple[int, Stream], earlier: tuple[int, Stream]) -> None:
+        """Let a stream of a device wait for one of another device: on which of the two torch copies
+        between them, and whether the other one waits for that, differs between kinds of devices.
         """
-        link.wait_event(self._events.recorded(index, stream, crosses=True))
-        stream.wait_event(self._events.recorded(far, link, crosses=True))
+        later[1].wait_event(self._events.recorded(*earlier, crosses=True))
 
 
 def _landed(into: Tensor, what: Tensor) -> Tensor:
