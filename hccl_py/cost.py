@@ -97,12 +97,14 @@ class CostModel(BaseModel):
     they do not say themselves, and `hop_us` as the latency that each link of a route adds to α.
     `reduce_gbps` is γ's inverse, `copy_gbps` the rate of local copies. `memory_gbps` is shared by
     the local copies and reductions of one device that overlap, in contended simulation; without it
-    they do not slow each other down. `post_us` and `wait_us` are what a post, and a wait for what
-    is there, take of their stream's time. `alpha_by` says which notifies pay α: those with HCCL's
-    numbers (Ack over SDMA, DataSignal over RDMA, extra ones over both), or those that stand for a
-    message, whatever their number (`simulator/alpha.py`). `joined_tasks` says what data tasks that
-    are one step of a kernel take together: their sum, or as long as the longest. `protocols` is for
-    programs of MSCCL. `sources` and `uncertain` are for people.
+    they do not slow each other down. `notify_us` is the latency of notifies that do not pay α,
+    those between streams of one rank included, unless `local_notify_us` is theirs. `post_us` and
+    `wait_us` are what a post, and a wait for what is there, take of their stream's time. `alpha_by`
+    says which notifies pay α: those with HCCL's numbers (Ack over SDMA, DataSignal over RDMA, extra
+    ones over both), or those that stand for a message, whatever their number
+    (`simulator/alpha.py`). `joined_tasks` says what data tasks that are one step of a kernel take
+    together: their sum, or as long as the longest. `protocols` is for programs of MSCCL. `sources`
+    and `uncertain` are for people.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -115,6 +117,7 @@ class CostModel(BaseModel):
     reduce_gbps: Rate
     copy_gbps: Rate
     notify_us: Microseconds = 0.0
+    local_notify_us: Microseconds | None = None
     task_us: Microseconds = 0.0
     post_us: Microseconds = 0.0
     wait_us: Microseconds = 0.0
@@ -135,8 +138,13 @@ class CostModel(BaseModel):
         """Return the model of the closed formulas: only α, β and γ of links cost anything."""
         free: dict[str, object] = {"copy_gbps": None, "memory_gbps": None}
         free |= dict.fromkeys(("notify_us", "task_us", "post_us", "wait_us", "hop_us"), 0.0)
-        free |= {"protocols": Protocols()}
+        free |= {"protocols": Protocols(), "local_notify_us": None}
         return self.model_copy(update={"name": "formula", **free})
+
+    @property
+    def inside_us(self) -> float:
+        """What notifies between streams of one rank take."""
+        return self.notify_us if self.local_notify_us is None else self.local_notify_us
 
     @property
     def gamma_us(self) -> float:

@@ -127,4 +127,5 @@ def _latencies(cost: CostModel, classes: LinkClasses) -> Floats:
     """Return what notifies take, [link class or local, without or with α]."""
     latency = np.full((len(classes.alpha_us) + 1, 2), cost.notify_us)
     latency[:-1, 1] = classes.alpha_us
+    latency[-1] = cost.inside_us
     return latency

@@ -68,6 +68,8 @@ class Parameter:
 
     def of(self, cost: CostModel) -> float | None:
         """Return its value in a cost model."""
+        if self.field == "local_notify_us":
+            return cost.inside_us
         value: float | None = getattr(getattr(cost, self.link) if self.link else cost, self.field)
         return value
 

@@ -90,7 +90,7 @@ def test_groups_take_as_long_as_each_alone() -> None:
                 plan = group.plan(all_reduce(count)).program
                 wanted[row, list(group.ranks)] = ends_of(plan, group.topology)
         # The first stream wakes the others one by one, by local notifies; each says when it ends.
-        woken = COST.notify_us + COST.wait_us + COST.post_us * np.array([[1 + 1], [2 + 1]])
+        woken = COST.inside_us + COST.wait_us + COST.post_us * np.array([[1 + 1], [2 + 1]])
         assert np.allclose(found.end_us[:, 1:3].T - woken, wanted, rtol=1e-12)
         assert found.lockstep == 1.0
         assert len(program.batches) == 1

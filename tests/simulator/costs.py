@@ -13,6 +13,7 @@ COST = CostModel(
     reduce_gbps=2.0,
     copy_gbps=10.0,
     notify_us=0.25,
+    local_notify_us=0.375,
     task_us=0.125,
     post_us=0.0625,
     wait_us=0.03125,

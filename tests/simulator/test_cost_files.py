@@ -62,6 +62,7 @@ models = st.fixed_dictionaries(
         **dict.fromkeys(("hccs", "sio", "pcie", "roce"), links),
         **dict.fromkeys(("reduce_gbps", "copy_gbps", "memory_gbps"), rates),
         **dict.fromkeys(("notify_us", "task_us", "hop_us"), st.floats(0, 1e3)),
+        "local_notify_us": st.none() | st.floats(0, 1e3),
     }
 ).map(CostModel.model_validate)
 

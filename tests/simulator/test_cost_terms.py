@@ -1,0 +1,74 @@
+"""Terms of the cost model that are off by default, each by hand and by every simulation."""
+
+import pytest
+
+from hccl_py.program.program import Program
+from hccl_py.simulator import (
+    CostModel,
+    simulate,
+    simulate_batches,
+    simulate_contended,
+    simulate_tasks,
+)
+from hccl_py.simulator.entry import NETWORKS, Network
+from hccl_py.simulator.fit import Parameter, TimedCall, fit
+from hccl_py.topology import Topology, topology_of
+from tests.program.authors import Notifies
+from tests.recording import BY_NAME, op_of, recorded
+from tests.simulator.moves import PLAIN
+
+PAIR = topology_of(2)
+
+
+def totals(program: Program, topology: Topology, cost: CostModel) -> list[float]:
+    """Return the time by every simulation."""
+    return [
+        simulate_tasks(program, topology, cost).total_us,
+        simulate_batches(program, topology, cost).total_us,
+        simulate_batches(program, topology, cost, lockstep=False).total_us,
+        simulate_contended(program, topology, cost).total_us,
+    ]
+
+
+@pytest.mark.parametrize(("local", "wanted"), [(None, 2.0), (0.0, 0.0), (5.0, 5.0)])
+def test_notifies_inside_a_rank_may_take_another_time(local: float | None, wanted: float) -> None:
+    cost = PLAIN.model_copy(update={"notify_us": 2.0, "local_notify_us": local})
+    inside = recorded(Notifies("post", "wait"), op_of("all_gather"), PAIR)
+    assert totals(inside, PAIR, cost) == [wanted] * 4
+    parts = simulate_tasks(inside, PAIR, cost).critical_path().parts()
+    assert (parts.notify_us, parts.alpha_us, parts.handling_us) == (wanted, 0, 0)
+    between = recorded(Notifies("tx_data_signal", "rx_data_signal"), op_of("all_gather"), PAIR)
+    assert totals(between, PAIR, cost) == [2.0] * 4
+    both = recorded(Notifies("post", "wait", "tx_ack", "rx_ack"), op_of("all_gather"), PAIR)
+    assert totals(both, PAIR, cost) == [max(wanted, PLAIN.hccs.alpha_us)] * 4
+
+
+def test_the_formulas_know_no_notifies_inside_a_rank() -> None:
+    cost = PLAIN.model_copy(update={"notify_us": 2.0, "local_notify_us": 5.0}).formula()
+    assert cost.inside_us == cost.notify_us == 0
+
+
+def measured(cost: CostModel, network: Network) -> list[TimedCall]:
+    """Return what some executors take, with forks and without."""
+    names = ("AllGatherMeshOpbaseExecutor", "AllGatherComm", "AllReduceMeshOpbaseLoopExecutor")
+    topology, found = topology_of(4), []
+    for name in names:
+        for count in (64, 1 << 14, 1 << 20):
+            program = recorded(name, op_of(str(BY_NAME[name].op), count), topology, 1 << 26)
+            took = simulate(program, topology, cost, network=network).total_us
+            found.append(TimedCall(program, topology, took))
+    return found
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_what_notifies_inside_a_rank_take_is_fitted(network: Network) -> None:
+    base = CostModel.of("atlas-800t-a2")
+    truth = {"notify_us": 1.5, "local_notify_us": 4.0}
+    asked = [Parameter.parse(name) for name in (*truth, "hccs.gbps")]
+    found = fit(measured(base.model_copy(update=truth), network), base, asked, network)
+    values = {e.parameter.name: e.value for e in found.estimates}
+    assert values == pytest.approx({**truth, "hccs.gbps": base.hccs.gbps}, rel=1e-3)
+    alike = measured(base.model_copy(update={"notify_us": 1.5}), network)
+    cost = fit(alike, base, [asked[0], asked[2]], network).cost
+    assert cost.local_notify_us is None
+    assert cost.inside_us == cost.notify_us == pytest.approx(1.5, rel=1e-3)
