@@ -103,8 +103,9 @@ class CostModel(BaseModel):
     says which notifies pay α: those with HCCL's numbers (Ack over SDMA, DataSignal over RDMA, extra
     ones over both), or those that stand for a message, whatever their number
     (`simulator/alpha.py`). `joined_tasks` says what data tasks that are one step of a kernel take
-    together: their sum, or as long as the longest. `protocols` is for programs of MSCCL. `sources`
-    and `uncertain` are for people.
+    together: their sum, or as long as the longest; `inline_reductions` the same of a transfer and
+    the reduction that is part of it. `protocols` is for programs of MSCCL. `sources` and
+    `uncertain` are for people.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -125,6 +126,7 @@ class CostModel(BaseModel):
     memory_gbps: Rate = None
     alpha_by: Literal["number", "message"] = "number"
     joined_tasks: Literal["sum", "longest"] = "sum"
+    inline_reductions: Literal["sum", "longest"] = "sum"
     protocols: Protocols = Protocols()
     sources: str = ""
     uncertain: str = ""
@@ -138,7 +140,7 @@ class CostModel(BaseModel):
         """Return the model of the closed formulas: only α, β and γ of links cost anything."""
         free: dict[str, object] = {"copy_gbps": None, "memory_gbps": None}
         free |= dict.fromkeys(("notify_us", "task_us", "post_us", "wait_us", "hop_us"), 0.0)
-        free |= {"protocols": Protocols(), "local_notify_us": None}
+        free |= {"protocols": Protocols(), "local_notify_us": None, "inline_reductions": "sum"}
         return self.model_copy(update={"name": "formula", **free})
 
     @property

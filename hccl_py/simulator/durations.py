@@ -119,7 +119,8 @@ def _rates(cost: CostModel, beta: Floats, least: float) -> tuple[Floats, Floats]
             stream[kind, -1] = max(gamma if kind.reduces else cost.copy_us, least)
         else:
             rates = connection if kind in RDMA_WRITES else stream
-            rates[kind, :-1] = np.maximum(beta + gamma, least)
+            both = np.maximum(beta, gamma) if cost.inline_reductions == "longest" else beta + gamma
+            rates[kind, :-1] = np.maximum(both, least)
     return stream, connection
 
 

@@ -45,7 +45,15 @@ __all__ = [
 
 _FOR_PEOPLE = {"cost": {"name", "sources", "uncertain"}}
 _NEWER = {"device", "wire", "zero_copy"}
-_NEWER_COSTS = {"alpha_by", "joined_tasks", "local_notify_us", "post_us", "protocols", "wait_us"}
+_NEWER_COSTS = {
+    "alpha_by",
+    "inline_reductions",
+    "joined_tasks",
+    "local_notify_us",
+    "post_us",
+    "protocols",
+    "wait_us",
+}
 
 
 class Point(BaseModel):

@@ -1,7 +1,10 @@
 """Terms of the cost model that are off by default, each by hand and by every simulation."""
 
+import math
+
 import pytest
 
+from hccl_py.enums import TaskKind
 from hccl_py.program.program import Program
 from hccl_py.simulator import (
     CostModel,
@@ -72,3 +75,28 @@ def test_what_notifies_inside_a_rank_take_is_fitted(network: Network) -> None:
     cost = fit(alike, base, [asked[0], asked[2]], network).cost
     assert cost.local_notify_us is None
     assert cost.inside_us == cost.notify_us == pytest.approx(1.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("reduce_gbps", [4.0, 1.0, 0.25, None])
+@pytest.mark.parametrize(
+    "topology", [topology_of(4, preset="ring"), topology_of(servers=4, devices=1)]
+)
+def test_reductions_may_overlap_their_transfers(
+    reduce_gbps: float | None, topology: Topology
+) -> None:
+    """A ring reduces a quarter in each of three steps, and passes quarters on in three more."""
+    over = {"reduce_gbps": reduce_gbps, "inline_reductions": "longest", "task_us": 0.0}
+    cost = PLAIN.model_copy(update=over)
+    program = recorded("AllReduceComm", op_of("all_reduce", 4 * 32 * 100), topology)
+    kinds = set(program.tasks.kind.tolist())
+    assert kinds & {TaskKind.READ_REDUCE, TaskKind.RDMA_WRITE_REDUCE}
+    beta, gamma = 3 * 12.8, 3 * 12.8 / (reduce_gbps or math.inf)
+    alpha = (2 * 3 + 1) * PLAIN.hccs.alpha_us
+    wanted = alpha + beta + max(beta, gamma)
+    assert totals(program, topology, cost) == pytest.approx([wanted] * 4)
+    parts = simulate_tasks(program, topology, cost).critical_path().parts()
+    assert parts.link_us == pytest.approx(2 * beta)
+    assert parts.reduce_us == pytest.approx(max(gamma - beta, 0))
+    added = cost.model_copy(update={"inline_reductions": "sum"})
+    assert totals(program, topology, added) == pytest.approx([alpha + 2 * beta + gamma] * 4)
+    assert cost.formula().inline_reductions == "sum"

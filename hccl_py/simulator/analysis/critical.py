@@ -106,11 +106,18 @@ class CriticalPath:
         }
 
     def _inline_reductions(self, kind: npt.NDArray[np.int8]) -> Floats:
-        """Return what of every span is γ of a reduction that is part of a transfer."""
+        """Return what of every span is γ of a reduction that is part of a transfer; where it
+        overlaps the transfer, by how much it takes longer.
+        """
         links, program = self.timeline.links, self.timeline.program
         reduces = [kind_ for kind_ in TaskKind if kind_.reduces and kind_ not in _LOCAL]
         factor = links.slow.of_ranks(program.ranks)[program.tasks.rank[self.rows]]
-        gamma = program.tasks.size[self.rows] * links.cost.gamma_us * factor
+        gamma: Floats | float = links.cost.gamma_us
+        if links.cost.inline_reductions == "longest":
+            found = links.classes(program.transports)
+            beta = np.append(found.beta_us[found.of_end], 0.0)[program.tasks.end[self.rows]]
+            gamma = np.maximum(gamma - beta, 0.0)
+        gamma = program.tasks.size[self.rows] * gamma * factor
         return np.where(np.isin(kind, reduces), np.minimum(gamma, self.spans_us), 0.0)
 
 
