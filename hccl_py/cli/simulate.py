@@ -227,7 +227,7 @@ def _timed(program: Program, model: Model, topology: Topology, report: bool) -> 
         clocks = simulate_batches(program, topology, model.cost, model.slow)
         return _Times("batches", clocks.total_us, 0.0, time.perf_counter() - start)
     check_tasks(program)
-    program.linked.check(program)
+    program.linked.check(program, once=True)
     linked = time.perf_counter()
     timeline = simulate(program, topology, model.cost, network=model.network, slow=model.slow)
     done = time.perf_counter()

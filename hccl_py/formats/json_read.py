@@ -30,7 +30,7 @@ from hccl_py.formats.checks import (
 )
 from hccl_py.formats.json_tasks import Columns, Rows, TaskNotes, columns_from, notes_from, rows_from
 from hccl_py.formats.links import HasLinks, LinkColumns, ends_from
-from hccl_py.formats.memory import BufferTable, memory_from
+from hccl_py.formats.memory import BufferTable, alternating_from, memory_from
 from hccl_py.formats.models import FORMAT, FileModel
 from hccl_py.formats.op import calls_from, op_from
 from hccl_py.formats.requests import Requests, requests_from
@@ -88,6 +88,8 @@ def _program(document: object) -> Program:
         rounds=_rounds(file, notes),
         calls=calls_from(file.calls or []),
         protocol=file.protocol,
+        counts_posts=file.notifies == "counting",
+        alternating=alternating_from(file.alternating or [], memory.names, "alternating"),
     )
 
 

@@ -48,6 +48,10 @@ def to_json(program: Program) -> str:
         head["calls"] = calls_document(program.calls)
     if program.protocol:
         head["protocol"] = program.protocol
+    if program.counts_posts:
+        head["notifies"] = "counting"
+    if program.alternating:
+        head["alternating"] = list(program.alternating)
     if transports.notify_names != NOTIFY_NAMES:
         head["notify_names"] = list(transports.notify_names)
     if is_short:

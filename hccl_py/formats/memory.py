@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from hccl_py.errors import did_you_mean
 from hccl_py.formats.checks import MAX_BUFFERS, numbered, whole
 from hccl_py.values import IntArray
 
-__all__ = ["BufferTable", "a_buffer", "memory_from"]
+__all__ = ["BufferTable", "a_buffer", "alternating_from", "memory_from"]
 
 _SHAPE = 'Write {"IN": bytes, "OUT": bytes, ...}.'
 
@@ -75,6 +76,19 @@ def memory_from(value: object, ranks: int) -> BufferTable:
     )
     known[rows, columns] = True
     return BufferTable(known_names, table, known)
+
+
+def alternating_from(value: Sequence[object], names: Sequence[str], path: str) -> tuple[str, ...]:
+    """Return the buffers of which every rank has two, in turns from call to call."""
+    found: list[str] = []
+    for number, name in enumerate(value):
+        own = [known for known in names if known not in ("IN", "OUT", *found)]
+        if name not in own:
+            hint = did_you_mean(name[:40], own) if isinstance(name, str) else ""
+            expected = "the name of a buffer, other than IN and OUT, once"
+            raise defect(at(path, number), expected, format_value(name), hint)
+        found.append(str(name))
+    return tuple(found)
 
 
 def _too_many(path: str, found: int) -> Exception:

@@ -8,18 +8,19 @@ from typing import Literal
 
 from hccl_py.documents.models import Strict
 
-__all__ = ["FORMAT", "FileModel", "OpModel", "ResourceModel", "TransportModel"]
+__all__ = ["FORMAT", "FileModel", "NotifyKind", "OpModel", "ResourceModel", "TransportModel"]
 
 FORMAT = "hccl-py.program/1"
 
 LinkName = Literal["sdma", "rdma"]
+NotifyKind = Literal["one-bit", "counting"]
 
 
 class FileModel(Strict):
     """A program file, in the short form (`link`, `exported`) or the general one (`links`).
 
     `executor`, `rounds` (where the last rounds have no task), `plane` and `protocol` are what
-    hccl-py adds.
+    hccl-py adds; `notifies` and `alternating` what other runtimes have.
     """
 
     format: Literal["hccl-py.program/1"]
@@ -29,6 +30,8 @@ class FileModel(Strict):
     rounds: int | None = None
     calls: list[object] | None = None
     protocol: Literal["", "Simple", "LL", "LL128"] = ""
+    notifies: NotifyKind = "one-bit"
+    alternating: list[object] | None = None
     link: LinkName | None = None
     plane: str | None = None
     notify_names: list[object] | None = None

@@ -100,6 +100,8 @@ def _header(program: Program) -> str:
         "splits": program.splits,
         "calls": calls_document(program.calls),
         "protocol": program.protocol,
+        "notifies": "counting" if program.counts_posts else "one-bit",
+        "alternating": program.alternating,
     }
     return json.dumps(header)
 

@@ -29,6 +29,8 @@ from hccl_py.formats.checks import (
     PROGRAM,
     frozen,
 )
+from hccl_py.formats.memory import alternating_from
+from hccl_py.formats.models import NotifyKind
 from hccl_py.formats.npz import ENDS, NPZ_FORMAT, SHARED, Array, unpack
 from hccl_py.formats.op import calls_from, op_from
 from hccl_py.program.instruction import COLUMNS, Batch, Instruction
@@ -78,6 +80,8 @@ class _Header(Strict):
     splits: list[str]
     calls: list[Any]
     protocol: Literal["", "Simple", "LL", "LL128"] = ""
+    notifies: NotifyKind = "one-bit"
+    alternating: list[Any] | None = None
 
 
 def from_npz(data: bytes, name: str = "program", max_bytes: int = NPZ_LIMIT) -> Program:
@@ -149,6 +153,10 @@ def _program(header: _Header, arrays: Mapping[str, Array]) -> Program:
         rounds=header.rounds,
         calls=calls_from(header.calls, "header.calls"),
         protocol=header.protocol,
+        counts_posts=header.notifies == "counting",
+        alternating=alternating_from(
+            header.alternating or [], header.buffers, "header.alternating"
+        ),
         splits=tuple(header.splits),
     )
 

@@ -48,8 +48,8 @@ class Linked:
 
     `order` lists the executed tasks, `post_of` has for every wait the post that it consumed (-1
     elsewhere), `overruns` pairs of (late post, earlier unconsumed post), `leftover` posts never
-    consumed, `stuck` the waits that block a stream. Where notifies count posts, nothing is lost by
-    an overrun, and what is left over does no harm to this call.
+    consumed, `stuck` the waits that block a stream. Where notifies count posts, none is lost by an
+    overrun.
     """
 
     order: Rows
@@ -59,15 +59,14 @@ class Linked:
     stuck: Rows
     counts_posts: bool = False
 
-    def check(self, program: Program) -> None:
+    def check(self, program: Program, *, once: bool = False) -> None:
         """Raise DeadlockError where a stream never ends, OrchestrationError where a post is lost or
-        left over.
+        left over: what is left over on a notify that counts does no harm to a program that is run
+        `once`.
         """
         if len(self.stuck):
             raise DeadlockError(*self.report(program))
-        if self.counts_posts:
-            return
-        if len(self.overruns):
+        if len(self.overruns) and not self.counts_posts:
             late, early = self.overruns[0].tolist()
             raise OrchestrationError(
                 f"Notify overrun: {format_place(program, late)} posts "
@@ -76,7 +75,7 @@ class Linked:
                 "A notify is one bit: wait for it before it is posted again.",
                 finding="NOTIFY_OVERRUN",
             )
-        if len(self.leftover):
+        if len(self.leftover) and not (once and self.counts_posts):
             row = int(self.leftover[0])
             raise OrchestrationError(
                 f"Unmatched post: nobody waits for {format_notify(program, row)} "

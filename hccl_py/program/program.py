@@ -62,10 +62,11 @@ class Program:
     the author's lines. `rounds` is how often the executor recorded, `splits` at which lines ranks
     had to be recorded apart. `calls` says how the caller issues the op where that is not once, or
     back to back. `protocol` is one of `hccl_py.cost.PROTOCOLS` where MSCCL's threadblocks run the
-    streams, and "" elsewhere: it changes times alone. With `counts_posts`, which no file keeps,
-    notifies count posts instead of holding one bit, so that a program which posts too early can be
-    timed. Two programs are the same when their task views are, however their ranks were batched:
-    compare `digest`.
+    streams, and "" elsewhere: it changes times alone. With `counts_posts` notifies are semaphores:
+    a post adds one and a wait takes one, where otherwise a notify is one bit. `alternating` names
+    buffers of which every rank has two, of the size that is stated: one for calls 0, 2, 4, ...,
+    the other for those between. Two programs are the same when their task views are, however their
+    ranks were batched: compare `digest`.
     """
 
     op: OpParam
@@ -84,6 +85,7 @@ class Program:
     calls: tuple[Call, ...] = ()
     protocol: str = ""
     counts_posts: bool = False
+    alternating: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         what = self.executor or "file"
@@ -166,11 +168,11 @@ class Program:
         Labels, source lines, batching and the order of recording between streams do not count.
         """
         queues = queues_of(self)
-        parts = [
-            repr(
-                (self.op, self.ranks, self.buffers, self.local_notifies.slots, self.rounds)
-            ).encode()
-        ]
+        said: tuple[object, ...] = (self.op, self.ranks, self.buffers)
+        said += (self.local_notifies.slots, self.rounds)
+        if self.counts_posts or self.alternating:
+            said += (self.counts_posts, self.alternating)
+        parts = [repr(said).encode()]
         t = self.transports
         arrays = [
             self.buffer_sizes,

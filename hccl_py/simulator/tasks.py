@@ -30,7 +30,7 @@ def simulate_tasks(
     """Time every task alone on its link; raises as `Linked.check` does for programs that cannot
     end.
     """
-    program.linked.check(program)
+    program.linked.check(program, once=True)
     return simulate_reached(program, topology, cost, slow)
 
 

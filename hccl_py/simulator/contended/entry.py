@@ -41,7 +41,7 @@ def simulate_contended(
     What shares nothing takes as long as in `simulate_tasks`; so does what takes no time alone.
     Raises as `Linked.check` does for programs that cannot end.
     """
-    program.linked.check(program)
+    program.linked.check(program, once=True)
     durations = Durations(program, topology, cost, slow)
     shared = SharedLinks.of(program, durations)
     work = _work(program, durations, shared, slow)
