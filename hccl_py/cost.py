@@ -97,15 +97,15 @@ class CostModel(BaseModel):
     they do not say themselves, and `hop_us` as the latency that each link of a route adds to α.
     `reduce_gbps` is γ's inverse, `copy_gbps` the rate of local copies. `memory_gbps` is shared by
     the local copies and reductions of one device that overlap, in contended simulation; without it
-    they do not slow each other down. `notify_us` is the latency of notifies that do not pay α,
-    those between streams of one rank included, unless `local_notify_us` is theirs. `post_us` and
-    `wait_us` are what a post, and a wait for what is there, take of their stream's time. `alpha_by`
-    says which notifies pay α: those with HCCL's numbers (Ack over SDMA, DataSignal over RDMA, extra
-    ones over both), or those that stand for a message, whatever their number
-    (`simulator/alpha.py`). `joined_tasks` says what data tasks that are one step of a kernel take
-    together: their sum, or as long as the longest; `inline_reductions` the same of a transfer and
-    the reduction that is part of it. `protocols` is for programs of MSCCL. `sources` and
-    `uncertain` are for people.
+    they do not slow each other down. Where its users are `all`, what goes over links takes it, too,
+    at both ends. `notify_us` is the latency of notifies that do not pay α, those between streams of
+    one rank included, unless `local_notify_us` is theirs. `post_us` and `wait_us` are what a post,
+    and a wait for what is there, take of their stream's time. `alpha_by` says which notifies pay α:
+    those with HCCL's numbers (Ack over SDMA, DataSignal over RDMA, extra ones over both), or those
+    that stand for a message, whatever their number (`simulator/alpha.py`). `joined_tasks` says what
+    data tasks that are one step of a kernel take together: their sum, or as long as the longest;
+    `inline_reductions` the same of a transfer and the reduction that is part of it. `protocols` is
+    for programs of MSCCL. `sources` and `uncertain` are for people.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -124,6 +124,7 @@ class CostModel(BaseModel):
     wait_us: Microseconds = 0.0
     hop_us: Microseconds = 0.0
     memory_gbps: Rate = None
+    memory_users: Literal["local", "all"] = "local"
     alpha_by: Literal["number", "message"] = "number"
     joined_tasks: Literal["sum", "longest"] = "sum"
     inline_reductions: Literal["sum", "longest"] = "sum"

@@ -50,6 +50,7 @@ _NEWER_COSTS = {
     "inline_reductions",
     "joined_tasks",
     "local_notify_us",
+    "memory_users",
     "post_us",
     "protocols",
     "wait_us",

@@ -127,7 +127,10 @@ class _Walk:
             pair.reverse()
         source, target = (np.array([rank]) for rank in pair)
         found = network.routes(source, target, transports.is_rdma[end : end + 1])
-        return [int(link) for link in found.link]
+        both = network.rank_nodes[pair]
+        shared = self.links.cost.memory_users == "all"
+        memory = network.number(both, both).tolist() if shared else []
+        return [int(link) for link in (*found.link, *memory)]
 
 
 def naive_contended(

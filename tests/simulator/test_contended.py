@@ -113,6 +113,28 @@ def test_overlapping_copies_share_memory_where_it_has_a_rate() -> None:
     assert ends(copies, MESH, free) == [0, 0, 0]  # what takes no time alone takes none
 
 
+def test_what_peers_read_and_write_takes_memory_of_both() -> None:
+    cost = PLAIN.model_copy(update={"copy_gbps": 1.0, "memory_gbps": 1.0})
+    shared = cost.model_copy(update={"memory_users": "all"})
+    for moves, topology, alone, together in (
+        ([Move(0, 1, 6), Move(0, 2, 6)], MESH, [6, 6], [12, 12]),  # into one memory
+        ([Move(1, 0, 6), Move(2, 0, 6)], MESH, [6, 6], [12, 12]),  # out of one
+        ([Move(0, 1, 6, writes=True), Move(1, 1, 6)], MESH, [6, 6], [12, 12]),
+        ([Move(0, 1, 6), Move(2, 3, 6)], MESH, [6, 6], [6, 6]),
+        ([Move(0, 1, 6, writes=True), Move(2, 0, 2, writes=True)], ROCE, [6, 2], [8, 4]),
+    ):
+        program = moving(moves, topology)
+        assert ends(program, topology, cost) == alone
+        assert ends(program, topology, shared) == together
+        without = shared.model_copy(update={"memory_gbps": None})
+        assert same(
+            simulate_contended(program, topology, without), simulate_tasks(program, topology, cost)
+        )
+        assert same(
+            simulate_tasks(program, topology, shared), simulate_tasks(program, topology, cost)
+        )
+
+
 def test_slow_ranks_and_links() -> None:
     reads = moving([Move(0, 1, 5), Move(0, 1, 5), Move(2, 3, 5)], MESH)
     for text, wanted in (("link=0-1:3x", [30, 30, 5]), ("rank=0:2x", [10, 10, 5])):
@@ -162,17 +184,25 @@ def test_what_shares_nothing_takes_as_long_as_alone(
     product=st.sampled_from(sorted(PRESETS)),
     servers=st.sampled_from([(4,), (2, 2), (3, 1), (1, 1, 1)]),
     task_us=st.sampled_from([0.0, 0.125]),
+    memory=st.sampled_from(["local", "all"]),
     slow=st.sampled_from([(), ("rank=1:3x",), ("link=0-1:2x", "rank=0:1.5x")]),
 )
 def test_executors_take_what_the_naive_reference_says(
-    name: str, product: str, servers: tuple[int, ...], task_us: float, slow: tuple[str, ...]
+    name: str,
+    product: str,
+    servers: tuple[int, ...],
+    task_us: float,
+    memory: str,
+    slow: tuple[str, ...],
 ) -> None:
     topology = Topology(PRESETS[product], servers)
     op = filled(op_of(ops_of(BY_NAME[name]())[0], 5000), topology.size)
     if not suits(BY_NAME[name], op, topology):
         return
     program = recorded(name, op, topology, 1 << 15)
-    cost = COST.model_copy(update={"task_us": task_us})
+    gbps = {"local": 12.0, "all": 1.5}[memory]  # less than what links carry
+    over = {"task_us": task_us, "memory_users": memory, "memory_gbps": gbps}
+    cost = COST.model_copy(update=over)
     assert_naive(program, topology, cost, Stragglers.parse(slow))
 
 
@@ -189,13 +219,20 @@ TANGLES = st.builds(
 )
 
 
-@given(moves=MOVES, network=TANGLES, on_main=st.booleans())
+@given(
+    moves=MOVES,
+    network=TANGLES,
+    on_main=st.booleans(),
+    over=st.sampled_from(
+        [{}, {"memory_users": "all"}, {"memory_users": "all", "memory_gbps": 0.75}]
+    ),
+)
 def test_tangled_flows_take_what_the_naive_reference_says(
-    moves: list[Move], network: Tangle, on_main: bool
+    moves: list[Move], network: Tangle, on_main: bool, over: dict[str, object]
 ) -> None:
     topology = network.topology
     program = moving(moves, topology, on_main=on_main)
-    assert_naive(program, topology, COST, Stragglers())
+    assert_naive(program, topology, COST.model_copy(update=over), Stragglers())
 
 
 def assert_naive(program: Program, topology: Topology, cost: CostModel, slow: Stragglers) -> None:

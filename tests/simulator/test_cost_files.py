@@ -63,6 +63,7 @@ models = st.fixed_dictionaries(
         **dict.fromkeys(("reduce_gbps", "copy_gbps", "memory_gbps"), rates),
         **dict.fromkeys(("notify_us", "task_us", "hop_us"), st.floats(0, 1e3)),
         "local_notify_us": st.none() | st.floats(0, 1e3),
+        "memory_users": st.sampled_from(["local", "all"]),
         "inline_reductions": st.sampled_from(["sum", "longest"]),
     }
 ).map(CostModel.model_validate)

@@ -4,6 +4,8 @@
     write   over the route from the rank to the peer
     copy    and reduce: over the link of a rank with itself, its memory, where that has a rate
 
+Where memory is for all users, reads and writes go over that of both ranks, too.
+
 It is found from the batches, without expanding them. A stream of a rank and an RDMA connection have
 one flow at most at a time. So links that have room for all that may ever be on them at once are
 left out, and a program none of whose links is left takes as long as uncontended.
@@ -21,6 +23,7 @@ import numpy.typing as npt
 from hccl_py.enums import RDMA_WRITES, READS, TaskKind
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
+from hccl_py.program.transports import Transports
 from hccl_py.simulator.contended.engine import ENOUGH
 from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.links import Links, numbered
@@ -173,11 +176,25 @@ def _routes(program: Program, links: Links, used: IntArray) -> Routes:
     """Return the routes of ways, those of transports before those of memory."""
     ends = len(program.transports)
     node = links.network.rank_nodes[used[used >= ends] - ends]
-    routes = links.routes(program.transports, used[used < ends])
+    routes = _between(program.transports, links, used[used < ends])
     memory = routes.first[-1] + np.arange(1, len(node) + 1)
     return Routes(
         np.concatenate([routes.first, memory]),
         np.concatenate([routes.link, links.network.number(node, node)]),
+    )
+
+
+def _between(transports: Transports, links: Links, ends: IntArray) -> Routes:
+    """Return the routes of what transport ends send, with the memory of both ranks if that is for
+    all users.
+    """
+    routes, network, cost = links.routes(transports, ends), links.network, links.cost
+    if cost.memory_gbps is None or cost.memory_users == "local":
+        return routes
+    both = network.rank_nodes[np.stack([transports.rank[ends], transports.peer[ends]], axis=1)]
+    return Routes(
+        routes.first + 2 * np.arange(len(routes.first)),
+        np.insert(routes.link, np.repeat(routes.first[1:], 2), network.number(both, both).ravel()),
     )
 
 
