@@ -18,7 +18,6 @@ In an attribute `fidelity` it may say how it stands to HCCL's executor of its na
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol
@@ -26,7 +25,7 @@ from typing import Any, ClassVar, Protocol
 from hccl_py.enums import Mode
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.fidelity import Fidelity, SourceFile, fidelity_of, ours, same, steps
-from hccl_py.op_param import OpParam
+from hccl_py.op_param import LEVELS, OpParam
 from hccl_py.orchestration.rank import Rank, RankView
 from hccl_py.resources import ChannelRequest, ChannelResources, PlaneRequest, ResourceRequest
 from hccl_py.topology.topology import Topology
@@ -106,8 +105,8 @@ class Executor(Protocol):
     @property
     def algorithm(self) -> str:
         """What it does on each level, in HCCL_ALGO's words, such as `level0:mesh`. Where it leaves
-        a choice, `level0:mesh;level1:ring|NHR`, the call says which in `op.level1` and `op.level2`;
-        by default the first.
+        a choice, `level0:mesh;level1:ring|NHR`, the call says which in `op.level0`, `op.level1` and
+        `op.level2`; by default the first.
         """
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
@@ -169,15 +168,16 @@ def open_levels(executor: Executor, topology: Topology) -> tuple[str, ...]:
     choices = choices_of(executor)
     is_flat = choices.get("level0", ("NA",)) == ("NA",)
     several = is_flat or len(topology.servers) > 1
-    there = {"level1": several, "level2": len(topology.superpods) > 1}
-    return tuple(at for at in there if there[at] and len(choices.get(at, ())) > 1)
+    there = max(topology.servers) > 1, several, len(topology.superpods) > 1
+    found = zip(LEVELS, there, strict=True)
+    return tuple(level for level, is_there in found if is_there and len(choices.get(level, ())) > 1)
 
 
 def check_levels(executor: Executor, levels: Mapping[str, str]) -> None:
-    """Raise ParameterError for algorithms that an executor does not do on `level1` or `level2`."""
+    """Raise ParameterError for algorithms that an executor does not do on a level."""
     choices = choices_of(executor)
     for level, word in levels.items():
-        words = choices.get(level, ()) if level in ("level1", "level2") else ()
+        words = choices.get(level, ()) if level in LEVELS else ()
         if word not in words:
             raise ParameterError(
                 f"{executor_name(executor)} does not do {word} on {level}.",
@@ -188,12 +188,9 @@ def check_levels(executor: Executor, levels: Mapping[str, str]) -> None:
 def with_levels(executor: Executor, op: OpParam) -> OpParam:
     """Return the call with the executor's defaults for the levels that it leaves open."""
     choices = choices_of(executor)
-    level1, level2 = (
-        getattr(op, level) or choices.get(level, ("",))[0] for level in ("level1", "level2")
-    )
-    if (level1, level2) == (op.level1, op.level2):
-        return op
-    return replace(op, level1=level1, level2=level2)
+    defaults = {level: choices[level][0] for level in LEVELS if level in choices}
+    words = defaults | op.words
+    return op if words == op.words else op.with_words(words)
 
 
 def executor_name(executor: Executor) -> str:

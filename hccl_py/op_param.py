@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
 from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
 
-__all__ = ["Numbers", "OpParam", "Table"]
+__all__ = ["LEVELS", "Numbers", "OpParam", "Table"]
 
 Numbers: TypeAlias = tuple[int, ...]
 Table: TypeAlias = tuple[Numbers, ...]
+
+LEVELS = ("level0", "level1", "level2")
+"""The members of a call that hold a word of HCCL_ALGO."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +43,11 @@ class OpParam:
             is not `count`. At each end, what it sends and what it receives lie packed in the order
             of the list.
 
-    `level1` and `level2` are the algorithms between servers and between superpods, in HCCL_ALGO's
-    words, for executors that leave the choice; selection sets them. `deterministic` asks for sums
-    whose bits do not depend on timing; executors that could do either way look at it. `in_place`
-    says that IN and OUT share memory, in one of the ways of `InPlace` or, where true, in any.
+    `level0`, `level1` and `level2` are the algorithms inside servers, between servers and between
+    superpods, in HCCL_ALGO's words, for executors that leave the choice; selection sets them.
+    `deterministic` asks for sums whose bits do not depend on timing; executors that could do either
+    way look at it. `in_place` says that IN and OUT share memory, in one of the ways of `InPlace`
+    or, where true, in any.
     """
 
     name: str
@@ -56,9 +61,20 @@ class OpParam:
     displs: Numbers | Table = ()
     matrix: Table = ()
     pairs: Table = ()
+    level0: str = ""
     level1: str = ""
     level2: str = ""
     deterministic: bool = False
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The words of the levels that the call says something of."""
+        return {level: word for level in LEVELS if (word := getattr(self, level))}
+
+    def with_words(self, words: Mapping[str, str]) -> OpParam:
+        """Return the call with words for levels, and none for those that have none."""
+        level0, level1, level2 = (words.get(level, "") for level in LEVELS)
+        return replace(self, level0=level0, level1=level1, level2=level2)
 
     @property
     def unit(self) -> int:

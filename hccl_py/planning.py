@@ -129,11 +129,8 @@ class Planner:
 
     def _planned(self, op: OpParam, wanted: _Wanted, levels: tuple[tuple[str, str], ...]) -> Plan:
         selection, chosen = self.select(op, wanted.executor, dict(levels))
-        words = selection.levels
         op = replace(
-            op,
-            level1=words.get("level1", ""),
-            level2=words.get("level2", ""),
+            op.with_words(selection.levels),
             deterministic=op.reduce is not None and self.config.deterministic != "false",
         )
         program = self._recorded(chosen.executor, op)

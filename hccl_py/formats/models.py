@@ -56,6 +56,7 @@ class OpModel(Strict):
     displs: object = None
     matrix: object = None
     pairs: object = None
+    level0: str = ""
     level1: str = ""
     level2: str = ""
     deterministic: bool = False

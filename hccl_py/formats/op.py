@@ -19,7 +19,7 @@ from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
 from hccl_py.errors import NotSupportedError, did_you_mean
 from hccl_py.formats.checks import LIMIT, MAX_NUMBER, whole
 from hccl_py.formats.models import OpModel
-from hccl_py.op_param import Numbers, OpParam, Table
+from hccl_py.op_param import LEVELS, Numbers, OpParam, Table
 from hccl_py.ops import OPS
 from hccl_py.program.program import Call
 
@@ -44,6 +44,7 @@ def op_from(value: object, ranks: int, path: str = "op") -> OpParam:
         root=_root(model, ranks, path),
         mode=Mode(model.mode),
         in_place=_in_place(model, path),
+        level0=model.level0[:40],
         level1=model.level1[:40],
         level2=model.level2[:40],
         deterministic=model.deterministic,
@@ -69,9 +70,7 @@ def op_object(op: OpParam) -> dict[str, object]:
         "in_place": op.in_place.value if isinstance(op.in_place, InPlace) else op.in_place,
         "mode": op.mode.value,
     }
-    extras = {
-        name: getattr(op, name) for name in (*Amounts._fields, "level1", "level2", "deterministic")
-    }
+    extras = {name: getattr(op, name) for name in (*Amounts._fields, *LEVELS, "deterministic")}
     return known | {name: value for name, value in extras.items() if value}
 
 

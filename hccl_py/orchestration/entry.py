@@ -32,11 +32,11 @@ def record(
         program = hccl.record(MyRing, op, hccl.topology_of(ranks=8))
 
     `executor` is the name of an installed one (`hccl-py list` shows them), a class, or an instance.
-    `op` says everything else about the call: `mode`, `deterministic`, and in `level1` and `level2`
-    the algorithms of an executor that leaves them open, by default its first. `ccl_bytes` is the
-    size of each of a rank's two CCL buffers in bytes, by default 200 MB as HCCL_BUFFSIZE has it:
-    op-base calls that do not fit go in rounds. Environment variables have no say, and nothing is
-    selected.
+    `op` says everything else about the call: `mode`, `deterministic`, and in `level0`, `level1` and
+    `level2` the algorithms of an executor that leaves them open, by default its first. `ccl_bytes`
+    is the size of each of a rank's two CCL buffers in bytes, by default 200 MB as HCCL_BUFFSIZE has
+    it: op-base calls that do not fit go in rounds. Environment variables have no say, and nothing
+    is selected.
 
     Raises ParameterError for an executor that does not exist or is for other ops, for parameters
     that HCCL does not take and for a level that the executor does not do, NotSupportedError where
@@ -49,8 +49,7 @@ def record(
     operator.check(op, topology)
     served = replace(op, name=operator.runs_as)
     ready = _executor(executor, served.name)
-    named = {level: getattr(op, level) for level in ("level1", "level2") if getattr(op, level)}
-    check_levels(ready, named)
+    check_levels(ready, op.words)
     reason = reason_against(ready, with_levels(ready, served), topology)
     if reason:
         raise NotSupportedError(

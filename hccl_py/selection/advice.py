@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hccl_py.config import Config
 from hccl_py.ops import ALL_TO_ALL
@@ -26,16 +26,30 @@ def advice(facts: Facts) -> Iterator[str]:
         yield f"HCCL runs at most 3 of these at once with more than {_BATCH_RANKS} ranks"
 
 
-def warnings(facts: Facts, config: Config) -> Iterator[str]:
-    """Yield one sentence for every setting that HCCL warns of and ignores."""
+def warnings(facts: Facts, config: Config, taken: Mapping[str, str]) -> Iterator[str]:
+    """Yield one sentence for every setting that HCCL warns of and ignores; `taken` are the words
+    that an executor looks at.
+    """
     yield from config.notes(facts.shape.device)
-    given = dict(facts.given)
-    level0, level1 = given.get("level0", "NA"), given.get("level1")
-    exchanges = facts.op.name in ALL_TO_ALL and level1 == "pairwise"
-    if exchanges and level0 in ("fullmesh", "pairwise"):
-        yield (
-            f"HCCL_ALGO's level0:{level0};level1:pairwise changes how HCCL's exchange in two steps "
-            "goes inside a server; here it stays as it is"
+    level0, level1 = (dict(facts.given).get(level, "NA") for level in ("level0", "level1"))
+    if level0 in ("NA", "null") or "level0" in taken:
+        return
+    why = "level0 follows from the topology"
+    if facts.op.name in ALL_TO_ALL and level0 == level1 == "pairwise":
+        why = (
+            "only the exchange in two steps looks at it"
+            if facts.pairwise_inside
+            else "the exchange in two steps looks at what is set for all ops"
         )
-    elif level0 not in ("NA", "null"):
-        yield f"HCCL_ALGO's level0:{level0} is ignored: level0 follows from the topology"
+    elif _read_at_once(facts, config) and (level0, level1) == ("fullmesh", "pairwise"):
+        why = (
+            f"{config.ruleset}'s exchange in two steps would read at once, by a template whose "
+            "source is not public"
+        )
+    yield f"HCCL_ALGO's level0:{level0} is ignored: {why}"
+
+
+def _read_at_once(facts: Facts, config: Config) -> bool:
+    """Whether HCCL of July 2025 had a template for level0:fullmesh;level1:pairwise here."""
+    few = facts.shape.device == "910_93" and facts.ranks <= 32 and facts.inter_hccs
+    return few and facts.op.name in ALL_TO_ALL and config.ruleset == "cann-2025.07"

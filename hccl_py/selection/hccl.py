@@ -7,7 +7,7 @@ from hccl_py.config import Config
 from hccl_py.errors import HcclResult
 from hccl_py.op_param import OpParam
 from hccl_py.selection.ascend950 import refusal_of
-from hccl_py.selection.facts import gather_facts
+from hccl_py.selection.gathering import gather_facts
 from hccl_py.selection.rules import Rule, refuse
 from hccl_py.selection.rulesets import ruleset_of
 from hccl_py.topology.topology import Topology
@@ -39,10 +39,17 @@ class HcclChoice:
 
     @property
     def levels(self) -> dict[str, str]:
-        """What HCCL runs on each level; rows may take another level1 than the op's."""
+        """What HCCL runs on each level; rows may take another word than the op's."""
         found = self.facts.levels
-        levels = {"level0": found.level0, "level1": self.row.level1_of(found)}
+        levels = {"level0": self.row.level0_of(found), "level1": self.row.level1_of(found)}
         return levels | ({"level2": found.level2} if found.level2 else {})
+
+    @property
+    def words(self) -> dict[str, str]:
+        """HCCL's words for levels that an executor leaves open: on level0 what HCCL_ALGO says where
+        executors look at it, as what joins the devices of a server is no choice.
+        """
+        return self.levels | {"level0": "pairwise" if self.facts.pairwise_inside else ""}
 
     @property
     def refusal(self) -> tuple[str, HcclResult]:

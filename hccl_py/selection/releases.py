@@ -175,6 +175,8 @@ def _row_text(row: Rule) -> tuple[str, str]:
         taken = f"refuses: {row.refusal}"
     else:
         taken = f"`{row.executor}`"
+        if row.level0:
+            taken += f", {row.level0} inside"
         if row.keeps is not None:
             kept = f" unless {' or '.join(row.keeps)}" if row.keeps else ""
             taken += f", {row.level1}{kept}"

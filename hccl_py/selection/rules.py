@@ -95,14 +95,16 @@ class Rule:
     """One row: an executor and when it is taken; `source` is its file and lines in HCCL.
 
     Without an executor HCCL refuses such calls with `result`, for the reason `refusal`. Where the
-    algorithm between servers is none of `keeps`, the row takes `level1`. `early` rows are decided
-    before the op chooses that algorithm by the call.
+    algorithm between servers is none of `keeps`, the row takes `level1`; inside servers it takes
+    `level0`, if it has one. `early` rows are decided before the op chooses by the call what goes
+    between servers.
     """
 
     executor: str | None
     when: tuple[Condition, ...]
     source: str = ""
     keeps: tuple[str, ...] | None = None
+    level0: str = ""
     level1: str = ""
     early: bool = False
     refusal: str = ""
@@ -119,6 +121,10 @@ class Rule:
     def holds(self, facts: Facts) -> bool:
         """Whether all conditions hold."""
         return all(condition.holds(facts) for condition in self.when)
+
+    def level0_of(self, levels: Levels) -> str:
+        """Return the algorithm inside servers that HCCL takes with this row."""
+        return self.level0 or levels.level0
 
     def level1_of(self, levels: Levels) -> str:
         """Return the algorithm between servers that HCCL takes with this row."""
@@ -150,13 +156,14 @@ class OperatorFile:
         executor: str,
         at: str,
         *when: Cell,
+        level0: str = "",
         level1: str = "",
         keeps: tuple[str, ...] = (),
         early: bool = False,
     ) -> Rule:
         """Return a row that takes an executor, and `level1` for what is none of `keeps`."""
         kept = keeps if level1 else None
-        return Rule(executor, _conditions(when), f"{self.path}:{at}", kept, level1, early)
+        return Rule(executor, _conditions(when), f"{self.path}:{at}", kept, level0, level1, early)
 
     def refuse(
         self, refusal: str, at: str, *when: Cell, result: HcclResult = HcclResult.E_NOT_SUPPORT

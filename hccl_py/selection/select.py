@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry
@@ -22,10 +21,10 @@ from hccl_py.executor import (
     situations_of,
     with_levels,
 )
-from hccl_py.fidelity import UNDECLARED
-from hccl_py.op_param import OpParam
+from hccl_py.op_param import LEVELS, OpParam
 from hccl_py.orchestration.author_errors import reason_against
 from hccl_py.selection.advice import advice, warnings
+from hccl_py.selection.answer import Rejected, Selection
 from hccl_py.selection.hccl import HcclChoice
 from hccl_py.selection.order import breaks_order
 from hccl_py.selection.rules import Rule
@@ -33,55 +32,7 @@ from hccl_py.selection.rulesets import RULESETS
 from hccl_py.selection.tags import GROUP_NAME, tag_of
 from hccl_py.topology.topology import Topology
 
-__all__ = ["Rejected", "Selection", "select", "ways"]
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """An executor that was not chosen, and why; `listed` if the device's table names it."""
-
-    executor: str
-    reason: str
-    listed: bool = True
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What runs, what HCCL would run, and why.
-
-    `algorithm` is what runs on each level, `hccl_algorithm` what HCCL would run; `levels` has the
-    words for `OpParam.level1` and `level2`. `tag` is the key under which resources are reused.
-    `hccl_executor` differs from `executor` only where HCCL's is not offered here or the user named
-    another one, and is None where HCCL refuses the call: with `result`, because of `refusal`.
-    `fidelity` says how far what runs is what HCCL's executor of that name does. The
-    reasons against the others are looked for when somebody reads `rejected`: `against` does it.
-    """
-
-    op: str
-    executor: str
-    hccl_executor: str | None
-    algorithm: Mapping[str, str]
-    tag: str
-    reasons: tuple[str, ...]
-    ruleset: str
-    against: Callable[[], tuple[Rejected, ...]] = field(default=tuple, repr=False, compare=False)
-    hccl_algorithm: Mapping[str, str] = field(default_factory=dict)
-    levels: Mapping[str, str] = field(default_factory=dict)
-    result: str = ""
-    refusal: str = ""
-    source: str = ""
-    fidelity: Fidelity = UNDECLARED
-
-    @property
-    def is_same(self) -> bool:
-        """Whether HCCL would run the same: the executor, the words of open levels, the steps."""
-        words = all(self.hccl_algorithm.get(level) == word for level, word in self.levels.items())
-        return self.executor == self.hccl_executor and words and self.fidelity.is_same
-
-    @cached_property
-    def rejected(self) -> tuple[Rejected, ...]:
-        """Every other executor of the op, and why it was not chosen."""
-        return self.against()
+__all__ = ["select", "ways"]
 
 
 def select(
@@ -167,12 +118,18 @@ class _ExecutorSelector:
         return chosen, [
             why,
             *self._refusal(),
-            *warnings(self.facts, self.config),
+            *self._warnings(chosen),
             *self._broken(chosen),
         ]
 
     def by_table(self) -> tuple[Registered, list[str]]:
         """Take the row's executor, or the first of the others that suits."""
+        chosen = self._wanted() or self._substitute()
+        if chosen is None:
+            raise NotSupportedError(
+                f"No executor suits {self.op.name} on {self.topology.description}.",
+                "See `hccl-py list`.",
+            )
         reasons = [condition.format_condition(self.facts) for condition in self.row.when]
         if not reasons and self.row.executor is not None:
             only = len(self.rows) == 1
@@ -180,17 +137,11 @@ class _ExecutorSelector:
         if self.hccl.levels["level1"] != self.facts.level1 or self.row.keeps == ():
             reasons.append(f"this row takes {self.hccl.levels['level1']} on level1")
         reasons += [
-            *warnings(self.facts, self.config),
+            *self._warnings(chosen),
             *self.facts.levels.notes,
             *advice(self.facts),
+            *self._refusal(),
         ]
-        reasons += self._refusal()
-        chosen = self._wanted() or self._substitute()
-        if chosen is None:
-            raise NotSupportedError(
-                f"No executor suits {self.op.name} on {self.topology.description}.",
-                "See `hccl-py list`.",
-            )
         if chosen.name != self.row.executor:
             reasons.append(self._substitution(chosen))
             return chosen, reasons
@@ -239,6 +190,9 @@ class _ExecutorSelector:
             source=self.hccl.source,
             fidelity=self._fidelity(chosen, levels),
         )
+
+    def _warnings(self, chosen: Registered) -> Iterator[str]:
+        return warnings(self.facts, self.config, self._levels(chosen)[0])
 
     def _of_size(self, chosen: Registered) -> list[str]:
         executor = chosen.executor
@@ -332,9 +286,9 @@ class _ExecutorSelector:
     def _levels(self, chosen: Registered) -> tuple[dict[str, str], list[str]]:
         """Return HCCL's algorithms where the executor leaves a choice, else its defaults."""
         levels, notes = {}, []
-        for level in ("level1", "level2"):
+        for level in LEVELS:
             words = choices_of(chosen.executor).get(level, ())
-            wanted = self.forced.get(level) or self.hccl.levels.get(level, "")
+            wanted = self.forced.get(level) or self.hccl.words.get(level, "")
             if len(words) < 2 or not wanted:
                 continue
             levels[level] = wanted if wanted in words else words[0]
@@ -378,10 +332,7 @@ class _ExecutorSelector:
         if is_zero_copy(registered.executor) and not self.config.zero_copy:
             return "needs user memory that all ranks have registered: zero_copy"
         levels, _ = self._levels(registered)
-        levelled = replace(
-            self.op, level1=levels.get("level1", ""), level2=levels.get("level2", "")
-        )
-        op = with_levels(registered.executor, levelled)
+        op = with_levels(registered.executor, self.op.with_words(levels))
         return reason_against(registered.executor, op, self.topology)
 
 

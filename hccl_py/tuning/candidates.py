@@ -12,7 +12,7 @@ from hccl_py.executor import Fidelity, choices_of, fidelity_of, open_levels, sit
 from hccl_py.fidelity import UNDECLARED
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
-from hccl_py.selection.facts import gather_facts
+from hccl_py.selection.gathering import gather_facts
 from hccl_py.selection.order import breaks_order
 from hccl_py.selection.select import select, ways
 from hccl_py.topology.topology import Topology

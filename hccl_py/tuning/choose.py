@@ -21,9 +21,10 @@ from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.allowance import Allowance, TooMuchError
 from hccl_py.planning import ExecutorChooser, Planner
-from hccl_py.selection.facts import gather_facts
+from hccl_py.selection.answer import Rejected, Selection
+from hccl_py.selection.gathering import gather_facts
 from hccl_py.selection.order import breaks_order
-from hccl_py.selection.select import Rejected, Selection, select
+from hccl_py.selection.select import select
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator.bounds import lower_bound
 from hccl_py.topology.topology import Topology

@@ -25,7 +25,8 @@ from hccl_py.documents.disk import PathLike, format_path
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
-from hccl_py.selection.select import Selection, select
+from hccl_py.selection.answer import Selection
+from hccl_py.selection.select import select
 from hccl_py.topology.topology import Topology
 from hccl_py.tuning.candidates import Candidate, candidates
 from hccl_py.tuning.points import Outcome, Point

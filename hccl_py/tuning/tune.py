@@ -11,7 +11,8 @@ from hccl_py.discovery import Registry, installed_executors
 from hccl_py.documents.disk import PathLike
 from hccl_py.errors import ParameterError
 from hccl_py.op_param import OpParam
-from hccl_py.selection.select import Selection, select
+from hccl_py.selection.answer import Selection
+from hccl_py.selection.select import select
 from hccl_py.topology.topology import Topology
 from hccl_py.tuning.candidates import candidates
 from hccl_py.tuning.points import Outcome, Point

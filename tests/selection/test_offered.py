@@ -58,7 +58,9 @@ def test_rows_say_where_they_are_from(ruleset: str, device: str) -> None:
     """All but that of gather, which HCCL's API does not have."""
     rows = RULESETS[ruleset].tables[device].rows
     sources = [row.source for op, found in rows.items() if op != "gather" for row in found]
-    where = re.compile(r"(algorithm/impl/operator|framework/[a-z/]+)/\w+\.cc:\d+(-\d+)?")
+    where = re.compile(
+        r"(algorithm/impl/(operator|coll_executor/\w+)|framework/[a-z/]+)/\w+\.cc:\d+(-\d+)?"
+    )
     assert all(where.fullmatch(source) for source in sources)
     assert all(_ascends(source) for source in sources)
 

@@ -57,13 +57,13 @@ class RunAlltoAllVStaged:
 
     Where all data fits the CCL buffers, and in graph mode, it goes from place to place (ZCopy), and
     the first exchange runs on main and n - 2 sub streams at once; where a switch joins the devices
-    of a server (A3), it is pairwise. Else both are pairwise, through the buffers, piece by piece
-    (BCopy). In one server, ZCopy in op-base mode needs no second step, and reads right to the
-    output, which only RDMA does not reach.
+    of a server (A3), and with `level0:pairwise`, it is pairwise. Else both are pairwise, through
+    the buffers, piece by piece (BCopy). In one server, ZCopy in op-base mode needs no second step,
+    and reads right to the output, which only RDMA does not reach.
     """
 
     op = ALL_TO_ALL
-    algorithm = "level0:mesh;level1:pairwise"
+    algorithm = "level0:mesh|pairwise;level1:pairwise"
     fidelity = same(
         hccl_executor("coll_all_to_all/coll_all_to_all_v_staged_executor.cc"),
         hccl_template("temp_alltoallv/alltoallv_staged_mesh.cc"),
@@ -127,7 +127,7 @@ def _regroup(op: OpParam, rank: Rank[Any, Any], parts: PeerParts) -> None:
     """Exchange inside the server."""
     if op.mode is not Mode.GRAPH and not extents_fit(op, rank):
         pairwise_in_pieces(rank, rank.level0, parts)
-    elif _is_mesh(rank):
+    elif _is_mesh(op, rank):
         mesh_all_to_all(rank, rank.level0, parts)
     else:
         pairwise_all_to_all(rank, rank.level0, parts)
@@ -182,14 +182,17 @@ def _is_one_step(op: OpParam, rank: RankView | Rank[Any, Any]) -> bool:
     return one_server and op.mode is Mode.OP_BASE and extents_fit(op, rank)
 
 
-def _is_mesh(rank: RankView | Rank[Any, Any]) -> bool:
-    """Whether devices of a server are linked without a switch, so that all links work at once."""
-    return not rank.topology.product.superpod_servers and int(rank.level0.size) > 1
+def _is_mesh(op: OpParam, rank: RankView | Rank[Any, Any]) -> bool:
+    """Whether all links of a server work at once: without a switch, and where nobody asks for one
+    after the other.
+    """
+    linked = not rank.topology.product.superpod_servers and int(rank.level0.size) > 1
+    return linked and op.level0 != "pairwise"
 
 
 def _subs(op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
     whole = op.mode is Mode.GRAPH or extents_fit(op, rank)
-    return int(rank.level0.size) - 2 if whole and _is_mesh(rank) else 0
+    return int(rank.level0.size) - 2 if whole and _is_mesh(op, rank) else 0
 
 
 def _scratch(op: OpParam, rank: RankView) -> int:

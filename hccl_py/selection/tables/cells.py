@@ -31,6 +31,7 @@ __all__ = [
     "ONE_SERVER",
     "OP_BASE",
     "PAIR",
+    "PAIRWISE_INSIDE",
     "PIPELINE",
     "RDMA_INLINE",
     "RING",
@@ -67,6 +68,7 @@ INLINE: Cell = ("inline", "==", True)
 RDMA_INLINE: Cell = ("rdma_inline", "==", True)
 ANY_ORDER: Cell = ("deterministic", "==", "false")
 FIXED_ORDER: Cell = ("deterministic", "!=", "false")
+PAIRWISE_INSIDE: Cell = ("pairwise_inside", "==", True)
 PIPELINE: Cell = ("level1", "==", "pipeline")
 AIV: Cell = ("aiv", "==", True)
 HCCS: Cell = ("inter_hccs", "==", True)

@@ -78,7 +78,7 @@ class Case:
         if op.in_place:
             at = f" ({op.in_place.value})" if isinstance(op.in_place, InPlace) else ""
             words.append(f"in place{at}")
-        words += [f"{level} {word}" for level, word in self._levels]
+        words += map(" ".join, op.words.items())
         words += self._amounts
         if self._preset != DEFAULT_PRESET:
             words.append(self._preset)
@@ -106,9 +106,9 @@ class Case:
         if op.in_place:
             at = f" {op.in_place.value}" if isinstance(op.in_place, InPlace) else ""
             words.append(f"--in-place{at}")
-        if self._levels:
-            algo = ";".join(["level0:NA", *map(":".join, self._levels)])
-            words.append(f'--algo "{algo}"')
+        if op.words:
+            levels = {"level0": "NA"} | op.words
+            words.append(f'--algo "{";".join(map(":".join, levels.items()))}"')
         return " ".join(words)
 
     @cached_property
@@ -131,11 +131,6 @@ class Case:
     @property
     def _preset(self) -> str:
         return self.spelling or self.topology.product.name
-
-    @property
-    def _levels(self) -> list[tuple[str, str]]:
-        given = (("level1", self.op.level1), ("level2", self.op.level2))
-        return [(level, word) for level, word in given if word]
 
     @property
     def _amounts(self) -> list[str]:

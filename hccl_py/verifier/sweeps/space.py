@@ -31,7 +31,7 @@ from hccl_py.executor import (
     ops_of,
     with_levels,
 )
-from hccl_py.op_param import OpParam
+from hccl_py.op_param import LEVELS, OpParam
 from hccl_py.operators import Operator, make_operator
 from hccl_py.operators.base import Variant
 from hccl_py.orchestration.author_errors import author_message
@@ -241,9 +241,9 @@ class _Selector:
         """Return the call of a row, unless operator or executor refuse it after all."""
         topology, amount = self._topology(row), self._amounts[row[5]]
         assert topology is not None
-        level1, level2 = self._levels[row[8]]
+        words = dict(zip(LEVELS, self._levels[row[8]], strict=True))
         op = self._op(row, topology, amount.ccl_bytes // self._dtypes[row[2]].itemsize)
-        op = replace(op, in_place=self._in_place[row[6]], level1=level1, level2=level2)
+        op = replace(op, in_place=self._in_place[row[6]]).with_words(words)
         vary, ranks = self._variants[row[7]], topology.size
         most = elements_per_round(self._executor, vary(op, ranks), topology, amount.ccl_bytes)
         op = vary(replace(op, count=amount.elements(op.unit, ranks, most)), ranks)
@@ -402,9 +402,9 @@ def _with_root(op: OpParam, ranks: int, root: int) -> OpParam:
     return replace(op, root=root)
 
 
-def _levels(executor: Executor, op: str, algo: str) -> tuple[tuple[str, str], ...]:
-    """Return the algorithms of level1 and level2 between which an executor leaves the choice, or of
-    them those that HCCL_ALGO's text names.
+def _levels(executor: Executor, op: str, algo: str) -> tuple[tuple[str, ...], ...]:
+    """Return the algorithms of the levels between which an executor leaves the choice, or of them
+    those that HCCL_ALGO's text names.
     """
     choices, given = choices_of(executor), parse_algo(algo, op)
 
@@ -414,7 +414,7 @@ def _levels(executor: Executor, op: str, algo: str) -> tuple[tuple[str, str], ..
             return ("",)
         return (given[level],) if given.get(level) in offered else offered
 
-    return tuple(product(words("level1"), words("level2")))
+    return tuple(product(*map(words, LEVELS)))
 
 
 def elements_per_round(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int:

@@ -302,14 +302,20 @@ def full_mesh(rank: int, call: Call, *, graph: bool = False) -> Streams:
 
 
 def staged(
-    rank: int, call: Call, *, servers: int, graph: bool = False, switched: bool = False
+    rank: int,
+    call: Call,
+    *,
+    servers: int,
+    graph: bool = False,
+    switched: bool = False,
+    asked: bool = False,
 ) -> Streams:
-    """coll_all_to_all_v_staged_executor.cc:383 KernelRun; `switched` where HCCS_SW joins devices
-    (:249, and :52 for streams).
+    """coll_all_to_all_v_staged_executor.cc:383 KernelRun; `switched` where HCCS_SW joins devices,
+    `asked` where HCCL_ALGO has pairwise on both levels (:249, and :52 for streams).
     """
     n = call.ranks // servers
     straight = graph or call.fits
-    mesh = straight and not switched and n > 1
+    mesh = straight and not switched and not asked and n > 1
     me = Worker(rank, call, max(n - 2, 0) if mesh else 0)
     server, device = divmod(rank, n)
     one_step = servers == 1 and straight and not graph

@@ -32,6 +32,7 @@ class Case(NamedTuple):
     topology: Topology
     pod: int
     graph: bool = False
+    level0: str = ""
 
 
 def a2(servers: int, devices: int) -> Topology:
@@ -62,6 +63,15 @@ def of_servers(servers: int, devices: int, *, graph: bool = False) -> list[Case]
     return found
 
 
+def asked(servers: int, devices: int, *, graph: bool = False) -> Case:
+    """The exchange in two steps where HCCL_ALGO asks for pairwise inside servers."""
+
+    def staged(rank: int, call: Call) -> Streams:
+        return exchanges.staged(rank, call, servers=servers, graph=graph, asked=True)
+
+    return Case(STAGED, staged, a2(servers, devices), devices, graph, "pairwise")
+
+
 def of_pods(pods: int, servers: int, devices: int) -> list[Case]:
     """Superpods of A3: their devices are switched."""
     topology = topology_of(superpods=pods, servers=servers, devices=devices, preset="atlas-900-a3")
@@ -80,25 +90,27 @@ DUO_CASE = Case(DUO, exchanges.duo, topology_of(4, preset="300i-duo"), 4)
 CASES = [
     *of_servers(1, 4), *of_servers(1, 8), *of_servers(2, 2), *of_servers(3, 3), *of_servers(3, 1),
     *of_servers(1, 3, graph=True), *of_servers(3, 2, graph=True), *of_pods(3, 1, 2), DUO_CASE,
+    asked(1, 4), asked(3, 3), asked(2, 4, graph=True),
 ]  # fmt: skip
 WIDE = [
     *(case for n in (2, 3, 5, 7, 9, 11, 16, 17, 20) for case in of_servers(1, n)),
     *(case for s, n in ((2, 1), (2, 8), (5, 2), (4, 3)) for case in of_servers(s, n)),
+    *(asked(s, n, graph=graph) for s, n in ((1, 8), (3, 1), (5, 2)) for graph in (False, True)),
     *of_servers(3, 4, graph=True), *of_pods(1, 1, 10), *of_pods(2, 2, 2), *of_pods(4, 1, 4),
 ]  # fmt: skip
 
 
 def name_of(case: Case) -> str:
     shape = "x".join(map(str, case.topology.servers))
-    return f"{case.executor}-{case.topology.product.name}-{shape}{'-graph' if case.graph else ''}"
+    graph = "-graph" if case.graph else ""
+    return f"{case.executor}-{case.topology.product.name}-{shape}{graph}{case.level0}"
 
 
 def check(case: Case, op: OpParam, ccl: int) -> None:
     """Compare all streams of all ranks."""
     assert KINDS[case.executor] == "same"
     ranks = case.topology.size
-    if case.graph:
-        op = replace(op, mode=Mode.GRAPH)
+    op = replace(op, mode=Mode.GRAPH if case.graph else Mode.OP_BASE, level0=case.level0)
     matrix = op.matrix or ((op.count,) * ranks,) * ranks
     call = Call(op.name, [[4 * count for count in row] for row in matrix], ccl, case.pod)
     program = recorded(case.executor, op, case.topology, ccl)

@@ -18,6 +18,7 @@ from hccl_py.selection.tables.cann_2025_07.files import (
     RS,
     RSV,
     SC,
+    STAGED,
 )
 from hccl_py.selection.tables.cells import (
     AIV,
@@ -226,7 +227,7 @@ def _exchanges(op: str) -> tuple[Rule, ...]:
         _a2a("RunAlltoAllVFullMesh", "244-247", ("ranks", "<=", 2)),
         _a2a("RunAlltoAllVFullMesh", "244-247", UNEVEN),
         _a2a("RunAlltoAllVFullMesh", "244-247", UNEVEN_PODS),
-        _a2a("RunAlltoAllVStaged", "248-250"),
+        *STAGED,
     )
 
 

@@ -21,6 +21,7 @@ from hccl_py.selection.tables.cann_2025_07.files import (
     RS,
     RSV,
     SC,
+    STAGED,
 )
 from hccl_py.selection.tables.cells import (
     AIV,
@@ -256,7 +257,7 @@ def _exchanges(*entry: Cell) -> tuple[Rule, ...]:
         _a2a("RunAlltoAllVFullMesh", "244-247", ("ranks", "<=", 2)),
         _a2a("RunAlltoAllVFullMesh", "244-247", UNEVEN),
         _a2a("RunAlltoAllVFullMesh", "244-247", UNEVEN_PODS),
-        _a2a("RunAlltoAllVStaged", "248-250"),
+        *STAGED,
     )
 
 

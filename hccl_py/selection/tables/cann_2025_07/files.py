@@ -1,7 +1,7 @@
 """The files that rows come from, and rows that all devices share."""
 
 from hccl_py.selection.rules import OperatorFile, Rule
-from hccl_py.selection.tables.cells import OP_BASE, SINGLE
+from hccl_py.selection.tables.cells import OP_BASE, PAIRWISE_INSIDE, SINGLE
 
 __all__ = [
     "A2A",
@@ -17,6 +17,7 @@ __all__ = [
     "RS",
     "RSV",
     "SC",
+    "STAGED",
 ]
 
 _OPERATORS = "algorithm/impl/operator/"
@@ -42,3 +43,13 @@ POINT_TO_POINT: dict[str, tuple[Rule, ...]] = {
     ),
 }
 """Ranks that receive take ReceiveExecutor. BatchSendRecvRetry needs re-execution, which is off."""
+
+_STAGED = "RunAlltoAllVStaged"
+
+STAGED = (
+    OperatorFile(
+        "algorithm/impl/coll_executor/coll_all_to_all/coll_all_to_all_v_staged_executor.cc"
+    ).take(_STAGED, "242-251", PAIRWISE_INSIDE, level0="pairwise", level1="pairwise"),
+    A2A.take(_STAGED, "248-250", level1="pairwise"),
+)
+"""The exchange in two steps, whose executor looks at HCCL_ALGO by itself."""

@@ -16,6 +16,7 @@ from hccl_py.selection.tables.cann_2025_07.files import (
     RS,
     RSV,
     SC,
+    STAGED,
 )
 from hccl_py.selection.tables.cells import (
     MESH,
@@ -86,7 +87,7 @@ TABLE_910A = DecisionTable(
             A2A.take("RunAlltoAllVFullMesh", "244-247", ("ranks", "<=", 2), level1="pairwise"),
             A2A.take("RunAlltoAllVFullMesh", "244-247", UNEVEN, level1="pairwise"),
             A2A.take("RunAlltoAllVFullMesh", "244-247", UNEVEN_PODS, level1="pairwise"),
-            A2A.take("RunAlltoAllVStaged", "248-250", level1="pairwise"),
+            *STAGED,
         ),
         **NO_GATHER,
         **POINT_TO_POINT,

@@ -17,6 +17,7 @@ from hccl_py.selection.tables.cann_2026_08.files import (
     RSV,
     SC,
     SC_SINGLE,
+    STAGED,
     exchange,
 )
 from hccl_py.selection.tables.cells import (
@@ -186,7 +187,7 @@ def _exchanges(op: str) -> tuple[Rule, ...]:
         exchange("RunAlltoAllVFullMesh", "293-297", ("one_plane", "==", True)),
         exchange("RunAlltoAllVFullMesh", "293-297", ("ranks", "<=", 2)),
         exchange("RunAlltoAllVFullMesh", "293-297", UNEVEN),
-        exchange("RunAlltoAllVStaged", "298-300"),
+        *STAGED,
     )
 
 

@@ -14,6 +14,7 @@ from hccl_py.selection.tables.cann_2026_08.files import (
     RSV,
     SC,
     SC_SINGLE,
+    STAGED,
     exchange,
 )
 from hccl_py.selection.tables.cells import (
@@ -213,7 +214,7 @@ def _exchanges(op: str) -> tuple[Rule, ...]:
         exchange("RunAlltoAllVFullMesh", "293-297", ("ranks", "<=", 2)),
         exchange("RunAlltoAllVFullMesh", "293-297", UNEVEN),
         exchange("RunAlltoAllVFullMesh", "293-297", UNEVEN_PODS),
-        exchange("RunAlltoAllVStaged", "298-300"),
+        *STAGED,
     )
 
 

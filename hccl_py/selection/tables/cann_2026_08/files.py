@@ -1,7 +1,7 @@
 """The files that rows come from, and rows that all devices share."""
 
 from hccl_py.selection.rules import OperatorFile, Rule
-from hccl_py.selection.tables.cells import SINGLE, Cell
+from hccl_py.selection.tables.cells import PAIRWISE_INSIDE, SINGLE, Cell
 
 __all__ = [
     "A2A",
@@ -20,6 +20,7 @@ __all__ = [
     "RS_SINGLE",
     "SC",
     "SC_SINGLE",
+    "STAGED",
     "exchange",
 ]
 
@@ -56,3 +57,14 @@ BatchSendRecvGroup calls between HcclGroupStart and HcclGroupEnd, which no call 
 def exchange(executor: str, at: str, *when: Cell) -> Rule:
     """Return a row of all-to-all that goes pairwise between servers."""
     return A2A.take(executor, at, *when, level1="pairwise")
+
+
+_STAGED = "RunAlltoAllVStaged"
+
+STAGED = (
+    OperatorFile(
+        "algorithm/impl/coll_executor/coll_all_to_all/coll_all_to_all_v_staged_executor.cc"
+    ).take(_STAGED, "260-273", PAIRWISE_INSIDE, level0="pairwise", level1="pairwise"),
+    exchange(_STAGED, "298-300"),
+)
+"""The exchange in two steps, whose executor looks at HCCL_ALGO by itself."""

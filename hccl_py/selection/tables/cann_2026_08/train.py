@@ -18,6 +18,7 @@ from hccl_py.selection.tables.cann_2026_08.files import (
     RSV,
     SC,
     SC_SINGLE,
+    STAGED,
     exchange,
 )
 from hccl_py.selection.tables.cells import (
@@ -117,7 +118,7 @@ TABLE_910A = DecisionTable(
             exchange("RunAlltoAllVFullMesh", "293-297", ("one_plane", "==", True)),
             exchange("RunAlltoAllVFullMesh", "293-297", ("ranks", "<=", 2)),
             exchange("RunAlltoAllVFullMesh", "293-297", UNEVEN),
-            exchange("RunAlltoAllVStaged", "298-300"),
+            *STAGED,
         ),
         **NO_GATHER,
         **POINT_TO_POINT,

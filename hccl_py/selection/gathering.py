@@ -1,0 +1,111 @@
+"""Collecting the facts of one call: what the decision tables look at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hccl_py.algo import parse_algo
+from hccl_py.config import Config
+from hccl_py.enums import DataType, Mode, ReduceOp
+from hccl_py.op_param import OpParam
+from hccl_py.ops import ALL_TO_ALL, BARRIER_COUNT
+from hccl_py.selection.facts import Facts
+from hccl_py.selection.levels import (
+    AHC,
+    AHC_BROKE,
+    LevelRules,
+    SumDemand,
+    choose_levels,
+    pipeline_contexts,
+)
+from hccl_py.selection.rulesets import ruleset_of
+from hccl_py.selection.shape import TopologyShape
+from hccl_py.topology.topology import Topology
+
+__all__ = ["gather_facts", "served"]
+
+AIV_BUFFER_MIN = AIV_ACROSS_MOST = 16 << 20
+"""The CCL buffers that AIV kernels over several servers need, and the most that they reduce."""
+
+_AHC_OPS = ("all_reduce", "all_gather", "reduce_scatter")
+
+
+def served(op: OpParam) -> OpParam:
+    """Return the call whose tables and tag HCCL uses: for a barrier, its all-reduce."""
+    if op.name != "barrier":
+        return op
+    return replace(
+        op, name="all_reduce", count=BARRIER_COUNT, dtype=DataType.FP32, reduce=ReduceOp.SUM
+    )
+
+
+def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
+    """Collect the facts for one call, on the links that the settings ask for."""
+    topology = config.linked(topology)
+    ruleset, product = ruleset_of(config), topology.product
+    given, others = parse_algo(config.algo, op.name), parse_algo(config.algo, "")
+    barrier = op.name == "barrier"
+    aiv = config.expansion(product, op.name) == "AIV"
+    op = served(op)
+    shape = _seen(TopologyShape.of(topology), config.algo, ruleset.levels)
+    inline = product.reduces_inline(op.dtype, op.reduce)
+    rdma_inline = product.reduces_over_rdma(op.dtype, op.reduce)
+    demand = SumDemand(
+        reducible=inline and rdma_inline,
+        deterministic=config.deterministic,
+        aiv=aiv and _fits_aiv(op, config),
+    )
+    levels = choose_levels(op, shape, given, others, demand, ruleset.levels)
+    unfolded = _unfolds(op, topology, config, inline=inline)
+    return Facts(
+        shape=shape,
+        levels=levels,
+        op=op,
+        given=tuple(given.items()),
+        given_all=tuple(others.items()),
+        ccl_bytes=config.ccl_bytes,
+        inline=inline,
+        rdma_inline=rdma_inline,
+        deterministic=config.deterministic,
+        unfolded=unfolded,
+        aiv=aiv,
+        barrier=barrier,
+        inter_hccs=topology.inter_hccs,
+        hccs_ports=product.hccs_ports,
+        duo="duo" in product.name,
+        contexts_fit=pipeline_contexts(op.name, shape, demand, ruleset.levels) <= shape.contexts,
+        zero_copy=config.zero_copy and unfolded and _reaches_peers(op, shape),
+    )
+
+
+def _seen(shape: TopologyShape, algo: str, rules: LevelRules) -> TopologyShape:
+    """Return the shape with equal superpods where HCCL cuts them: where nobody asks for AHC."""
+    if not rules.cuts_pods or shape.uneven_servers or not shape.uneven_pods:
+        return shape
+    words = (parse_algo(algo, op).get("level1", "") for op in _AHC_OPS)
+    return shape if any(word in (AHC, AHC_BROKE) for word in words) else shape.with_even_pods()
+
+
+def _unfolds(op: OpParam, topology: Topology, config: Config, *, inline: bool) -> bool:
+    """Whether the AI CPU makes the tasks. Links of A3 that cannot do a reduction leave it to the
+    host, and so does one rank, but for all-to-all.
+    """
+    device = topology.product.device
+    if device == "910B" and not ruleset_of(config).unfolds_a2:
+        return False
+    if topology.size == 1 and op.name not in ALL_TO_ALL:
+        return False
+    return config.unfolds(topology.product, op.name, inline=inline or op.reduce is None)
+
+
+def _reaches_peers(op: OpParam, shape: TopologyShape) -> bool:
+    """Whether HCCL makes use of memory that is registered with all ranks."""
+    even = shape.devices > 1 and not shape.uneven_servers
+    return shape.device == "910_93" and op.mode is Mode.OP_BASE and even
+
+
+def _fits_aiv(op: OpParam, config: Config) -> bool:
+    """Whether vector cores take an all-reduce of several servers, so that it is no pipeline."""
+    fits = op.extent * op.unit <= AIV_ACROSS_MOST
+    eager = op.mode is Mode.GRAPH or config.ccl_bytes >= AIV_BUFFER_MIN
+    return op.name == "all_reduce" and fits and eager and config.deterministic == "false"
