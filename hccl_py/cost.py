@@ -104,8 +104,9 @@ class CostModel(BaseModel):
     those with HCCL's numbers (Ack over SDMA, DataSignal over RDMA, extra ones over both), or those
     that stand for a message, whatever their number (`simulator/alpha.py`). `joined_tasks` says what
     data tasks that are one step of a kernel take together: their sum, or as long as the longest;
-    `inline_reductions` the same of a transfer and the reduction that is part of it. `protocols` is
-    for programs of MSCCL. `sources` and `uncertain` are for people.
+    `inline_reductions` the same of a transfer and the reduction that is part of it. `jitter` is the
+    standard deviation of what tasks take by chance, as a share; `jitter_seed` says which chance.
+    `protocols` is for programs of MSCCL. `sources` and `uncertain` are for people.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -128,6 +129,8 @@ class CostModel(BaseModel):
     alpha_by: Literal["number", "message"] = "number"
     joined_tasks: Literal["sum", "longest"] = "sum"
     inline_reductions: Literal["sum", "longest"] = "sum"
+    jitter: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
+    jitter_seed: Annotated[int, Field(ge=0, lt=1 << 31)] = 0
     protocols: Protocols = Protocols()
     sources: str = ""
     uncertain: str = ""
@@ -142,6 +145,7 @@ class CostModel(BaseModel):
         free: dict[str, object] = {"copy_gbps": None, "memory_gbps": None}
         free |= dict.fromkeys(("notify_us", "task_us", "post_us", "wait_us", "hop_us"), 0.0)
         free |= {"protocols": Protocols(), "local_notify_us": None, "inline_reductions": "sum"}
+        free |= {"jitter": 0.0}
         return self.model_copy(update={"name": "formula", **free})
 
     @property

@@ -16,6 +16,7 @@ from hccl_py.enums import RDMA_WRITES, TaskKind
 from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
 from hccl_py.simulator.alpha import AlphaRule
+from hccl_py.simulator.jitter import Jitter
 from hccl_py.simulator.links import LinkClasses, Links
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
@@ -35,7 +36,7 @@ class Durations:
     does not wait for, both [task kind, class]. `latency` is how long after a post its cell is set,
     [class, whether it pays α]. Classes go by link, then by rank: class = link · slownesses +
     slowness. `launch_us` is when the first tasks may start; `joins` says that the tasks of a
-    step take together as long as the longest.
+    step take together as long as the longest. `jitter` is by what all of a task is multiplied.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Durations:
         protocol = cost.protocols.of(program.protocol)
         self.launch_us = protocol.launch_us
         self.joins = cost.joined_tasks == "longest"
+        self.jitter = Jitter.of(program, cost)
         self.alpha_rule = AlphaRule.of(program, cost)
         self._is_rdma = np.repeat(np.append(found.is_rdma, False), len(factors))
         stream, connection = _rates(cost, found.beta_us, per_byte(protocol.gbps))

@@ -65,13 +65,14 @@ def simulate_reached(
 class TaskCosts:
     """What every task takes alone, in µs, by row.
 
-    `on_stream` keeps its stream busy; `after` is a post's latency, or the time of an RDMA write on
-    its connection, which `connection` numbers (-1: none).
+    `on_stream` keeps its stream busy, of which `task_us` is before data moves; `after` is a post's
+    latency, or the time of an RDMA write on its connection, which `connection` numbers (-1: none).
     """
 
     durations: Durations
     queue: npt.NDArray[np.int32]
     on_stream: Floats
+    task_us: Floats
     after: Floats
     connection: npt.NDArray[np.int64]
 
@@ -96,7 +97,9 @@ class TaskCosts:
         is_rdma[remote] = program.transports.is_rdma[tasks.end[remote]]
         connection = np.where(is_rdma & (is_post | (after > 0)), tasks.end, -1)
         queue = tasks.rank * np.int32(program.streams) + tasks.stream
-        return TaskCosts(durations, queue, on_stream, after, connection)
+        longer = durations.jitter.of_rows(program, slice(None))
+        task_us = np.broadcast_to(durations.task_us[of] * longer, kind.shape)
+        return TaskCosts(durations, queue, on_stream * longer, task_us, after * longer, connection)
 
 
 def _of_steps(program: Program, on_stream: Floats) -> Floats:

@@ -48,6 +48,8 @@ _NEWER = {"device", "wire", "zero_copy"}
 _NEWER_COSTS = {
     "alpha_by",
     "inline_reductions",
+    "jitter",
+    "jitter_seed",
     "joined_tasks",
     "local_notify_us",
     "memory_users",

@@ -56,7 +56,6 @@ class _Walk:
         self.tasks = program.tasks
         self.costs = TaskCosts.of(program, Durations(program, topology, cost, slow))
         self.links = Links(topology, cost, slow)
-        self.task_us = cost.task_us * slow.of_ranks(program.ranks)
         nothing = [math.nan] * len(program.tasks)
         self.found = Naive(list(nothing), list(nothing), list(nothing))
         self.sent: dict[int, deque[int]] = {}
@@ -80,7 +79,7 @@ class _Walk:
                 found.end[row] = t
                 self.sent[connection].append(row)
             elif tasks.size[row] and costs.on_stream[row] > 0 and kind != TaskKind.COMPUTE:
-                task_us = self.task_us[tasks.rank[row]]
+                task_us = costs.task_us[row]
                 t = yield t + task_us
                 t = yield self.flow(row, costs.on_stream[row] - task_us)
                 found.effect[row] = t

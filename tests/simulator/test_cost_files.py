@@ -64,6 +64,8 @@ models = st.fixed_dictionaries(
         **dict.fromkeys(("notify_us", "task_us", "hop_us"), st.floats(0, 1e3)),
         "local_notify_us": st.none() | st.floats(0, 1e3),
         "memory_users": st.sampled_from(["local", "all"]),
+        "jitter": st.floats(0, 100),
+        "jitter_seed": st.integers(0, (1 << 31) - 1),
         "inline_reductions": st.sampled_from(["sum", "longest"]),
     }
 ).map(CostModel.model_validate)

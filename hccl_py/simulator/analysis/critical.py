@@ -18,6 +18,7 @@ from hccl_py.enums import POST, WAIT, TaskKind, moves_data
 from hccl_py.program.kernels import kernel
 from hccl_py.simulator.alpha import AlphaRule
 from hccl_py.simulator.analysis.order import ConnectionOrder, Rows, before_on_stream, order_of
+from hccl_py.simulator.jitter import Jitter
 from hccl_py.values import Floats
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class CriticalPath:
             beta = np.append(found.beta_us[found.of_end], 0.0)[program.tasks.end[self.rows]]
             gamma = np.maximum(gamma - beta, 0.0)
         gamma = program.tasks.size[self.rows] * gamma * factor
+        gamma = gamma * Jitter.of(program, links.cost).of_rows(program, self.rows)
         return np.where(np.isin(kind, reduces), np.minimum(gamma, self.spans_us), 0.0)
 
 

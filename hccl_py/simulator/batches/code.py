@@ -11,7 +11,7 @@ from hccl_py.enums import RDMA_WRITES, LinkKind, TaskKind
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches.columns import ColumnPool
-from hccl_py.simulator.batches.kernels import Instructions
+from hccl_py.simulator.batches.state import Instructions
 from hccl_py.simulator.durations import Durations, Lanes
 from hccl_py.values import Floats, IntArray, PerRank, RankInt, values_of
 

@@ -21,15 +21,11 @@ from hccl_py.program.describe import notify_name
 from hccl_py.program.edit import part_of
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches.code import compiled
-from hccl_py.simulator.batches.kernels import (
-    Instructions,
-    Notes,
-    State,
-    in_lockstep,
-    rank_by_rank,
-)
+from hccl_py.simulator.batches.kernels import in_lockstep, rank_by_rank
+from hccl_py.simulator.batches.state import Instructions, Notes, State
 from hccl_py.simulator.batches.uniform import advance_uniform
 from hccl_py.simulator.durations import Durations
+from hccl_py.simulator.jitter import Jitter
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray
@@ -138,6 +134,7 @@ class _Run:
     state: State
     notes: Notes
     noted: list[tuple[int, int, int]]
+    jitter: Jitter
     done: int = 0
     together: float = 0.0
 
@@ -158,13 +155,14 @@ class _Run:
             np.zeros(len(program.transports) + 1),
         )
         notes, noted = _notes(queues, code, ranks, most)
-        return _Run(program, queues, code, state, notes, noted)
+        return _Run(program, queues, code, state, notes, noted, durations.jitter)
 
     def go(self, *, lockstep: bool) -> None:
         """Run the loops, one after the other, as far as they get."""
         program, code, state, notes = self.program, self.code, self.state, self.notes
         steps = program.task_count
         counter, lanes = code.first[:-1].copy(), np.diff(code.lane_first)
+        lockstep = lockstep and not self.jitter.spread  # lanes keep the same time no more
         if lockstep:
             self._add(advance_uniform(code, counter, state, notes))
         if lockstep and self.done < steps:
@@ -176,7 +174,14 @@ class _Run:
             waiter = np.full(program.cells, -1)
             stack = np.empty(len(queue_of) + program.cells + 1, np.int64)
             finish = rank_by_rank.sized(steps)
-            self._add(finish(code, counter[queue_of], queue_of, state, waiter, stack, notes))
+            rest = state, waiter, stack, notes, self._seeds(), self.jitter.spread
+            self._add(finish(code, counter[queue_of], queue_of, *rest))
+
+    def _seeds(self) -> IntArray:
+        """Return the seed of every lane."""
+        streams = self.program.streams
+        parts = [self.jitter.seeds[ranks * streams + stream] for ranks, stream in self.queues]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
     def _add(self, done: int) -> None:
         self.done += _checked(done, self.program)

@@ -6,57 +6,30 @@ it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import POST, WAIT
 from hccl_py.program.kernels import kernel_calling
-from hccl_py.simulator.batches.columns import PooledColumns
+from hccl_py.simulator.batches.state import Instructions, Notes, State
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["Instructions", "Notes", "State", "in_lockstep", "in_unison", "label", "rank_by_rank"]
+__all__ = ["in_lockstep", "in_unison", "label", "longer", "mixed", "rank_by_rank"]
+_BITS = 0xFFFFFFFF
 
 
-class Instructions(NamedTuple):
-    """Queue q has instructions first[q] .. first[q + 1] - 1 and lanes lane_first[q] .. . The six
-    numbers of an instruction are a row of `columns`.
-    """
-
-    first: IntArray
-    lane_first: IntArray
-    kinds: npt.NDArray[np.int8]
-    columns: IntArray
-    pool: PooledColumns
+def mixed(x: IntArray) -> IntArray:
+    """Return a number of 32 bits that looks like chance, for one of up to 62."""
+    x = (x ^ (x >> 32)) & _BITS
+    x = ((x ^ (x >> 16)) * 0x21F0AAAD) & _BITS
+    x = ((x ^ (x >> 15)) * 0x735A2D97) & _BITS
+    return x ^ (x >> 15)
 
 
-class State(NamedTuple):
-    """The clock of every lane; when what each cell holds was set, -1 for an empty one; until when
-    each RDMA connection is busy. Microseconds.
-    """
-
-    clock: Floats
-    cell: Floats
-    connection: Floats
-
-
-class Notes(NamedTuple):
-    """Times of tasks of some lanes, kept on the way: those of queue q are first[q] .. first[q + 1]
-    - 1, all 0 where none are kept.
-
-    `lane` is a noted lane's place in its queue, `row` where its first task stands in `times`, of
-    which `most` are kept: start, end and effect in µs, [rows, 3]. `spent` adds up what all of its
-    tasks take, those that work and those that wait, [noted, 2]; `begin` is room for each.
-    """
-
-    first: IntArray
-    lane: IntArray
-    row: IntArray
-    most: IntArray
-    times: Floats
-    spent: Floats
-    begin: Floats
+def longer(seed: IntArray, index: IntArray, spread: float) -> Floats:
+    """Return the factor of a task on its stream, from 1 to 1 + spread."""
+    u = mixed(seed + index * 0x9E3779B1) / 4294967296.0
+    return 1.0 + spread * (u * u * u)
 
 
 def _note(
@@ -268,7 +241,7 @@ def in_lockstep(
     return int(done)
 
 
-@kernel_calling(lambda: (_note, _number, _value), allocates=False)
+@kernel_calling(lambda: (_note, _number, _value, mixed, longer), allocates=False)
 def rank_by_rank(
     code: Instructions,
     counter: IntArray,
@@ -277,9 +250,11 @@ def rank_by_rank(
     waiter: IntArray,
     stack: IntArray,
     notes: Notes,
+    seeds: IntArray,
+    spread: float,
 ) -> int:
-    """Go on rank by rank from any state; `counter` is per lane. `waiter` has -1 for every
-    cell, `stack` room for all lanes and cells.
+    """Go on rank by rank from any state; `counter` and `seeds` are per lane. `waiter` has -1 for
+    every cell, `stack` room for all lanes and cells.
 
     Return the tasks done, or -1 - cell of an overrun.
     """
@@ -303,23 +278,24 @@ def rank_by_rank(
             i = counter[n]
             c, w, c_stream, at_stream, c_after, at_after = columns[i]
             start = t
+            factor = longer(seeds[n], i - first[q], spread) if spread > 0 else 1.0
             if kinds[i] == WAIT:
                 at = _value(formulas, ints, c, lane)
                 if cell[at] < 0:
                     waiter[at] = n
                     break
                 t = max(t, cell[at])
-                t += floats[at_stream + _value(formulas, ints, c_stream, lane)]
+                t += floats[at_stream + _value(formulas, ints, c_stream, lane)] * factor
                 arrival = t
                 cell[at] = -1.0
             else:
-                t += floats[at_stream + _value(formulas, ints, c_stream, lane)]
+                t += floats[at_stream + _value(formulas, ints, c_stream, lane)] * factor
                 arrival = t
                 if kinds[i] == POST:
                     e = _value(formulas, ints, w, lane) if w >= 0 else -1
                     if e >= 0:
                         arrival = max(t, connection[e])
-                    arrival += floats[at_after + _value(formulas, ints, c_after, lane)]
+                    arrival += floats[at_after + _value(formulas, ints, c_after, lane)] * factor
                     at = _value(formulas, ints, c, lane)
                     if cell[at] >= 0:
                         return -1 - at
@@ -330,7 +306,7 @@ def rank_by_rank(
                         waiter[at] = -1
                 elif w >= 0:
                     e = _value(formulas, ints, w, lane)
-                    after = floats[at_after + _value(formulas, ints, c_after, lane)]
+                    after = floats[at_after + _value(formulas, ints, c_after, lane)] * factor
                     connection[e] = max(connection[e], t) + after
                     arrival = connection[e] if after > 0 else t
             if mine >= 0:

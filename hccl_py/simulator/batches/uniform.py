@@ -23,7 +23,8 @@ import numpy.typing as npt
 
 from hccl_py.enums import POST, WAIT
 from hccl_py.simulator.batches.columns import PooledColumns
-from hccl_py.simulator.batches.kernels import Instructions, Notes, State, in_unison, label
+from hccl_py.simulator.batches.kernels import in_unison, label
+from hccl_py.simulator.batches.state import Instructions, Notes, State
 from hccl_py.values import Floats, IntArray
 
 __all__ = ["advance_uniform", "labelled"]

@@ -71,9 +71,9 @@ BEGUN = 0
 
 
 class FlowWork(NamedTuple):
-    """What there is to do. By queue: its rows `rows[first[q] : first[q + 1]]` and what the start of
-    a data task costs. By row: kind, queue, the post of a wait and the wait of a post (-1: none),
-    bytes, times and connection as in TaskCosts, route of its data (-1: it shares no link).
+    """What there is to do. By queue: its rows `rows[first[q] : first[q + 1]]`. By row: kind, queue,
+    the post of a wait and the wait of a post (-1: none), bytes, times and connection as in
+    TaskCosts, route of its data (-1: it shares no link).
     """
 
     first: Int64s
@@ -632,9 +632,9 @@ def _advance_queue(w: FlowWork, s: EngineState, events: Heap, queue: int, t: flo
             else:
                 _send(w, s, events, row, t)
         elif w.connection[row] >= 0 or w.route[row] >= 0:
-            if w.task_us[queue] > 0:
+            if w.task_us[row] > 0:
                 s.phase[queue] = HELD
-                _put(events, queue, t + w.task_us[queue])
+                _put(events, queue, t + w.task_us[row])
                 return
             if _issue(w, s, events, queue, row, t):
                 return
@@ -725,7 +725,7 @@ def run_events(
             for k in range(s.counts[BEGUN]):
                 entity = s.begun[k]
                 row = s.flowing[entity]
-                us = w.after[row] if entity >= queues else w.on_stream[row] - w.task_us[entity]
+                us = w.after[row] if entity >= queues else w.on_stream[row] - w.task_us[row]
                 route = w.route[row] if w.route[row] >= 0 else len(flows.route_first) - 2
                 _enter(flows, m, dirty, entity, route, w.size[row], us, t)
             s.counts[BEGUN] = 0

@@ -44,7 +44,7 @@ def simulate_contended(
     program.linked.check(program, once=True)
     durations = Durations(program, topology, cost, slow)
     shared = SharedLinks.of(program, durations)
-    work = _work(program, durations, shared, slow)
+    work = _work(program, durations, shared)
     queues, entities = len(work.first) - 1, len(shared.hops)
     state = _state(work, queues, entities)
     flows, members = _sharing(shared), _members(shared)
@@ -63,20 +63,17 @@ def shares_links(
     return len(SharedLinks.of(program, Durations(program, topology, cost, slow)).capacity) > 0
 
 
-def _work(
-    program: Program, durations: Durations, shared: SharedLinks, slow: Stragglers
-) -> FlowWork:
+def _work(program: Program, durations: Durations, shared: SharedLinks) -> FlowWork:
     tasks, queues = program.tasks, queues_of(program)
     costs = TaskCosts.of(program, durations)
-    task_us = durations.links.cost.task_us * slow.of_ranks(program.ranks)
     waits = np.flatnonzero(tasks.kind == TaskKind.NOTIFY_WAIT).astype(np.int32)
     wait_of = np.full(len(tasks), -1, np.int32)
     wait_of[program.linked.post_of[waits]] = waits
-    moving = np.where(costs.connection >= 0, costs.after, costs.on_stream - task_us[tasks.rank])
+    moving = np.where(costs.connection >= 0, costs.after, costs.on_stream - costs.task_us)
     work = FlowWork(
         first=queues.first,
         rows=queues.rows,
-        task_us=np.repeat(task_us, program.streams),
+        task_us=costs.task_us,
         kind=tasks.kind,
         queue=costs.queue,
         post_of=program.linked.post_of,
