@@ -158,8 +158,8 @@ def _fit_of(search: Search, solution: Solution, kept: Mapping[int, str], rank: i
     cost, errors = search.paths.cost(solution.at), solution.errors()
     estimates = []
     for number, k in enumerate(solution.free):
-        parameter, at = search.parameters[k], float(solution.at[k])
-        value = parameter.of(cost)
+        parameter = search.parameters[k]
+        value, at = parameter.of(cost), parameter.microseconds(cost)
         error = None if errors is None or value is None else float(errors[number])
         if error is not None and value is not None and parameter.is_rate:
             error *= value / at

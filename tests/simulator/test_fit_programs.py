@@ -113,3 +113,22 @@ def parsed(*names: str) -> list[Parameter]:
 def test_names_that_are_no_parameters(name: str, words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         Parameter.parse(name)
+
+
+def test_a_rate_may_come_out_as_fast_as_any() -> None:
+    """Times below what all other parameters take leave nothing for a copy."""
+    calls = programs(FITTED)
+    free = TRUTH.model_copy(update={"copy_gbps": None, "memory_gbps": None})
+    measured = [
+        TimedCall(c.program, c.topology, 0.8 * float(us))
+        for c, us in zip(calls, times(calls, free), strict=True)
+    ]
+    base = free.model_copy(update={"copy_gbps": 20.0})
+    found = fit(
+        measured, base, [Parameter.parse("copy_gbps"), Parameter.parse("task_us")], "contended"
+    )
+    (estimate,) = (e for e in found.estimates if e.parameter.name == "copy_gbps")
+    assert estimate.value is not None
+    assert estimate.value > 1000
+    assert estimate.error is not None
+    assert np.isfinite(estimate.error)
