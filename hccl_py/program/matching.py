@@ -18,12 +18,13 @@ from hccl_py.enums import POST, WAIT
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.program.describe import format_notify, format_place, format_task, notify_name
 from hccl_py.program.kernels import kernel, reading
+from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
 from hccl_py.program.transports import NOTIFY_NAMES
 
-__all__ = ["Linked", "Queues", "match", "match_tasks", "queues_of"]
+__all__ = ["Linked", "Queues", "match", "match_tasks", "queues_of", "shared_cells"]
 
 Rows = npt.NDArray[np.int32]
 
@@ -154,6 +155,19 @@ def match(program: Program) -> Linked:
         stuck=queues.rows[counter[blocked]],
         counts_posts=counts,
     )
+
+
+def shared_cells(program: Program) -> IntArray:
+    """Return the cells that several streams post, or for which several wait: where posts count, it
+    is open which of them a wait takes.
+    """
+    tasks = program.tasks
+    queue, kind = tasks.rank.astype(np.int64) * program.streams + tasks.stream, tasks.kind
+    found = []
+    for what in (POST, WAIT):
+        pairs = np.unique(np.stack([tasks.cell, queue])[:, kind == what], axis=1)[0]
+        found.append(pairs[1:][pairs[1:] == pairs[:-1]])
+    return np.unique(np.concatenate(found))
 
 
 @kernel

@@ -57,7 +57,7 @@ GROUPS = {
     ),
     "deadlock": (
         *("WAIT_WITHOUT_POST", "DEADLOCK_CYCLE", "UNMATCHED_POST", "NOTIFY_OVERRUN"),
-        "SILENT_RANK",
+        *("WAITS_UNORDERED", "SILENT_RANK"),
     ),
     "resources": (
         *("NOTIFY_INDEX_OUT_OF_RANGE", "UNDECLARED_CHANNEL", "UNDECLARED_STREAM"),

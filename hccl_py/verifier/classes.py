@@ -65,6 +65,7 @@ CLASSES: dict[str, FindingClass] = {
         DEADLOCK_CYCLE="waits that form a cycle",
         UNMATCHED_POST="a post that nobody consumes: it breaks the next op",
         NOTIFY_OVERRUN="a notify used again before its last use is known to be over",
+        WAITS_UNORDERED="two waits of one notify that counts, in no order",
         NOTIFY_INDEX_OUT_OF_RANGE="a notify beyond those that were requested",
         UNDECLARED_CHANNEL="a transport that was never requested",
         UNDECLARED_STREAM="a stream that was never requested",

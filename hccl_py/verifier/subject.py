@@ -30,11 +30,11 @@ SHOWN = 8
 class Options:
     """How a program is verified.
 
-    `repeat` copies of the op run back to back on the same resources, or `calls` on several streams
-    of the caller. `in_place` verifies the call with IN and OUT in the same memory, besides what the
-    op itself says: in every way that the op allows, or in the stated one. `deterministic`, or an op
-    that asks for it, makes REDUCE_ORDER_NONDET an error. `product` switches on the checks of a
-    product's hardware.
+    `repeat` copies of the op run back to back on the same resources (three where buffers alternate
+    and more than one is asked for), or `calls` on several streams of the caller. `in_place`
+    verifies the call with IN and OUT in the same memory, besides what the op itself says: in every
+    way that the op allows, or in the stated one. `deterministic`, or an op that asks for it, makes
+    REDUCE_ORDER_NONDET an error. `product` switches on the checks of a product's hardware.
     """
 
     repeat: int = 2
@@ -111,7 +111,13 @@ class Subject:
     @property
     def calls(self) -> tuple[Call, ...]:
         """How the caller issues the copies: as stated, otherwise back to back on one stream."""
-        return self.stated_calls or (Call(),) * self.options.repeat
+        return self.stated_calls or (Call(),) * self._repeat
+
+    @property
+    def _repeat(self) -> int:
+        """How many copies run back to back: a third one meets the first where buffers alternate."""
+        asked = self.options.repeat
+        return max(asked, 3) if asked > 1 and self.program.alternating else asked
 
     def at(self, row: int, copy: int = 0) -> TaskAt:
         """Return the coordinates of a task; the next copy of the op counts on."""

@@ -106,7 +106,7 @@ class _Judge:
         once = unrolled(program, 1)
         if len(once.stuck):
             self.notes.append(STUCK)
-        elif len(once.leftover) and repeat > 1:
+        elif len(once.leftover) and repeat > 1 and not program.counts_posts:
             self.notes.append(ONCE)
         elif repeat > 1:
             return once, unrolled(program, repeat)

@@ -49,6 +49,17 @@ def notify_overrun(wrong: bool) -> Sketch:
     return drawn
 
 
+def waits_unordered(wrong: bool) -> Sketch:
+    """Rank 0's main and sub stream wait for one notify that counts, or for one each."""
+    drawn = all_gather()
+    drawn.document["notifies"] = "counting"
+    index = 2 if wrong else 3
+    drawn.put(1, ["post", 0, 2], ["post", 0, index])
+    drawn.put(0, ["local_post", 1, 0], ["wait", 1, 2], ["local_wait", 0])
+    drawn.put(0, ["local_wait", 0], ["wait", 1, index], ["local_post", 0, 0], stream=1)
+    return drawn
+
+
 def notify_index_out_of_range(wrong: bool) -> Sketch:
     """Ranks 0 and 1 have two notifies each way, and take the third one."""
     drawn = all_gather()
@@ -409,6 +420,7 @@ FILES: dict[str, Callable[[bool], Sketch]] = {
         deadlock_cycle,
         unmatched_post,
         notify_overrun,
+        waits_unordered,
         notify_index_out_of_range,
         undeclared_channel,
         undeclared_stream,

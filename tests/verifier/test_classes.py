@@ -27,7 +27,7 @@ def of_executor(name: str, wrong: bool) -> Report:
 def test_every_class_has_a_file_and_an_executor() -> None:
     of_programs = set(CLASSES) - {*RECORDING, *IMPORTING}  # those of tests/cpp, tests/msccl
     assert set(FILES) == of_programs
-    assert set(EXECUTORS) == of_programs
+    assert set(EXECUTORS) == of_programs - {"WAITS_UNORDERED"}  # no executor's notifies count
 
 
 @pytest.mark.parametrize("name", FILES)

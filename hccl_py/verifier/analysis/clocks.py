@@ -12,6 +12,13 @@ folded into the main's position: who knows the main from there on knows the chai
 hold only what is under way, and there is no clock per task: a post carries a copy until its wait
 has merged it.
 
+A notify that counts is taken once for each post, so its k-th wait is in order behind whatever is
+before all but k - 1 of the posts that may come before it: one stream's k-th post and all before
+that, and of the posts of several streams what is certain, whichever come first. That takes the
+clocks of posts that the walk meets only later, so the loop is run again, with those that the pass
+before has found, until nothing is added. Every pass knows less than there is to know, and nothing
+that is not so.
+
 Of every interval of memory the loop keeps the last write, the atomic reductions since, and the
 reads since. An access is compared with these only: all older ones happen before them or were
 reported.
@@ -19,153 +26,39 @@ reported.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
-
 from hccl_py.enums import TaskKind
 from hccl_py.program.kernels import kernel_calling
+from hccl_py.verifier.analysis.clock_arrays import (
+    ATOMIC,
+    ATOMIC_RDMA,
+    BESIDE_READ,
+    BESIDE_WRITE,
+    CONNECTION,
+    EMITTED,
+    ENOUGH,
+    LISTS,
+    NOT_JOINED,
+    NOT_STARTED,
+    OVERRUN,
+    REUSE,
+    SLOTS,
+    TWO_WAITS,
+    UNORDERED_SUM,
+    WIDTH,
+    ClockState,
+    DependencyGraph,
+    Int32s,
+    Touched,
+)
 from hccl_py.verifier.analysis.unrolled import CALL
 
-__all__ = [
-    "ATOMIC",
-    "ATOMIC_RDMA",
-    "BESIDE_READ",
-    "BESIDE_WRITE",
-    "CONNECTION",
-    "COPY",
-    "EMITTED",
-    "ENOUGH",
-    "LISTS",
-    "NOT_JOINED",
-    "NOT_STARTED",
-    "OVERRUN",
-    "PLAIN",
-    "REUSE",
-    "SLOTS",
-    "TWO_WAITS",
-    "UNORDERED_SUM",
-    "WIDTH",
-    "ClockState",
-    "DependencyGraph",
-    "Touched",
-    "run_clocks",
-]
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
-BESIDE_READ, BESIDE_WRITE, UNORDERED_SUM, REUSE = 0, 1, 2, 3
-OVERRUN, TWO_WAITS, CONNECTION, NOT_STARTED, NOT_JOINED = 4, 5, 6, 7, 8
-"""What is emitted, with two nodes, the earlier in the walk first. A read and a write, two writes,
-or two atomic sums are in no order; a write follows an RDMA read that is issued but not over; a post
-may find its notify still set; two waits of one notify are in no order, or two issues on one
-connection; a sub stream works before its main, or after it.
-"""
-
-COPY, PLAIN, ATOMIC, ATOMIC_RDMA = 0, 1, 2, 3
-"""How a move writes: a copy; a reduction that reads and writes; one that hardware makes atomic,
-over SDMA or over RDMA. No source says that two over RDMA are atomic with each other.
-"""
-
-ENOUGH, WIDTH, SLOTS, LISTS, EMITTED = 0, 1, 2, 3, 4
-"""How the loop ended: well, or because an array was too small."""
+__all__ = ["run_clocks"]
 
 _POST, _WAIT, _LAST_MOVE = (
     int(TaskKind.NOTIFY_POST),
     int(TaskKind.NOTIFY_WAIT),
     int(TaskKind.RDMA_WRITE_REDUCE),
 )
-
-
-class DependencyGraph(NamedTuple):
-    """Nodes in walk order and by queue, and what order depends on.
-
-    By node: kind, chain, place on it, cell, chain of the RDMA connection it issues on (-1: none)
-    and the end of that connection. By end: the first chain of its connection. By such a chain: its
-    stream, and where its issues begin. By chain: the number of its rank among the `mains` that
-    clocks know, whether it is a main stream, where its records of folding begin. By queue: its
-    chain (-1: none) and how many nodes a copy has there.
-    """
-
-    order: Int32s
-    first: Int64s
-    nodes: Int32s
-    queue: Int32s
-    kind: npt.NDArray[np.int8]
-    chain: Int32s
-    place: Int32s
-    cell: Int64s
-    conn: Int32s
-    end: Int32s
-    conn_first: Int32s
-    stream_of_conn: Int32s
-    issue_first: Int32s
-    home: Int32s
-    is_main: Bools
-    record_first: Int64s
-    chain_of_queue: Int32s
-    length_of_queue: Int32s
-    rows: int
-    copies: int
-    ranks: int
-    streams: int
-    mains: int
-
-
-class Touched(NamedTuple):
-    """Which intervals a node touches. By row: its move or -1. By move: intervals, how it writes,
-    which reductions are alike, whether their order shows. By rank: the caller's intervals of IN and
-    OUT.
-    """
-
-    move: Int32s
-    src: Int32s
-    src_stop: Int32s
-    dst: Int32s
-    dst_stop: Int32s
-    how: npt.NDArray[np.int8]
-    alike: Int32s
-    rounds: Bools
-    into: Int32s
-    into_stop: Int32s
-    out: Int32s
-    out_stop: Int32s
-
-
-class ClockState(NamedTuple):
-    """What the loop changes. Holders of clocks are the chains, then slots for posts under way."""
-
-    dense: Int32s
-    width: Int32s
-    sparse_first: Int64s
-    sparse_chain: Int32s
-    sparse_place: Int32s
-    record_upto: Int32s
-    record_main: Int32s
-    records: Int32s
-    free_slots: Int32s
-    slot_of_cell: Int32s
-    last_wait: Int32s
-    conn_place: Int32s
-    issue_of_end: Int32s
-    issue_place: Int32s
-    event_chain: Int32s
-    event_place: Int32s
-    writer: Int32s
-    readers: Int32s
-    reducers: Int32s
-    list_node: Int32s
-    list_next: Int32s
-    scratch: Int32s
-    emitted: Int32s
-    is_implied: Bools
-    post_of_wait: Int32s
-    started: Int32s
-    counts: Int64s
-    met: Int32s
 
 
 IN_A_ROW = 64
@@ -191,7 +84,11 @@ def _folded_place(g: DependencyGraph, s: ClockState, chain: int, main: int) -> i
     """Return up to where who knows a main stream up to `main` knows the chain through it."""
     first = g.record_first[chain]
     at = _last_up_to(s.record_main, first, first + s.records[chain], main)
-    return int(s.record_upto[at]) if at >= first else -1
+    known = int(s.record_upto[at]) if at >= first else -1
+    if s.prior_records[chain] == 0:
+        return known
+    at = _last_up_to(s.prior_main, first, first + s.prior_records[chain], main)
+    return max(known, int(s.prior_upto[at])) if at >= first else known
 
 
 def _known_place(g: DependencyGraph, s: ClockState, holder: int, chain: int) -> int:
@@ -439,9 +336,12 @@ def _move(g: DependencyGraph, t: Touched, s: ClockState, node: int, holder: int)
     move = t.move[node % g.rows]
     if move < 0:
         return
-    for interval in range(t.src[move], t.src_stop[move]):
+    is_odd = node // g.rows % 2 == 1
+    first = t.src_odd[move] if is_odd else t.src[move]
+    for interval in range(first, first + t.src_stop[move] - t.src[move]):
         _read(g, s, interval, node, holder)
-    for interval in range(t.dst[move], t.dst_stop[move]):
+    first = t.dst_odd[move] if is_odd else t.dst[move]
+    for interval in range(first, first + t.dst_stop[move] - t.dst[move]):
         if t.how[move] >= ATOMIC:
             _add(g, t, s, interval, node, holder)
         else:
@@ -450,21 +350,32 @@ def _move(g: DependencyGraph, t: Touched, s: ClockState, node: int, holder: int)
 
 def _post(g: DependencyGraph, s: ClockState, node: int, holder: int) -> None:
     cell = g.cell[node]
-    last = s.last_wait[cell]
-    if s.slot_of_cell[cell] < 0:  # otherwise the walk has seen that the bit is still set
-        if last >= 0 and not _knows_node(g, s, holder, last):
-            _emit(s, OVERRUN, last, node, -1)
-        n = s.free_slots[0]
-        if n == 0:
-            s.counts[STATUS] = SLOTS
-            return
-        s.slot_of_cell[cell] = s.free_slots[n]
-        s.free_slots[0] = n - 1
+    if g.counts:
+        slot = s.slot_of_post[node]  # of a shared cell it has one from the start
+        if slot < 0:
+            slot = s.slot_of_post[node] = _free_slot(s)
+    else:
+        slot = s.slot_of_cell[cell]
+        if slot < 0:  # otherwise the walk has seen that the bit is still set
+            last = s.last_wait[cell]
+            if last >= 0 and not _knows_node(g, s, holder, last):
+                _emit(s, OVERRUN, last, node, -1)
+            slot = s.slot_of_cell[cell] = _free_slot(s)
+    if slot < 0:
+        return
     chain = s.event_chain[node]
-    slot = s.slot_of_cell[cell]
     _copy_clock(s, slot, chain)
     if not g.is_main[chain]:
         _learn(g, s, slot, chain, s.event_place[node])
+
+
+def _free_slot(s: ClockState) -> int:
+    n = s.free_slots[0]
+    if n == 0:
+        s.counts[STATUS] = SLOTS
+        return -1
+    s.free_slots[0] = n - 1
+    return int(s.free_slots[n])
 
 
 def _knows_node(g: DependencyGraph, s: ClockState, holder: int, node: int) -> bool:
@@ -474,18 +385,81 @@ def _knows_node(g: DependencyGraph, s: ClockState, holder: int, node: int) -> bo
 
 def _wait(g: DependencyGraph, s: ClockState, node: int, post: int, holder: int) -> None:
     cell = g.cell[node]
+    if g.counts and g.shared[cell] >= 0:
+        _wait_for_some(g, s, node, holder)
+        return
     last = s.last_wait[cell]
     if last >= 0 and not _knows_node(g, s, holder, last):
         _emit(s, TWO_WAITS, last, node, -1)
     s.is_implied[node] = _is_before(g, s, post, holder)
-    slot = s.slot_of_cell[cell]
+    slot = s.slot_of_post[post] if g.counts else s.slot_of_cell[cell]
     _imply_earlier(g, s, node, slot)
     _merge(g, s, holder, slot, g.home[holder] if g.is_main[holder] else -1)
-    s.slot_of_cell[cell] = -1
+    if not g.counts:
+        s.slot_of_cell[cell] = -1
     s.free_slots[0] += 1
     s.free_slots[s.free_slots[0]] = slot
     s.last_wait[cell] = node
     s.post_of_wait[node] = post
+
+
+def _wait_for_some(g: DependencyGraph, s: ClockState, node: int, holder: int) -> None:
+    """A wait of a shared cell, the k-th for certain, learns what all but k - 1 of the posts know
+    that are not certain to come after it.
+    """
+    cell = g.shared[g.cell[node]]
+    number, n = _number_of_wait(g, s, node, cell, holder), 0
+    for at in range(g.shared_first[cell], g.shared_first[cell + 1]):
+        if not _knows(g, s, g.shared_base + at, g.chain[node], g.place[node]):
+            s.candidates[n] = g.shared_base + at
+            n += 1
+    for k in range(g.mains):
+        for c in range(n):
+            s.values[c] = s.dense[s.candidates[c], k]
+        s.dense[holder, k] = max(s.dense[holder, k], _kth_least(s, n, number))
+    rank = g.home[holder] if g.is_main[holder] else -1
+    for c in range(n):
+        first = s.sparse_first[s.candidates[c]]
+        for at in range(first, first + s.width[s.candidates[c]]):
+            chain = s.sparse_chain[at]
+            for other in range(n):
+                s.values[other] = _known_place(g, s, s.candidates[other], chain)
+            place = _kth_least(s, n, number)
+            if place > _known_place(g, s, holder, chain):
+                if g.home[chain] == rank:
+                    _fold(g, s, chain, place, s.dense[holder, rank])
+                else:
+                    _learn(g, s, holder, chain, place)
+
+
+def _number_of_wait(g: DependencyGraph, s: ClockState, node: int, cell: int, holder: int) -> int:
+    """Return the how manieth wait of a shared cell this is at least: 1 + those known to be over."""
+    number, at = 1, s.waits_seen[cell] - 1
+    first = g.shared_wait_first[cell]
+    while at >= 0:
+        earlier = g.shared_waits[first + at]
+        if not _knows_node(g, s, holder, earlier):
+            _emit(s, TWO_WAITS, earlier, node, -1)
+        elif s.wait_number[earlier] == at + 1:  # which knows all before it
+            number += at + 1
+            break
+        else:
+            number += 1
+        at -= 1
+    s.waits_seen[cell] += 1
+    s.wait_number[node] = number
+    return int(number)
+
+
+def _kth_least(s: ClockState, n: int, k: int) -> int:
+    """Return the k-th least of the first n values, which change places."""
+    for at in range(k):
+        least = at
+        for other in range(at + 1, n):
+            if s.values[other] < s.values[least]:
+                least = other
+        s.values[at], s.values[least] = s.values[least], s.values[at]
+    return int(s.values[k - 1])
 
 
 def _imply_earlier(g: DependencyGraph, s: ClockState, node: int, slot: int) -> None:
@@ -495,7 +469,7 @@ def _imply_earlier(g: DependencyGraph, s: ClockState, node: int, slot: int) -> N
     while at > stop and g.kind[g.nodes[at]] == _WAIT:
         earlier = g.nodes[at]
         post = s.post_of_wait[earlier]
-        if not s.is_implied[earlier]:
+        if not s.is_implied[earlier] and post >= 0:
             s.is_implied[earlier] = _knows(g, s, slot, s.event_chain[post], s.event_place[post])
         at -= 1
 
@@ -548,6 +522,10 @@ def _check_started(g: DependencyGraph, s: ClockState, node: int, holder: int) ->
         _issue,
         _move,
         _knows_node,
+        _free_slot,
+        _kth_least,
+        _number_of_wait,
+        _wait_for_some,
         _post,
         _wait,
         _call,

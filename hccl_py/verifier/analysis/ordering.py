@@ -5,16 +5,19 @@ clocks.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import NotSupportedError
+from hccl_py.program.matching import shared_cells
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis import clocks
-from hccl_py.verifier.analysis.clocks import ClockState, DependencyGraph, Touched, run_clocks
+from hccl_py.verifier.analysis import clock_arrays
+from hccl_py.verifier.analysis.clock_arrays import ClockState, DependencyGraph, Touched
+from hccl_py.verifier.analysis.clocks import EMISSIONS, run_clocks
 from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.unrolled import Unrolled
 
@@ -26,6 +29,9 @@ MOST_BYTES = 8 << 30
 """Memory that clocks may take: some 30 000 ranks with one stream each."""
 
 MOST_EMITTED = 1 << 20
+
+MOST_PASSES = 16
+"""Passes after which what is known of notifies that several streams use is known well enough."""
 
 WIDER = 8
 """A main stream that joins many others knows much of them for a while."""
@@ -59,13 +65,13 @@ class _Room:
 
     def grow(self, status: int) -> bool:
         """Make room after the loop has ended early; False where there is enough of it."""
-        if status == clocks.EMITTED and self.emitted >= MOST_EMITTED:
+        if status == clock_arrays.EMITTED and self.emitted >= MOST_EMITTED:
             return False
         name = {
-            clocks.WIDTH: "width",
-            clocks.SLOTS: "slots",
-            clocks.LISTS: "lists",
-            clocks.EMITTED: "emitted",
+            clock_arrays.WIDTH: "width",
+            clock_arrays.SLOTS: "slots",
+            clock_arrays.LISTS: "lists",
+            clock_arrays.EMITTED: "emitted",
         }[status]
         setattr(self, name, 4 * getattr(self, name))
         return True
@@ -79,21 +85,74 @@ def ordering_of(run: Unrolled, memory: MemoryIntervals, *, meets: bool) -> Order
     accesses = int((memory.intervals.src_stop - memory.intervals.src).sum())
     wide = graph.mains + run.program.streams
     steps = len(run.order) * (2 + wide // 8) + 2 * accesses * run.copies
+    steps += len(graph.shared_posts) * len(graph.shared_waits) * graph.mains
     room = _Room(
         8 + 2 * min(run.program.streams, 128),
         2 * len(graph.home) + 64,
         accesses + len(memory.intervals) + 64,
         1 << 12,
     )
-    while True:
+    prior: ClockState | None = None
+    for number in count():
         state = _state(run, graph, memory, room, meets)
+        if prior is not None:
+            _take_over(graph, state, prior)
         status = run_clocks.sized(steps)(graph, touched, state, run.post_of)
-        if status == clocks.ENOUGH or not room.grow(status):
+        if status != clock_arrays.ENOUGH:
+            if not room.grow(status):
+                break
+            prior = None
+        elif number >= MOST_PASSES or not _has_learnt(graph, state, prior):
             break
+        else:
+            prior = state
     rows, copies = run.rows, run.copies
     implied = np.all(state.is_implied[: rows * copies].reshape(copies, rows), axis=0)
-    emitted = state.emitted[: int(state.counts[clocks.EMISSIONS])]
+    emitted = _as_laid_out(state.emitted[: int(state.counts[EMISSIONS])], memory)
     return Ordering(emitted, implied, ranks, state.met)
+
+
+def _take_over(graph: DependencyGraph, state: ClockState, prior: ClockState) -> None:
+    """Give a pass what the one before it has found: the clocks of the posts of shared cells, and
+    what main streams know of other chains.
+    """
+    held = slice(graph.shared_base, graph.shared_base + len(graph.shared_posts))
+    state.dense[held], state.width[held] = prior.dense[held], prior.width[held]
+    entries = slice(int(state.sparse_first[held.start]), int(state.sparse_first[held.stop]))
+    state.sparse_chain[entries] = prior.sparse_chain[entries]
+    state.sparse_place[entries] = prior.sparse_place[entries]
+    state.prior_upto[:], state.prior_main[:] = prior.record_upto, prior.record_main
+    state.prior_records[:] = prior.records
+
+
+def _has_learnt(graph: DependencyGraph, state: ClockState, prior: ClockState | None) -> bool:
+    """Whether a pass has found more than the one before it."""
+    if prior is None:
+        return len(graph.shared_posts) > 0
+    held = slice(graph.shared_base, graph.shared_base + len(graph.shared_posts))
+    if (state.dense[held] != prior.dense[held]).any():
+        return True
+    if (state.width[held] != prior.width[held]).any() or (state.records != prior.records).any():
+        return True
+    for first, width in zip(state.sparse_first[held], state.width[held], strict=True):
+        entries = slice(int(first), int(first + width))
+        if (state.sparse_chain[entries] != prior.sparse_chain[entries]).any():
+            return True
+        if (state.sparse_place[entries] != prior.sparse_place[entries]).any():
+            return True
+    for first, records in zip(graph.record_first[:-1], state.records, strict=True):
+        entries = slice(int(first), int(first + records))
+        if (state.record_main[entries] != prior.record_main[entries]).any():
+            return True
+    return False
+
+
+def _as_laid_out(emitted: Int32s, memory: MemoryIntervals) -> Int32s:
+    """Return what was emitted with intervals of alternating buffers as they are in even calls."""
+    intervals = len(memory.intervals)
+    is_odd = emitted[:, 3] >= intervals
+    emitted[is_odd, 3:5] -= intervals
+    return emitted
 
 
 def _ranks_that_matter(run: Unrolled) -> IntArray:
@@ -135,17 +194,25 @@ def _graph(run: Unrolled, ranks: IntArray) -> DependencyGraph:
     records = np.bincount(chain[tells], minlength=len(home))
     records = np.maximum(records, np.bincount(events[tells], minlength=len(home)))
     extra = (np.arange(len(lengths)) % program.streams == 0) * (run.copies + 1)
+    order = run.order[chain[run.order] >= 0]
+    cells = np.concatenate(
+        [np.tile(program.tasks.cell, run.copies), np.full(len(run.kind) - tasks, -1, np.int64)]
+    )
+    shared = np.full(max(program.cells, 1), -1, np.int32)
+    if program.counts_posts:
+        number = shared_cells(program)
+        shared[number] = np.arange(len(number))
+    posts, post_first = _by_cell(run, order, TaskKind.NOTIFY_POST, cells, shared)
+    waits, wait_first = _by_cell(run, order, TaskKind.NOTIFY_WAIT, cells, shared)
     return DependencyGraph(
-        order=run.order[chain[run.order] >= 0],
+        order=order,
         first=run.first,
         nodes=run.nodes,
         queue=run.queue,
         kind=run.kind,
         chain=chain,
         place=run.place,
-        cell=np.concatenate(
-            [np.tile(program.tasks.cell, run.copies), np.full(len(run.kind) - tasks, -1, np.int64)]
-        ),
+        cell=cells,
         conn=conn,
         end=end,
         conn_first=_narrow(len(used) + np.searchsorted(of_end, np.arange(ends + 1))),
@@ -161,7 +228,33 @@ def _graph(run: Unrolled, ranks: IntArray) -> DependencyGraph:
         ranks=program.ranks,
         streams=program.streams,
         mains=len(ranks),
+        counts=program.counts_posts,
+        shared=shared,
+        shared_first=post_first,
+        shared_posts=posts,
+        shared_wait_first=wait_first,
+        shared_waits=waits,
+        shared_base=len(home),
     )
+
+
+def _by_cell(
+    run: Unrolled, order: Int32s, kind: TaskKind, cells: IntArray, shared: Int32s
+) -> tuple[Int32s, IntArray]:
+    """Return the posts or waits of shared cells, in walk order, and where those of each begin."""
+    nodes = order[np.equal(run.kind[order], kind)]
+    number = shared[cells[nodes]]
+    nodes, number = nodes[number >= 0], number[number >= 0]
+    counts = np.bincount(number, minlength=int(shared.max(initial=-1)) + 1)
+    first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return nodes[np.argsort(number, kind="stable")], first
+
+
+def _slots(run: Unrolled, room: _Room) -> int:
+    """Return how many posts may be under way at once."""
+    program = run.program
+    most = int((run.kind == TaskKind.NOTIFY_POST).sum()) if program.counts_posts else program.cells
+    return min(room.slots, max(most, 1))
 
 
 def _issues(run: Unrolled) -> npt.NDArray[np.bool_]:
@@ -180,19 +273,26 @@ def _touched(program: Program, memory: MemoryIntervals) -> Touched:
     move[moves.row] = np.arange(len(moves))
     at = tasks.instruction[moves.row]
     kind, dtype, reduce = (getattr(tasks.table, name)[at] for name in ("kind", "dtype", "reduce"))
-    how = np.full(len(moves), clocks.COPY, np.int8)
-    how[np.isin(kind, [k for k in TaskKind if k.reduces])] = clocks.PLAIN
-    how[np.isin(kind, [k for k in TaskKind if k.is_atomic])] = clocks.ATOMIC
-    how[kind == TaskKind.RDMA_WRITE_REDUCE] = clocks.ATOMIC_RDMA
+    how = np.full(len(moves), clock_arrays.COPY, np.int8)
+    how[np.isin(kind, [k for k in TaskKind if k.reduces])] = clock_arrays.PLAIN
+    how[np.isin(kind, [k for k in TaskKind if k.is_atomic])] = clock_arrays.ATOMIC
+    how[kind == TaskKind.RDMA_WRITE_REDUCE] = clock_arrays.ATOMIC_RDMA
     floats = [t.number for t in DataType if t.is_float]
     rounds = np.isin(dtype, floats) & np.isin(reduce, (ReduceOp.SUM, ReduceOp.PROD))
     into, out = memory.owned("IN"), memory.owned("OUT")
+    alternates = np.array([name in program.alternating for name in program.buffers], bool)
+    src_odd, dst_odd = (
+        first + len(intervals) * alternates[getattr(tasks.table, f"{side}_buffer")[at]]
+        for side, first in (("src", intervals.src), ("dst", intervals.dst))
+    )
     return Touched(
         move=move,
         src=_narrow(intervals.src),
         src_stop=_narrow(intervals.src_stop),
         dst=_narrow(intervals.dst),
         dst_stop=_narrow(intervals.dst_stop),
+        src_odd=_narrow(src_odd),
+        dst_odd=_narrow(dst_odd),
         how=how,
         alike=reduce.astype(np.int32) * 256 + dtype,
         rounds=rounds,
@@ -212,8 +312,11 @@ def _state(
 ) -> ClockState:
     program, chains, nodes = run.program, len(graph.home), len(run.kind)
     cells = max(program.cells, 1)
-    slots = min(room.slots, cells)
-    holders, intervals = chains + slots, max(len(memory.intervals), 1)
+    slots, intervals = _slots(run, room), max(len(memory.intervals), 1)
+    if program.alternating:
+        intervals *= 2
+    kept = graph.shared_base + len(graph.shared_posts)
+    holders = kept + slots
     widths = np.full(holders, room.width)
     widths[:chains][graph.is_main] *= WIDER
     _check_room(run, 4 * (holders * graph.mains + 2 * int(widths.sum())))
@@ -230,8 +333,16 @@ def _state(
         record_upto=np.empty(records, np.int32),
         record_main=np.empty(records, np.int32),
         records=np.zeros(chains, np.int32),
-        free_slots=np.concatenate([[slots], np.arange(chains, holders)[::-1]]).astype(np.int32),
+        free_slots=np.concatenate([[slots], np.arange(kept, holders)[::-1]]).astype(np.int32),
         slot_of_cell=_full(cells),
+        slot_of_post=_slots_of_posts(graph, nodes),
+        waits_seen=np.zeros(len(graph.shared_wait_first), np.int32),
+        wait_number=_full(nodes if graph.counts else 0),
+        candidates=_full(len(graph.shared_posts)),
+        values=_full(len(graph.shared_posts)),
+        prior_upto=np.empty(records, np.int32),
+        prior_main=np.empty(records, np.int32),
+        prior_records=np.zeros(chains, np.int32),
         last_wait=_full(cells),
         conn_place=_full(chains),
         issue_of_end=_full(ends),
@@ -251,6 +362,13 @@ def _state(
         counts=np.zeros(3, np.int64),
         met=_full((graph.mains, graph.mains)) if meets else _full((0, 0)),
     )
+
+
+def _slots_of_posts(graph: DependencyGraph, nodes: int) -> Int32s:
+    """Return the holders of posts: so far, those of shared cells have one."""
+    found = _full(nodes if graph.counts else 0)
+    found[graph.shared_posts] = graph.shared_base + np.arange(len(graph.shared_posts))
+    return found
 
 
 def _full(shape: int | tuple[int, int]) -> Int32s:

@@ -34,7 +34,8 @@ class Unrolled:
 
     Queue q = rank·streams + stream has nodes[first[q] : first[q + 1]]; `place` is a node's position
     in its queue. The other members are those of `Linked`, with nodes for rows; the walk is patient:
-    it loses a post only where nothing else can move.
+    it loses a post only where nothing else can move. Where notifies count, no post is lost, and
+    what a copy leaves over is there for the next.
     """
 
     program: Program
@@ -89,6 +90,7 @@ def unrolled(program: Program, copies: int) -> Unrolled:
     spans = np.diff(first)
     queue[nodes] = np.repeat(np.arange(len(spans)), spans)
     place[nodes] = np.arange(total) - np.repeat(first[:-1], spans)
+    counts = program.counts_posts
     kind = np.concatenate([np.tile(tasks.kind, copies), np.full(calls, CALL, np.int8)])
     cell = np.concatenate([np.tile(tasks.cell, copies), np.full(calls, -1, np.int64)])
     order, done, post_of, late, early, overruns, counter, holder = match_tasks.sized(total)(
@@ -98,8 +100,8 @@ def unrolled(program: Program, copies: int) -> Unrolled:
         reading(kind),
         reading(cell),
         program.cells,
-        True,
-        False,
+        not counts,
+        counts,
     )
     return Unrolled(
         program,
@@ -111,7 +113,7 @@ def unrolled(program: Program, copies: int) -> Unrolled:
         place,
         _copy_by_copy(order[:done], post_of, copies, rows, ranks),
         post_of,
-        np.column_stack([late[:overruns], early[:overruns]]),
+        np.column_stack([late[: 0 if counts else overruns], early[: 0 if counts else overruns]]),
         np.sort(holder[holder >= 0]),
         nodes[counter[counter < first[1:]]],
     )

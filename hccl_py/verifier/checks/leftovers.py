@@ -23,6 +23,12 @@ def find_leftovers(subject: Subject) -> Iterator[Finding]:
     rows = rows[surplus[cell[rows]]][::-1]
     last = rows[np.unique(cell[rows], return_index=True)[1]]
 
+    left = (
+        "what is left over lets a wait of the next op pass too early."
+        if subject.program.counts_posts
+        else "the notify stays set, and the next op takes it for its own."
+    )
+
     def make(row: int) -> Finding:
         posts, waits = subject.posts_per_cell, subject.waits_per_cell
         mine = int(cell[row])
@@ -33,8 +39,7 @@ def find_leftovers(subject: Subject) -> Iterator[Finding]:
         )
         return subject.finding(
             "UNMATCHED_POST",
-            f"{subject.place(row)} posts {format_notify(subject.program, row)}, but {fate}: the "
-            "notify stays set, and the next op takes it for its own.",
+            f"{subject.place(row)} posts {format_notify(subject.program, row)}, but {fate}: {left}",
             "Add the wait at the other end, or remove the post."
             + subject.beside(row, TaskKind.NOTIFY_WAIT, waits - posts),
             rows=[(row, 0)],

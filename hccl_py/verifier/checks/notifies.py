@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hccl_py.program.describe import format_notify
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis import clocks
+from hccl_py.verifier.analysis import clock_arrays
 from hccl_py.verifier.analysis.ordering import Ordering
 from hccl_py.verifier.analysis.unrolled import Unrolled
 from hccl_py.verifier.checks.culprits import findings_at
@@ -25,16 +25,17 @@ Make: TypeAlias = Callable[[Subject, Unrolled, int, int], Finding]
 def find_overruns(
     subject: Subject, run: Unrolled, ordering: Ordering, loose: IntArray
 ) -> Iterator[Finding]:
-    """Yield NOTIFY_OVERRUN: for certain, or in another timing than that of the walk. Local notifies
-    that `loose` streams use again in the next op have findings already.
+    """Yield NOTIFY_OVERRUN, for certain or in another timing than that of the walk, and
+    WAITS_UNORDERED where notifies count. Local notifies that `loose` streams use again in the next
+    op have findings already.
     """
     lost = run.overruns.astype(np.int64)[:, ::-1]
-    late = _emitted(ordering, clocks.OVERRUN)
+    late = _emitted(ordering, clock_arrays.OVERRUN)
     late = late[~np.isin(late[:, 1], lost[:, 1])]
     for pairs, make in (
         (lost, _lost),
         (late, _may_be_lost),
-        (_emitted(ordering, clocks.TWO_WAITS), _two_waits),
+        (_emitted(ordering, clock_arrays.TWO_WAITS), _two_waits),
     ):
         pairs = _first_of_each(run, pairs)
         yield from _each(subject, run, pairs[~_are_loose(run, pairs, loose)], make)
@@ -44,7 +45,7 @@ def find_unordered_connections(
     subject: Subject, run: Unrolled, ordering: Ordering
 ) -> Iterator[Finding]:
     """Yield CONNECTION_UNORDERED."""
-    pairs = _first_of_each(run, _emitted(ordering, clocks.CONNECTION))
+    pairs = _first_of_each(run, _emitted(ordering, clock_arrays.CONNECTION))
     yield from _each(subject, run, pairs, _unordered)
 
 
@@ -121,7 +122,7 @@ def _may_be_lost(subject: Subject, run: Unrolled, early: int, late: int) -> Find
 def _two_waits(subject: Subject, run: Unrolled, early: int, late: int) -> Finding:
     (row, copy), (other, before) = run.task(late), run.task(early)
     return subject.finding(
-        "NOTIFY_OVERRUN",
+        "WAITS_UNORDERED" if subject.program.counts_posts else "NOTIFY_OVERRUN",
         f"{subject.place(row, copy)} and {subject.place(other, before)} wait for the same notify "
         f"({format_notify(subject.program, row)}) in no order: either may take the other's post.",
         "Let one stream do all waits of a notify, or use one notify for each.",

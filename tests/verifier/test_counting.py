@@ -1,0 +1,192 @@
+"""Notifies that count posts: order, races, findings and calls in a row, by every interleaving."""
+
+import json
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hccl_py.formats import from_json
+from hccl_py.program.matching import shared_cells
+from hccl_py.program.program import Program
+from hccl_py.verifier import verify_program
+from hccl_py.verifier.analysis import clock_arrays, clocks
+from hccl_py.verifier.analysis.memory import memory_of
+from hccl_py.verifier.analysis.ordering import Ordering, ordering_of
+from hccl_py.verifier.analysis.unrolled import Unrolled, unrolled
+from hccl_py.verifier.subject import Options, Subject
+from tests.verifier.interleavings import Interleavings, TooMany
+from tests.verifier.naive import Byte
+from tests.verifier.test_ordering import RACES, bytes_of, pairs
+
+SIZE = 4
+DOCUMENT: dict[str, Any] = {
+    "format": "hccl-py.program/1",
+    "op": {"name": "all_gather", "dtype": "uint8", "count": SIZE},
+    "ranks": 2,
+    "notifies": "counting",
+    "link": "sdma",
+    "exported": ["IN", "OUT", "CCL"],
+    "buffers": {str(rank): {"IN": SIZE, "OUT": SIZE, "CCL": SIZE} for rank in range(2)},
+}
+
+
+def counting(tasks: dict[str, Any], **more: object) -> Program:
+    return from_json(json.dumps(DOCUMENT | {"tasks": tasks} | more))
+
+
+def random_program(random: Random, **more: object) -> Program:
+    """Return a program of two ranks with a few streams, that share notifies; posts and waits of a
+    notify are mostly as many, and stand anywhere.
+    """
+    shape = random.choice(((1, 1), (2, 1), (2, 2), (3, 1)))
+    places = [(rank, stream) for rank in range(2) for stream in range(shape[rank])]
+    streams: dict[tuple[int, int], list[Any]] = {place: [] for place in places}
+    for _ in range(random.randint(2, 8)):
+        place, other = random.choice(places), random.choice(places)
+        peer, index, at = 1 - place[0], int(random.random() < 0.2), random.randint(0, 1)
+        if random.random() < 0.3:
+            read = ["read", peer, ["CCL", at, 1], ["CCL", random.randint(2, 3), 1]]
+            streams[place].append(random.choice((read, ["copy", ["IN", 0, 1], ["CCL", at, 1]])))
+        elif other[0] != place[0]:
+            streams[place].append(["post", peer, index])
+            streams[other].append(["wait", place[0], index])
+        elif other != place:
+            streams[place].append(["local_post", other[1], index])
+            streams[other].append(["local_wait", index])
+    if random.random() < 0.1:
+        streams[0, 0].append(["post", 1, 0])  # which is left over for the next call
+    tasks: dict[str, Any] = {"0": {}, "1": {}}
+    for (rank, stream), listed in streams.items():
+        if random.random() < 0.3:
+            random.shuffle(listed)
+        tasks[str(rank)][str(stream)] = listed
+    return counting(tasks, **more)
+
+
+def judged(program: Program, copies: int) -> tuple[Unrolled, Ordering, set[Byte]]:
+    run = unrolled(program, copies)
+    memory = memory_of(Subject(program, Options()))
+    ordering = ordering_of(run, memory, meets=False)
+    found = set[Byte]()
+    for what, _, _, first, last in ordering.emitted.tolist():
+        if what in RACES:
+            found |= bytes_of(memory, range(first, last))
+    return run, ordering, found
+
+
+@pytest.mark.parametrize("more", [{}, {"alternating": ["CCL"]}])
+def test_a_race_is_told_where_two_accesses_have_no_order_in_all_interleavings(more: Any) -> None:
+    looked_at = racing = with_shared = 0
+    for seed in range(800):
+        random = Random(seed)
+        program = random_program(random, **more)
+        copies = 3 if more else random.randint(1, 2)
+        run, ordering, told = judged(program, copies)
+        if len(run.stuck):
+            continue
+        try:
+            every = Interleavings(run)
+        except TooMany:
+            continue
+        races = every.races()
+        assert told == races, seed
+        if every.can_hang():
+            assert pairs(ordering, clock_arrays.TWO_WAITS), seed
+        looked_at += 1
+        racing += bool(races)
+        with_shared += len(shared_cells(program)) > 0
+    assert min(looked_at - racing, racing, with_shared) > 100
+
+
+def one_way(posts: int, waits: int, **more: object) -> Program:
+    """Rank 0 hands rank 1 what is in CCL; nothing comes back."""
+    write = ["write", 1, ["IN", 0, 1], ["CCL", 0, 1]]
+    take = ["copy", ["CCL", 0, 1], ["OUT", 0, 1]]
+    return counting(
+        {
+            "0": {"0": [write, *[["post", 1, 0]] * posts]},
+            "1": {"0": [*[["wait", 0, 0]] * waits, take]},
+        },
+        **more,
+    )
+
+
+def classes(program: Program, repeat: int = 2) -> set[str]:
+    return {finding.name for finding in verify_program(program, Options(repeat=repeat))}
+
+
+def test_no_notify_that_counts_is_overrun() -> None:
+    twice = one_way(2, 2)
+    assert "NOTIFY_OVERRUN" in classes(replace(twice, counts_posts=False), 1)
+    assert not classes(twice, 1) & {"NOTIFY_OVERRUN", "RACE_RW", "DEADLOCK_CYCLE", "UNMATCHED_POST"}
+
+
+def test_what_is_left_over_lets_the_next_call_pass_too_early() -> None:
+    report = verify_program(one_way(2, 1), Options(repeat=1))
+    (finding,) = report.of_class("UNMATCHED_POST")
+    assert finding.message.endswith(
+        "but it is posted 2 times and waited for 1 times: what is left over lets a wait of the "
+        "next op pass too early."
+    )
+    run = unrolled(one_way(2, 1), 2)
+    waits = np.flatnonzero(run.post_of >= 0)
+    assert run.post_of[waits].tolist() == [1, 2]  # both posts of the first copy, rows 1 and 2
+    assert len(run.leftover) == 1
+
+
+def test_a_wait_that_gets_too_few_posts_never_ends() -> None:
+    report = verify_program(one_way(1, 2), Options(repeat=1))
+    assert [f.name for f in report.errors if "WAIT" in f.name] == ["WAIT_WITHOUT_POST"]
+
+
+def test_the_next_call_overtakes_where_nothing_comes_back() -> None:
+    """One-bit notifies would be overrun, too; here rank 0 runs ahead and overwrites CCL."""
+    assert not {"RACE_RW", "RACE_WW"} & classes(one_way(1, 1), 1)
+    assert "RACE_RW" in classes(one_way(1, 1), 2)
+
+
+def test_a_buffer_that_alternates_meets_itself_in_the_third_call() -> None:
+    program = one_way(1, 1, alternating=["CCL"])
+    for copies, races in ((1, False), (2, False), (3, True)):
+        _, _, told = judged(program, copies)
+        assert ((1, "CCL", 0) in told) == races
+    assert len(Subject(program, Options()).calls) == 3
+    assert len(Subject(program, Options(repeat=1)).calls) == 1
+    assert len(Subject(one_way(1, 1), Options()).calls) == 2
+    (finding,) = [f for f in verify_program(program).of_class("RACE_RW") if "CCL" in f.message]
+    assert "rank 1's CCL[0:1]" in finding.message
+
+
+def test_the_half_before_says_when_a_half_is_free() -> None:
+    """Rank 1's credit for call k lets rank 0 write in call k + 1, into the other half: k + 2 is
+    behind it. In one buffer the credit comes too late.
+    """
+    tasks = {
+        "0": {
+            "0": [
+                ["write", 1, ["IN", 0, 1], ["CCL", 0, 1]],
+                ["post", 1, 0],
+                ["wait", 1, 1],
+            ]
+        },
+        "1": {"0": [["wait", 0, 0], ["post", 0, 1], ["copy", ["CCL", 0, 1], ["OUT", 0, 1]]]},
+    }
+    ccl = (1, "CCL", 0)
+    assert ccl in judged(counting(tasks), 3)[2]
+    assert ccl not in judged(counting(tasks, alternating=["CCL"]), 4)[2]
+
+
+@pytest.mark.long
+def test_compiled_clocks_mean_the_same_where_notifies_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    programs = [random_program(Random(seed), alternating=["CCL"]) for seed in range(200)]
+    loop, found = clocks.run_clocks, []
+    for form in (loop.plain, loop.compiled):
+        monkeypatch.setattr(loop, "sized", lambda steps, form=form: form)
+        found.append([judged(program, 3)[1].emitted.tolist() for program in programs])
+    assert found[0] == found[1]
+    assert any(found[0])
