@@ -44,8 +44,8 @@ def command(
         typer.Argument(
             metavar="FILE",
             show_default=False,
-            help="Logs of hccl_test or nccl-tests, and lists of programs with their times (.csv, "
-            ".json).",
+            help="Logs of hccl_test, nccl-tests or rccl-tests, and lists of programs with their "
+            "times (.csv, .json).",
         ),
     ],
     call: LoggedCall,

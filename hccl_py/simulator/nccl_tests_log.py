@@ -17,7 +17,7 @@ from collections import Counter
 
 from hccl_py.simulator.hccl_test_log import Command, LogRow, LogTable, checked_time, of_words
 
-__all__ = ["NcclTestsReader"]
+__all__ = ["DTYPES", "NONE", "NcclTestsReader"]
 
 OPS = {
     "all_gather": "all_gather",
@@ -43,7 +43,7 @@ DTYPES = {
 _HEADER = re.compile(r"#\s+size\s+count\s+type\s+.*\btime\s+algbw\b")
 _PROGRAM = re.compile(rf"(?:^|[\s/])({'|'.join(OPS)})_perf(?:_mpi)?(?=\s|$)")
 _RANK = re.compile(r"#\s+Rank\s+(\d+)\s.*\bPid\s+\d+\s+on\s+(\S+)\s+device\s+\d+")
-_NONE = ("none", "-1")
+NONE = ("none", "-1")
 
 
 class NcclTestsReader:
@@ -107,6 +107,6 @@ class NcclTestsReader:
             ranks=len(self._hosts) or self._mpi,
             devices=devices.pop() if len(devices) == 1 else None,
             dtype=DTYPES.get(of["type"], of["type"]),
-            reduce_op=None if reduce_op in _NONE else reduce_op,
-            root=None if root in _NONE else int(root),
+            reduce_op=None if reduce_op in NONE else reduce_op,
+            root=None if root in NONE else int(root),
         )
