@@ -266,7 +266,7 @@ def _adapted(
     if several and found.automatic and op.mode is Mode.OP_BASE and op.name in rules.automatic:
         pays = _pays_to_pipeline(op, shape, found.level0, demand, rules)
         level1 = PIPELINE if pays else _cheapest(shape.modules)
-    if level1 == AHC and op.name in rules.ahc_ops:
+    if level1 == AHC and op.name in rules.ahc_ops and shape.device != "910A":
         return _ahc_form(op.name, shape, found.level0, rules)
     contexts = pipeline_contexts(op.name, shape, demand, rules)
     if level1 == PIPELINE and op.name in PIPELINE_MIN and contexts > shape.contexts:

@@ -25,12 +25,12 @@ class TopologyShape:
     """Numbers of a topology.
 
     `modules` are groups of devices that HCCS joins, one or more in every server, and `devices` is
-    the number of the first one, `links` what joins these. `server_devices`, `pod_servers` and
-    `pod_devices` are the sizes of all modules and superpods: HCCL's three signs of asymmetry say
-    where they differ. `one_plane`: all ranks have the same device number. `duo_pairs`: a whole
-    module of 300I Duo, or two pairs of it. `whole_packages`: no package of two dies has one of them
-    only. `bad_cards`: more PCIe cards in a server than HCCL has
-    algorithms for.
+    how many a module of the first server has on average, rounded down; `links` joins these.
+    `server_devices` are the sizes of the servers, `module_devices`, `pod_servers` and `pod_devices`
+    those of all modules and superpods: HCCL's three signs of asymmetry say where they differ.
+    `one_plane`: all ranks have the same device number. `duo_pairs`: a whole module of 300I Duo, or
+    two pairs of it. `whole_packages`: no package of two dies has one of them only. `bad_cards`:
+    more PCIe cards in a server than HCCL has algorithms for.
     """
 
     device: str
@@ -40,6 +40,7 @@ class TopologyShape:
     superpods: int
     devices: int
     server_devices: tuple[int, ...]
+    module_devices: tuple[int, ...]
     pod_servers: tuple[int, ...]
     pod_devices: tuple[int, ...]
     links: str
@@ -58,7 +59,7 @@ class TopologyShape:
     @property
     def uneven_servers(self) -> bool:
         """Whether servers have different numbers of devices: multiModuleDiffDeviceNumMode."""
-        return len(set(self.server_devices)) > 1
+        return len(set(self.module_devices)) > 1
 
     @property
     def uneven_pods(self) -> bool:
@@ -98,14 +99,17 @@ def _shape_of(topology: Topology) -> TopologyShape:
     cards = product.shape == "pcie" and product.device != "310P3"
     modulus = _MESH_DEVICES if product.device == "910B" else int(topology.device_id.max()) + 1
     numbers = topology.device_id % modulus
+    hosts = np.asarray(topology.hosts, np.int64)[topology.server]
+    of_first = int(np.count_nonzero(hosts == topology.hosts[0]))
     return TopologyShape(
         device=product.device,
         ranks=topology.size,
         servers=len(set(topology.hosts)),
         modules=len(topology.servers),
         superpods=len(topology.superpods),
-        devices=topology.servers[0],
-        server_devices=topology.servers,
+        devices=of_first // topology.hosts.count(topology.hosts[0]),
+        server_devices=tuple(np.unique(hosts, return_counts=True)[1].tolist()),
+        module_devices=topology.servers,
         pod_servers=topology.superpods,
         pod_devices=tuple(np.bincount(topology.superpod).tolist()),
         links=_cards(topology) if cards else _first_server(topology).level0,

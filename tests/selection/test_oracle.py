@@ -39,6 +39,18 @@ EDGES = tuple(
 )
 """The sizes that the sources compare with."""
 
+LEVEL1 = (
+    *("", "", "", "", "ring", "H-D_R", "NHR", "NB", "pipeline", "pairwise"),
+    *("AHC", "AHC", "AHC_BROKE"),
+)
+LEVEL2 = ("ring", "H-D_R", "NHR", "NB", "pipeline", "AHC", "AHC_BROKE")
+JOINING = {
+    "all_reduce": "allreduce",
+    "all_gather": "allgather",
+    "reduce_scatter": "reducescatter",
+}
+"""The ops that AHC is for, with HCCL_ALGO's names of them."""
+
 CCL_MB = (1, 8, 15, 16, 79, 80, 200, 800)
 EACH = 6
 """Calls on every layout."""
@@ -63,9 +75,14 @@ class Draw:
         for at in range(number):
             if at % EACH == 0:
                 device = self.one(("910B", "910B", "910_93", "910_93", "910_93", "910A"))
-                servers, pods = self.layout(device)
+                hosts: Sizes = ()
+                if device == "910B" and self.chance(0.3):
+                    servers, hosts = self.box16()
+                    pods: Sizes = (len(servers),)
+                else:
+                    servers, pods = self.layout(device)
                 ports = self.one((0, 7)) if device == "910_93" else 0
-            yield self.call(device, servers, pods, ports)
+            yield self.call(device, servers, pods, ports, hosts)
 
     def one(self, choices: tuple[Any, ...]) -> Any:
         return choices[int(self.random.integers(len(choices)))]
@@ -73,7 +90,7 @@ class Draw:
     def chance(self, share: float) -> bool:
         return bool(self.random.random() < share)
 
-    def call(self, device: str, servers: Sizes, pods: Sizes, ports: int) -> Call:
+    def call(self, device: str, servers: Sizes, pods: Sizes, ports: int, hosts: Sizes = ()) -> Call:
         op = self.one(OPS)
         dtype = DataType.parse(self.one(("fp32", "fp16", "bf16", "int8", "int64", "uint8", "fp64")))
         found = Call(
@@ -88,13 +105,33 @@ class Draw:
             deterministic=self.one(ORDERS[self.release]),
             expansion=self.one(("", "", "AIV", "AI_CPU", "HOST")),
             ccl=self.one(CCL_MB) * MB,
-            level1=self.one(("", "", "", "ring", "H-D_R", "NHR", "NB", "pipeline")),
+            hosts=hosts,
+            **self.words(op),
             no_inter_hccs=device == "910_93" and self.chance(0.15),
             ports=ports,
             registered=self.release == "cann-2026.08" and self.chance(0.2),
         )
         found = replace(found, bytes=self.size(found, dtype.itemsize))
         return replace(found, matrix=self.matrix(found, dtype.itemsize))
+
+    def words(self, op: str) -> dict[str, Any]:
+        """What HCCL_ALGO says: nothing, a word for all ops, or AHC for another op."""
+        if self.chance(0.1):
+            named = self.one(tuple(name for own, name in JOINING.items() if own != op))
+            return {"elsewhere": named}
+        level1, level2 = self.one(LEVEL1), self.one(LEVEL2) if self.chance(0.3) else ""
+        level0 = self.one(("NA", "NA", "null")) if level1 else self.one(("", "", "", "null"))
+        return {"level0": level0, "level1": level1, "level2": level2}
+
+    def box16(self) -> tuple[Sizes, Sizes]:
+        """Modules of hosts, which take part with one or with both; one host has equal ones."""
+        number, devices = self.one((1, 1, 2, 2, 3, 4)), self.one(DEVICES["910B"])
+        both = [number == 1 or self.chance(0.8) for _ in range(number)]
+        hosts = tuple(host for host in range(number) for _ in range(1 + both[host]))
+        servers = [devices] * len(hosts)
+        if number > 1 and self.chance(0.2):
+            servers[int(self.random.integers(len(hosts)))] = self.one(DEVICES["910B"])
+        return tuple(servers), hosts
 
     def layout(self, device: str) -> tuple[Sizes, Sizes]:
         number = self.one((1, 1, 2, 2, 3, 4, 5, 8, 9))
@@ -131,9 +168,19 @@ class Draw:
 
 
 @lru_cache
-def topology_like(device: str, servers: Any, pods: Any, ports: int) -> Topology:
+def topology_like(device: str, servers: Any, pods: Any, ports: int, hosts: Any) -> Topology:
+    if hosts:
+        return Topology(PRESETS["atlas-200t-a2-box16"], servers, pods, hosts=hosts)
     product = replace(PRESETS[PRODUCTS[device]], hccs_ports=ports)
     return Topology(product, servers, pods)
+
+
+def algo_like(call: Call) -> str:
+    """HCCL_ALGO's text."""
+    if call.elsewhere:
+        return f"{call.elsewhere}=level0:NA;level1:AHC"
+    words = {"level0": call.level0, "level1": call.level1, "level2": call.level2}
+    return ";".join(f"{level}:{word}" for level, word in words.items() if word)
 
 
 def op_like(call: Call) -> OpParam:
@@ -163,11 +210,11 @@ def ours(call: Call, release: str) -> tuple[str | None, str]:
         buffsize_mb=call.ccl >> 20,
         deterministic=call.deterministic,
         op_expansion_mode=call.expansion or None,
-        algo=f"level0:NA;level1:{call.level1}" if call.level1 else "",
+        algo=algo_like(call),
         inter_hccs_disable=call.no_inter_hccs,
         zero_copy=call.registered,
     )
-    where = topology_like(call.device, call.servers, call.pods, call.ports)
+    where = topology_like(call.device, call.servers, call.pods, call.ports, call.hosts)
     found = HcclChoice(op_like(call), where, config)
     return found.executor, found.levels["level1"]
 
@@ -191,7 +238,7 @@ def check(release: str, seed: int, number: int) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_random_calls_take_what_the_oracle_says(release: str) -> None:
-    check(release, 1, 300)
+    check(release, 1, 1000)
 
 
 @pytest.mark.sweep
@@ -210,7 +257,10 @@ def check_duo(release: str, seed: int, number: int) -> None:
             call,
             dtype=draw.one(("fp32", "fp16", "int16", "int32")),
             reduce="",
+            level0="",
             level1="",
+            level2="",
+            elsewhere="",
             expansion="",
             deterministic="false",
             registered=False,

@@ -294,6 +294,22 @@ def test_superpods_are_cut_to_equal_ones_unless_someone_asks_for_ahc() -> None:
     assert taken(where, "broadcast", 64 * M)[0] == "BroadCastRingFor91093Executor"
 
 
+@pytest.mark.parametrize("op", ["all_reduce", "all_gather", "reduce_scatter"])
+def test_ahc_is_cut_to_equal_groups_only_where_hccl_looks_at_them(op: str) -> None:
+    """It does not on 910A, and not before it takes the executor of one rank."""
+    asked = {"algo": "level0:NA;level1:AHC"}
+    for where, word in (("910A 2x4", "AHC"), ("A3 1", "AHC"), ("A3 2x8", "AHC_BROKE")):
+        assert taken(place(where), op, 64 * M, **asked)[1] == word
+
+
+def test_servers_that_differ_keep_a_ring_that_is_asked_for_without_level0() -> None:
+    op = call("reduce_scatter_v", 64 * K, ranks=14)
+    servers = Topology(product(PRESETS["A2"]), (8, 6))
+    name = "ReduceScatterVMeshOpbaseExecutor"
+    assert taken(servers, op, algo="level0:null;level1:ring") == (name, "ring")
+    assert taken(servers, op, algo="level0:NA;level1:ring") == (name, "NHR")
+
+
 def test_level2_is_nhr() -> None:
     op = call("all_reduce", 512 * M, ranks=48)
     for pods in (2, 3):

@@ -17,12 +17,14 @@ from tests.selection.oracle.facts import (
     DOUBLE_RING,
     FFTS_CAPACITY,
     HD,
+    JOINED,
     KB,
     MB,
     MESH,
     MESH_OF_4,
     NB,
     NHR,
+    NULL,
     PIPELINE,
     RING,
     RING_OF_8,
@@ -31,6 +33,7 @@ from tests.selection.oracle.facts import (
     Call,
     cheapest,
     configured,
+    groups,
     topology,
 )
 
@@ -48,9 +51,9 @@ def _of_op(call: Call) -> tuple[str, bool]:
     """SelectCurrOpAlgType."""
     if call.uneven_pods and not call.uneven_servers and call.op == "all_reduce":
         return AHC, False
-    if call.uneven_servers or call.uneven_pods:
+    if (call.uneven_servers or call.uneven_pods) and call.level0 != NULL:
         return WHOLE, False
-    return configured(call, ("910B",))
+    return configured(call, ("910B",), ("all_reduce",))
 
 
 def _contexts(call: Call) -> int:
@@ -65,7 +68,7 @@ def _automatic(call: Call, *, aiv: bool = False) -> str:
     """GetDefaultAlgoLevel1V2 for a communicator whose links are cheap to ask (RDMA lite)."""
     fits = _contexts(call) <= FFTS_CAPACITY
     reduces = call.inline and call.rdma_inline and call.deterministic == "false"
-    if call.devices != 1 and not call.uneven_servers and fits:
+    if call.devices != 1 and topology(call) == MESH and fits:
         if call.op == "reduce_scatter" and reduces and call.bytes >= 32 * KB:
             return PIPELINE
         if call.op == "all_gather" and call.bytes >= 32 * KB:
@@ -103,7 +106,7 @@ def _all_reduce_a2(call: Call, level1: str, automatic: bool) -> Taken:
     per_device = call.bytes // call.devices
     small = several and call.power_of_servers and per_device <= 190 * KB
     middle = several and call.bytes <= 16 * MB
-    is_mesh = not call.uneven_servers
+    is_mesh = topology(call) == MESH
     aiv = (
         call.aiv
         and call.aiv_reduces
@@ -114,7 +117,10 @@ def _all_reduce_a2(call: Call, level1: str, automatic: bool) -> Taken:
     )
     if call.op_base and not call.single_mesh and automatic:
         level1 = _automatic(call, aiv=aiv)
-    level1 = _limited(call, level1)
+    joined = _joined(call, level1)
+    if joined is None:
+        return None, level1
+    level1 = _limited(call, joined)
     mesh_inline = topology(call) == MESH and call.ranks != 1 and call.inline and call.single_mesh
     across = topology(call) == MESH and call.inline and call.rdma_inline and not call.single_mesh
     pipes = call.deterministic == "false" and level1 == PIPELINE and call.op_base and across
@@ -165,7 +171,7 @@ def _all_reduce_a3(call: Call, level1: str) -> Taken:
         big = call.op_base and call.bytes >= 16 * MB
         name = "AllReduceMeshOpbaseBigCountAivExecutor" if big else "AllReduceMeshAivExecutor"
         return name, level1
-    level1 = _ahc(call, level1)
+    level1 = _joined(call, level1) or level1
     limit = call.op_base and call.bytes > call.ccl // 4
     single = (
         call.server_num == 1
@@ -197,13 +203,16 @@ def _all_reduce_a3(call: Call, level1: str) -> Taken:
     return "AllReduceComm", level1
 
 
-def _ahc(call: Call, level1: str) -> str:
-    """PrepareAHCSubGroups: groups are superpods of servers."""
-    if level1 != AHC:
+def _joined(call: Call, level1: str) -> str | None:
+    """SelectAlgforAHC and PrepareAHCSubGroups; None for HCCL_E_PARA."""
+    if level1 not in JOINED:
         return level1
-    least, most = min(call.pods), max(call.pods)
-    whole = all(number % least == 0 for number in call.pods)
-    return AHC_BROKE if whole or (most - least) / least < 0.05 else AHC
+    if call.device == "910B" and call.level0 != NULL:
+        return None
+    sizes = groups(call)
+    least, most = min(sizes), max(sizes)
+    whole = all(size % least == 0 for size in sizes)
+    return AHC_BROKE if level1 == AHC_BROKE or whole or (most - least) / least < 0.05 else AHC
 
 
 def _all_gather(call: Call, level1: str, automatic: bool) -> Taken:
@@ -500,7 +509,8 @@ def _all_to_all(call: Call, level1: str, automatic: bool) -> Taken:
         and call.pod_num == 1
         and call.op_base
     )
-    flat = inside or call.same_plane or call.ranks <= 2 or call.uneven_servers or call.uneven_pods
+    few = call.same_plane or call.ranks <= 2
+    flat = inside or call.one_level or few or call.uneven_servers or call.uneven_pods
     return ("RunAlltoAllVFullMesh" if flat else "RunAlltoAllVStaged"), level1
 
 

@@ -2,24 +2,28 @@
 
 Not from hccl_py and not from its tables. Outside: a retry (`retryEnable_`), communicators of mixed
 devices, fused ops whose input and output are the CCL buffers, captured streams, symmetric memory,
-RoCE from vector cores, standard cards, AHC, AIV_ONLY, 310P.
+RoCE from vector cores, standard cards, AIV_ONLY, 310P.
 """
 
 from __future__ import annotations
 
 from tests.selection.oracle.cann_2025_07 import classic, exceeds
 from tests.selection.oracle.facts import (
+    AHC,
+    AHC_BROKE,
     ALL_TO_ALL,
     COMMON,
     DOUBLE_RING,
     FFTS_CAPACITY,
     HD,
+    JOINED,
     KB,
     MB,
     MESH,
     MESH_OF_4,
     NB,
     NHR,
+    NULL,
     PIPELINE,
     RING,
     RING_OF_8,
@@ -28,27 +32,48 @@ from tests.selection.oracle.facts import (
     Call,
     cheapest,
     configured,
+    groups,
     topology,
 )
 
 Taken = tuple[str | None, str]
 FLOATS = ("fp16", "fp32", "bf16")
+GATHERING = ("all_reduce", "all_gather", "reduce_scatter")
 
 
 def taken(call: Call) -> Taken:
     """Return the executor that HCCL takes, None where it refuses, and level1."""
-    call = call.with_even_pods()
+    call = call if call.asks_ahc else call.with_even_pods()
     level1, automatic = _of_op(call)
     return _OPS[call.op](call, level1, automatic)
 
 
 def _of_op(call: Call) -> tuple[str, bool]:
-    """SelectCurrOpAlgType, where nobody asks for AHC."""
-    rings = call.op in ("all_gather", "reduce_scatter", "all_reduce")
-    keeps = rings and call.device == "910_93" and not call.uneven_pod_devices
-    if call.uneven_servers and not keeps:
+    """SelectCurrOpAlgType."""
+    found = configured(call, ("910B", "910_93"), GATHERING)
+    pods_differ = call.uneven_pods and not call.uneven_servers
+    if pods_differ and call.op in GATHERING:
+        return AHC, False
+    if pods_differ and call.op in ALL_TO_ALL and call.device == "910_93":
+        return found if call.level0 or call.level1 else (WHOLE, False)
+    rings = call.op in GATHERING and call.device == "910_93" and not call.uneven_pod_devices
+    if (pods_differ or (call.uneven_servers and not rings)) and call.level0 != NULL:
         return WHOLE, False
-    return configured(call, ("910B", "910_93"))
+    return found
+
+
+def _joined(call: Call, level1: str) -> str | None:
+    """SelectAlgforAHC and AHCAlgSelect; None for HCCL_E_PARA. Groups come cut to the smallest one,
+    the rest of each in its last part (AHCSubGroupInit).
+    """
+    if level1 not in JOINED or call.uneven_servers:
+        return level1
+    if call.device == "910B" and call.level0 != NULL:
+        return None
+    sizes = groups(call)
+    alike = all(size % min(sizes) == 0 for size in sizes)
+    planes = call.host_devices[0] != 1 and call.op != "all_reduce"
+    return AHC_BROKE if level1 == AHC_BROKE or alike or planes else AHC
 
 
 def _contexts(call: Call) -> int:
@@ -64,7 +89,7 @@ def _contexts(call: Call) -> int:
 
 def _automatic(call: Call, *, aiv: bool = False) -> str:
     """GetDefaultAlgoLevel1V2, with RDMA lite."""
-    if call.devices == 1 or call.uneven_servers or _contexts(call) > FFTS_CAPACITY:
+    if call.devices == 1 or topology(call) != MESH or _contexts(call) > FFTS_CAPACITY:
         return cheapest(call)
     reduces = call.inline and call.rdma_inline
     if call.op in ("all_gather", "all_gather_v") and call.bytes >= 32 * KB:
@@ -135,15 +160,17 @@ def _all_reduce_a2(call: Call, level1: str, automatic: bool) -> Taken:
     aiv = (
         call.aiv
         and call.aiv_reduces
-        and not call.uneven_servers
+        and topology(call) == MESH
         and (call.graph or call.ccl >= 16 * MB)
         and (call.single_mesh or small or middle)
         and (call.deterministic == "false" or ordered)
     )
     if call.op_base and not call.single_mesh and automatic:
         level1 = _automatic(call, aiv=aiv)
-    if call.op_base:
-        level1 = _limited(call, level1)
+    joined = _joined(call, level1)
+    if joined is None:
+        return None, level1
+    level1 = _limited(call, joined) if call.op_base else joined
     if call.deterministic == "strict":
         if call.uneven_servers:
             return None, level1
@@ -229,6 +256,7 @@ def _all_reduce_a3(call: Call, level1: str) -> Taken:
         name = "AllReduceMeshAivSmallCountExecutor" if few else "AllReduceMeshAivExecutor"
         return name, level1
     level1 = _with_adapted_rings(call, level1)
+    level1 = _joined(call, level1) or level1
     if call.uneven_servers:
         uneven = call.uneven_pod_devices
         return ("AllReduceComm" if uneven else "AllReduceARSFor91093Executor"), level1
@@ -292,7 +320,10 @@ def _all_gather(call: Call, level1: str, automatic: bool) -> Taken:
         return f"AllGatherMeshAiv{'SmallCount' if few else ''}Executor", level1
     if call.op_base and not call.single_mesh and automatic:
         level1 = _automatic(call)
-    level1 = _limited(call, level1)
+    joined = _joined(call, level1)
+    if joined is None:
+        return None, level1
+    level1 = _limited(call, joined)
     is_mesh, large = topology(call) == MESH, call.op_base and call.ccl >= 16 * MB
     if call.aiv and call.aiv_copies and is_mesh and large and _suits_rdma(call):
         return "AllGatherAivRdmaExecutor", level1
@@ -337,6 +368,7 @@ def _all_gather_a3(call: Call, level1: str) -> Taken:
         few = call.bytes <= (700 * KB if call.op_base else 760 * KB)
         return f"AllGatherMeshAiv{'SmallCount' if few else ''}Executor", level1
     level1 = _with_adapted_rings(call, level1)
+    level1 = _joined(call, level1) or level1
     if call.uneven_servers:
         uneven = call.uneven_pod_devices
         return ("AllGatherComm" if uneven else "AllGatherARSFor91093Executor"), level1
@@ -348,12 +380,13 @@ def _all_gather_a3(call: Call, level1: str) -> Taken:
         return "AllGatherMidCountFor91093Executor", level1
     found = topology(call)
     if call.zero_copy and (found == DOUBLE_RING or call.bytes * call.devices > 16 * MB):
-        return f"AllGatherRingZerocopy{_zero_copy_form(call, '')}Executor", level1
+        return f"AllGatherRingZerocopy{_zero_copy_form(call, level1, '')}Executor", level1
     rounds = call.ccl // 2 // call.ranks // 128 * 128
     large = rounds >= 4 * MB and call.bytes * call.ranks > 608 * MB
-    if call.pod_num > 1 and large and call.op_base and found in (DOUBLE_RING, SINGLE_RING):
+    pipes = large and found in (DOUBLE_RING, SINGLE_RING) and level1 not in JOINED
+    if call.pod_num > 1 and call.op_base and pipes:
         return "AllGatherPipelineFor91093Executor", level1
-    level1 = level1 if level1 in (RING, NB, WHOLE) else NHR
+    level1 = level1 if level1 in (RING, NB, WHOLE, *JOINED) else NHR
     if _is_unified(call):
         return "AllGatherSemiRingExecutor", level1
     by_links = {
@@ -363,11 +396,12 @@ def _all_gather_a3(call: Call, level1: str) -> Taken:
     return by_links.get(found, "AllGatherComm"), level1
 
 
-def _zero_copy_form(call: Call, before: str) -> str:
-    """Where level2 is not set: pipelines across superpods from 2 MB."""
-    if call.pod_num > 1 and call.ranks // call.pod_num > 1 and call.bytes >= 2 * MB:
+def _zero_copy_form(call: Call, level1: str, before: str) -> str:
+    """Pipelines across superpods, where level2 is not set from 2 MB."""
+    asked = call.level2 == PIPELINE or (not call.level2 and call.bytes >= 2 * MB)
+    if call.pod_num > 1 and call.ranks // call.pod_num > 1 and asked:
         return f"{before}Pipeline"
-    return "" if call.server_num < 4 else "Exchange"
+    return "" if call.server_num < 4 or level1 in JOINED else "Exchange"
 
 
 def _is_small_gather(call: Call) -> bool:
@@ -437,7 +471,10 @@ def _reduce_scatter_a2(call: Call, level1: str, automatic: bool) -> Taken:
         return f"ReduceScatterMeshAiv{'SmallCount' if few else ''}Executor", level1
     if call.op_base and not call.single_mesh and automatic:
         level1 = _automatic(call)
-    level1 = _limited(call, level1)
+    joined = _joined(call, level1)
+    if joined is None:
+        return None, level1
+    level1 = _limited(call, joined)
     if not is_mesh:
         return "ReduceScatterComm", level1
     eager = _reduce_scatter_mesh(call, level1) if call.op_base else _reduce_scatter_graph(call)
@@ -495,6 +532,7 @@ def _reduce_scatter_a3(call: Call, level1: str) -> Taken:
 
 
 def _reduce_scatter_rings(call: Call, level1: str) -> Taken:
+    level1 = _joined(call, level1) or level1
     if call.uneven_servers:
         uneven = call.uneven_pod_devices
         return ("ReduceScatterComm" if uneven else "ReduceScatterARSFor91093Executor"), level1
@@ -515,10 +553,14 @@ def _reduce_scatter_rings(call: Call, level1: str) -> Taken:
     found = topology(call)
     large = found == DOUBLE_RING or call.bytes * call.devices > 16 * MB
     if call.inline and call.zero_copy and large:
-        return f"ReduceScatterRingZerocopy{_zero_copy_form(call, 'Exchange')}Executor", level1
+        return (
+            f"ReduceScatterRingZerocopy{_zero_copy_form(call, level1, 'Exchange')}Executor",
+            level1,
+        )
     rounds = call.ccl // call.ranks // 2 // 128 * 128
     pipes = rounds >= 4 * MB and call.bytes * call.ranks > 608 * MB
     pipes = pipes and call.inline and found in (SINGLE_RING, DOUBLE_RING)
+    pipes = pipes and level1 not in JOINED
     if call.op_base and call.pod_num > 1 and pipes and not call.uneven_pod_devices:
         return "ReduceScatterPipelineFor91093Executor", level1
     if found == SINGLE_RING:
@@ -696,13 +738,14 @@ def _exchange(call: Call, level1: str) -> str:
         and not call.uneven_servers
         and large
     )
-    if pipes and call.op == "all_to_all_v":
+    if pipes and call.op == "all_to_all_v" and not call.one_level:
         return "RunAlltoAllVContinuousPipeline"
     if pipes and _contexts(call) <= FFTS_CAPACITY:
         return "RunAlltoAllVTwoLevelPipeline"
     joined = not call.no_inter_hccs and call.pod_num == 1
     inside = call.device == "910_93" and call.ranks <= 32 and joined and call.op_base
-    flat = inside or call.same_plane or call.ranks <= 2 or call.uneven_servers or call.uneven_pods
+    few = call.same_plane or call.ranks <= 2
+    flat = inside or call.one_level or few or call.uneven_servers or call.uneven_pods
     return "RunAlltoAllVFullMesh" if flat else "RunAlltoAllVStaged"
 
 

@@ -14,6 +14,8 @@ KB, MB = 1 << 10, 1 << 20
 
 RING, HD, NHR, NB, PIPELINE = "ring", "H-D_R", "NHR", "NB", "pipeline"
 AHC, AHC_BROKE, WHOLE = "AHC", "AHC_BROKE", "whole ring"
+JOINED = (AHC, AHC_BROKE)
+NULL, PAIRWISE = "null", "pairwise"
 
 MESH, SINGLE_RING, DOUBLE_RING, COMMON = "mesh", "single ring", "double ring", "common"
 MESH_OF_4, RING_OF_8 = "mesh of 4", "ring of 8"
@@ -33,11 +35,14 @@ _INLINE = {
 
 @dataclass(frozen=True)
 class Call:
-    """One call. `servers` has the devices of every server, `pods` the servers of every superpod.
+    """One call. `servers` has the devices of every module, `hosts` the host of every module, by
+    default a host for each, `pods` the servers of every superpod.
 
-    `bytes` are those of the op's count, of the largest part where parts differ. `level1` is
-    HCCL_ALGO's word, empty for none. `registered`: user memory is, with all ranks. `matrix` has
-    what an all-to-all sends, in bytes; the environment is said by the rest.
+    `bytes` are those of the op's count, of the largest part where parts differ. `level0`, `level1`
+    and `level2` are HCCL_ALGO's words, empty for none. `elsewhere` is another op for which it says
+    AHC, by HCCL_ALGO's name, and then it says nothing of this one. `registered`: user memory is,
+    with all ranks. `matrix` has what an all-to-all sends, in bytes; the environment is said by the
+    rest.
     """
 
     op: str
@@ -51,7 +56,11 @@ class Call:
     deterministic: str
     expansion: str
     ccl: int
+    hosts: tuple[int, ...] = ()
+    level0: str = ""
     level1: str = ""
+    level2: str = ""
+    elsewhere: str = ""
     no_inter_hccs: bool = False
     ports: int = 0
     registered: bool = False
@@ -67,7 +76,7 @@ class Call:
 
     @property
     def server_num(self) -> int:
-        return len(self.servers)
+        return len(set(self.hosts)) if self.hosts else len(self.servers)
 
     @property
     def module_num(self) -> int:
@@ -78,9 +87,23 @@ class Call:
         return len(self.pods)
 
     @property
+    def host_devices(self) -> tuple[int, ...]:
+        """Devices of every host."""
+        if not self.hosts:
+            return self.servers
+        sizes = zip(self.hosts, self.servers, strict=True)
+        found = dict.fromkeys(self.hosts, 0)
+        for host, size in sizes:
+            found[host] += size
+        return tuple(found.values())
+
+    @property
     def devices(self) -> int:
-        """Devices per module."""
-        return self.servers[0]
+        """deviceNumPerAggregation_ of the first rank: half of a host whose modules both take part,
+        all of another one (SetInnerServerAverageDevice).
+        """
+        modules = self.hosts.count(self.hosts[0]) if self.hosts else 1
+        return self.host_devices[0] // modules
 
     @property
     def uneven_servers(self) -> bool:
@@ -91,20 +114,34 @@ class Call:
         return len(set(self.pods)) > 1
 
     @property
-    def uneven_pod_devices(self) -> bool:
+    def pod_devices(self) -> tuple[int, ...]:
         sizes, at = [], 0
         for number in self.pods:
             sizes.append(sum(self.servers[at : at + number]))
             at += number
-        return len(set(sizes)) > 1
+        return tuple(sizes)
+
+    @property
+    def uneven_pod_devices(self) -> bool:
+        return len(set(self.pod_devices)) > 1
 
     @property
     def single_mesh(self) -> bool:
         return self.module_num == 1
 
     @property
+    def asks_ahc(self) -> bool:
+        """IsConfigAHCAlgo: whether HCCL_ALGO has AHC for one of its ops."""
+        return self.level1 in JOINED or bool(self.elsewhere)
+
+    @property
+    def one_level(self) -> bool:
+        """useOneLevelAlgorithm of all-to-all."""
+        return (self.level0, self.level1) == ("NA", PAIRWISE)
+
+    @property
     def same_plane(self) -> bool:
-        """Whether all ranks have the same device number."""
+        """Whether all ranks have the same device number, in their modules."""
         return set(self.servers) == {1}
 
     @property
@@ -181,8 +218,8 @@ def links(call: Call) -> str:
 
 
 def topology(call: Call) -> str:
-    """The communicator's topoType_, where HCCL_ALGO does not flatten it."""
-    return COMMON if call.uneven_servers else links(call)
+    """The communicator's topoType_; level0:null is for all ops, and leaves none."""
+    return COMMON if call.uneven_servers or call.level0 == NULL else links(call)
 
 
 def default_level1(call: Call) -> str:
@@ -192,14 +229,27 @@ def default_level1(call: Call) -> str:
     return NHR if found == HD and call.device == "910_93" else found
 
 
-def configured(call: Call, pipelined: tuple[str, ...]) -> tuple[str, bool]:
-    """SetAlgoLevel1 for words other than AHC's: the algorithm, and whether it is automatic."""
+def configured(
+    call: Call, pipelined: tuple[str, ...], joining: tuple[str, ...]
+) -> tuple[str, bool]:
+    """SetAlgoLevel1: the algorithm, and whether it is automatic; `joining` are the ops of AHC."""
     word = call.level1
     if word == PIPELINE and (call.device not in pipelined or call.graph):
         word = ""
-    if word in (RING, HD, NHR, NB, PIPELINE):
+    if word in JOINED and call.op not in joining:
+        word = ""
+    if word in (RING, HD, NHR, NB, PIPELINE, *JOINED):
         return word, False
     return default_level1(call), call.device == "910B"
+
+
+def groups(call: Call) -> tuple[int, ...]:
+    """The sizes of AHC's groups: on A2 hosts of devices, on A3 superpods of devices where level0 is
+    null, else of servers (SelectAlgforAHC, AHCCommSubgroupInit).
+    """
+    if call.device == "910B":
+        return call.host_devices
+    return call.pod_devices if call.level0 == NULL else call.pods
 
 
 def cheapest(call: Call) -> str:

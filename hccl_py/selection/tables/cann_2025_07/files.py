@@ -33,7 +33,7 @@ SC = OperatorFile(_OPERATORS + "scatter_operator.cc")
 A2A = OperatorFile(_OPERATORS + "alltoall_operator.cc")
 COMMUNICATOR = OperatorFile("framework/communicator/impl/hccl_communicator.cc")
 
-AR_SINGLE = AR.take("AllReduceSingleExecutor", "112-116", SINGLE, OP_BASE)
+AR_SINGLE = AR.take("AllReduceSingleExecutor", "112-116", SINGLE, OP_BASE, early=True)
 RE_SINGLE = RE.take("ReduceSingleExecutor", "36-40", SINGLE, OP_BASE)
 
 POINT_TO_POINT: dict[str, tuple[Rule, ...]] = {

@@ -128,7 +128,7 @@ _REDUCE_SCATTER_V = (
     RSV.take(
         "ReduceScatterVMeshOpbaseExecutor",
         "209-222",
-        *(OP_BASE, INLINE, ("uneven_servers", "==", True)),
+        *(OP_BASE, INLINE, ("level0", "==", "whole_ring")),
         level1="NHR",
     ),
     RSV.take(

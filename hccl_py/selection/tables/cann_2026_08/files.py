@@ -37,9 +37,9 @@ SC = OperatorFile(_OPERATORS + "scatter_operator.cc")
 A2A = OperatorFile(_OPERATORS + "alltoall_operator.cc")
 COMMUNICATOR = OperatorFile("framework/communicator/impl/hccl_communicator_host.cc")
 
-AR_SINGLE = AR.take("AllReduceSingleExecutor", "111-115", SINGLE)
-AG_SINGLE = AG.take("AllGatherSingleExecutor", "36-40", SINGLE)
-RS_SINGLE = RS.take("ReduceScatterSingleExecutor", "47-50", SINGLE)
+AR_SINGLE = AR.take("AllReduceSingleExecutor", "111-115", SINGLE, early=True)
+AG_SINGLE = AG.take("AllGatherSingleExecutor", "36-40", SINGLE, early=True)
+RS_SINGLE = RS.take("ReduceScatterSingleExecutor", "47-50", SINGLE, early=True)
 RE_SINGLE = RE.take("ReduceSingleExecutor", "36-40", SINGLE)
 SC_SINGLE = SC.take("ScatterSingleExecutor", "41-45", SINGLE)
 
