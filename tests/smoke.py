@@ -4,7 +4,7 @@ __all__ = ["SMOKE"]
 
 SMOKE = (
     *("test_algo.py", "test_arrays.py", "test_communicator.py", "test_config.py", "test_data.py"),
-    "chakra/test_order.py",
+    *("chakra/test_order.py", "checker_logs/test_operation.py"),
     *("cli/test_errors.py", "cli/test_listing.py"),
     *("collectives/test_equal.py", "collectives/test_messages.py", "documents/test_kind.py"),
     "cpp/test_project.py",

@@ -70,7 +70,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("arrays", "data", "discovery", "overlaps", "simulator", "tensors"),
     ("orchestration.author_errors", "orchestration.entry", "orchestration.record"),
     ("collectives", "scaffold", "selection", "verifier"),
-    ("cpp", "msccl", "planning", "testing", "trace"),
+    ("checker_logs", "cpp", "msccl", "planning", "testing", "trace"),
     ("tuning",),
     ("collective_ops", "communicator", "groups", "jobs", "measurement", "pending"),
     ("chakra",),

@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from hccl_py.cli.algorithms import AlgorithmRequest
+from hccl_py.cli.checker_logs import LogRequest
 from hccl_py.cli.folders import FolderRequest
 from hccl_py.cli.options import OF_SELECTION, ProgramOptions, Sizes, given
 from hccl_py.cli.placing import placed
@@ -18,7 +19,7 @@ from hccl_py.cli.request import (
     describe_op,
     spec_of,
 )
-from hccl_py.cli.sources import ALGORITHM, TRACE, Source, source_of
+from hccl_py.cli.sources import ALGORITHM, CHECKER_LOG, TRACE, Source, source_of
 from hccl_py.cli.traces import TraceRequest
 from hccl_py.communicator import Plan
 from hccl_py.documents.disk import format_path
@@ -58,6 +59,8 @@ def request_of(options: ProgramOptions, schedule: Schedule | None = None) -> Req
         return CallRequest(options, schedule)
     if source is ALGORITHM:
         return AlgorithmRequest(options, schedule)
+    if source is CHECKER_LOG:
+        return LogRequest(options, schedule)
     if source.read is None:
         return FolderRequest(options, schedule)
     _refuse_of_folders(options)
@@ -130,9 +133,9 @@ def _refuse_of_folders(options: ProgramOptions) -> None:
     """Refuse options that say what is recorded from C++."""
     for option, is_given in (("--op", options.cpp_op is not None), ("--calls", options.calls > 1)):
         if is_given:
+            others = ", an MSCCL algorithm or a log" if option == "--op" else ""
             raise ParameterError(
-                f"{option} is about a folder with a custom op in C++"
-                f"{' or an MSCCL algorithm' if option == '--op' else ''}.",
+                f"{option} is about a folder with a custom op in C++{others}.",
                 f"Leave {option} out, or name the folder or file first.",
             )
 

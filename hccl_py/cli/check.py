@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hccl_py.cli.errors import WRONG, say_error, say_problems
-from hccl_py.cli.folder_options import Folders, algorithm_calls, check_folders, folder_calls
+from hccl_py.cli.folder_options import (
+    Folders,
+    algorithm_calls,
+    check_folders,
+    folder_calls,
+    stated_ops,
+)
 from hccl_py.cli.narrowing import Narrowing, cases_of
 from hccl_py.cli.options import Output, grouped
 
@@ -79,8 +85,8 @@ def command(
         typer.Argument(
             metavar="TARGET",
             show_default=False,
-            help="Program files, MSCCL XML files, ops, executors, module:Class from the current "
-            "folder, or folders of custom ops in C++.",
+            help="Program files, MSCCL XML files, logs of HCCL's checker, ops, executors, "
+            "module:Class from the current folder, or folders of custom ops in C++.",
         ),
     ],
     demands: _Demands,
@@ -100,7 +106,8 @@ def command(
     Races, deadlocks, wrong results, resources: every finding with its tasks, its source line and
     what would mend it. Of an executor many calls are verified; options from --ranks on narrow
     that. A folder of C++ is built and recorded for one call, that of --op, -b and --ranks; an MSCCL
-    algorithm is imported for that of --op, -b, -d, -o and -r. Exit status 1 where errors are found.
+    algorithm is imported for that of --op, -b, -d, -o and -r; of a log of HCCL's checker every test
+    has a line, and one alone, LOG#TEST, a report. Exit status 1 where errors are found.
     """
     options, seeds = demands.options(), SEEDS if demands.numeric else 0
     cases = cases_of(narrowing, in_place=options.in_place)
@@ -125,6 +132,8 @@ def _show(
             report = verify(target)
             if target.stands_for_op and not report.cases:
                 shown.skip(target.name)
+            elif target.is_one_of_many:
+                shown.add_line(target, report)
             else:
                 shown.add(report)
         except HcclError as error:  # the other targets are still verified
@@ -164,6 +173,17 @@ class _Text:
         self._verdicts.append(report.ok)
         for line in draw_report(report.renamed(format_path(report.target)), self._pen):
             self._screen.show(line.text, style=line.style)
+
+    def add_line(self, target: Target, report: Report) -> None:
+        """Print a line about one of many; all of it where everything is wanted."""
+        from hccl_py.cli.checker_logs import LogTest
+
+        if self._pen.verbose:
+            self.add(report)
+            return
+        assert isinstance(target.subject, LogTest)
+        self._verdicts.append(report.ok)
+        self._screen.show(target.subject.line(report), style="green" if report.ok else "bold red")
 
     def _gap(self) -> None:
         if self._verdicts or self._skipped:
@@ -208,6 +228,10 @@ class _Document:
         self._verdicts.append(report.ok)
         self._reports.writelines(part.encode("ascii") for part in report.json())
         self._ends.append(self._reports.tell())
+
+    def add_line(self, target: Target, report: Report) -> None:
+        """Keep a report."""
+        self.add(report)
 
     def end(self, failed: int) -> None:
         """Print the document."""
@@ -262,13 +286,17 @@ def _targets(
     say_problems(installed_executors().problems)
     check_folders(folders, names)
     found, problems = find_targets(
-        names, limit, folder_calls(folders, narrowing), algorithm_calls(folders, narrowing)
+        names,
+        limit,
+        folder_calls(folders, narrowing),
+        algorithm_calls(folders, narrowing),
+        stated_ops(folders, narrowing),
     )
     _raise_last(problems)
     left = narrowing
-    if any(target.is_algorithm for target in found):  # these are of its call
+    if any(target.is_imported for target in found):  # these are of its call
         left = replace(narrowing, dtype=None, reduce_op=None, root=None)
-    if left.is_given and all(target.is_program or target.is_algorithm for target in found):
+    if left.is_given and all(target.is_program or target.is_imported for target in found):
         raise ParameterError(
             f"There is no sweep to narrow: {format_path(found[0].name)} is one program.",
             "Leave the options from --ranks on out, or name an executor.",
@@ -277,6 +305,8 @@ def _targets(
 
 
 def _verified(target: Target, cases: Cases, options: Options, seeds: int) -> Report:
+    from hccl_py.checker_logs import CheckedTest
+    from hccl_py.cli.checker_logs import LogTest
     from hccl_py.cli.progress import Bar
     from hccl_py.cpp import Recording
     from hccl_py.msccl import Imported
@@ -284,17 +314,16 @@ def _verified(target: Target, cases: Cases, options: Options, seeds: int) -> Rep
     from hccl_py.verifier import verify_program
     from hccl_py.verifier.sweeps.sweep import verify_executor
 
-    if isinstance(target.subject, Recording | Imported):
-        report = target.subject.report(options).renamed(target.name)
-        program = target.subject.program
+    subject = target.subject.read() if isinstance(target.subject, LogTest) else target.subject
+    if isinstance(subject, Recording | Imported | CheckedTest):
+        report = subject.report(options).renamed(target.name)
+        program = subject.program
         return _run_with_data(program, report, options, seeds) if seeds and program else report
-    if isinstance(target.subject, Program):
-        report = verify_program(target.subject, options, target.name)
-        return _run_with_data(target.subject, report, options, seeds) if seeds else report
+    if isinstance(subject, Program):
+        report = verify_program(subject, options, target.name)
+        return _run_with_data(subject, report, options, seeds) if seeds else report
     with Bar(target.name) as bar:
-        report = verify_executor(
-            target.subject, cases, options, progress=bar.advance_to, seeds=seeds
-        )
+        report = verify_executor(subject, cases, options, progress=bar.advance_to, seeds=seeds)
     return report.renamed(target.name)
 
 

@@ -23,7 +23,7 @@ class _Call:
 
     cpp_op: Annotated[
         str | None,
-        typer.Option("--op", metavar="OP", help="XML in: the op, or a JSON file of one."),
+        typer.Option("--op", metavar="OP", help="XML, LOG in: the op, or a JSON file of one."),
     ] = None
     minbytes: Annotated[
         str | None,
@@ -52,7 +52,8 @@ def command(
         typer.Argument(
             metavar="IN",
             show_default=False,
-            help="A program file (.json, .npz), MSCCL's .xml, or a Chakra trace.",
+            help="A program file (.json, .npz), MSCCL's .xml, a test of a log of HCCL's checker "
+            "(LOG#TEST), or a Chakra trace.",
         ),
     ],
     target: Annotated[
@@ -109,10 +110,14 @@ def _of_program(
     source: str, target: str, call: _Call, proto: str | None, max_size: str | None
 ) -> tuple[Program, int]:
     """Convert a program or an algorithm; return the program and how many findings there are."""
-    from hccl_py.cli.sources import is_algorithm
+    from hccl_py.cli.checker_logs import stated_of, test_named
+    from hccl_py.cli.sources import CHECKER_LOG, is_algorithm
 
     to_algorithm = _check_target(target, proto)
-    if is_algorithm(source):
+    if CHECKER_LOG.is_one(source):
+        stated = stated_of(call.cpp_op, call.minbytes, call.dtype, call.reduce_op, call.root)
+        program, defects = test_named(source, stated).require_op(), 0
+    elif is_algorithm(source):
         imported = _imported(source, call, max_size)
         program, defects = imported.require(), len(imported.defects)
     else:
@@ -190,7 +195,7 @@ def _loaded(source: str, call: _Call, max_size: str | None) -> Program:
 
     if any(value is not None for value in astuple(call)):
         raise ParameterError(
-            "--op, -b, -d, -o and -r are about MSCCL algorithms that are read.",
+            "--op, -b, -d, -o and -r are about MSCCL algorithms and logs that are read.",
             "Leave them out: a program file says that itself.",
         )
     return load(source, max_bytes=_limit(max_size))

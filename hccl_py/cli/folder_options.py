@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hccl_py.cli.narrowing import Narrowing
-from hccl_py.cli.sources import is_algorithm, is_folder
+from hccl_py.cli.sources import CHECKER_LOG, is_algorithm, is_folder
 
 if TYPE_CHECKING:
+    from hccl_py.checker_logs import Stated
     from hccl_py.cli.algorithms import AlgorithmCalls
     from hccl_py.cli.folders import FolderCalls
 
-__all__ = ["Folders", "algorithm_calls", "check_folders", "folder_calls"]
+__all__ = ["Folders", "algorithm_calls", "check_folders", "folder_calls", "stated_ops"]
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,17 @@ class Folders:
         typer.Option(
             "--op",
             metavar="OP",
-            help="DIR, XML: the op that it implements; for XML also a JSON file of one.",
+            help="DIR, XML, LOG: the op that it implements; for the last two also a JSON file of "
+            "one.",
         ),
     ] = None
     minbytes: Annotated[
         str | None,
         typer.Option(
-            "-b", "--minbytes", metavar="SIZE", help="DIR, XML: data size, 1M by default."
+            "-b",
+            "--minbytes",
+            metavar="SIZE",
+            help="DIR, XML: data size, 1M by default; LOG: else what tasks touch.",
         ),
     ] = None
     calls: Annotated[
@@ -64,10 +69,13 @@ def check_folders(folders: Folders, targets: list[str]) -> None:
             "--calls is about folders of custom ops in C++.",
             "Leave it out, or name a folder; --repeat says how many copies of a program run.",
         )
-    if folders.is_given and not (has_folder or any(map(is_algorithm, targets))):
+    others = (is_algorithm, CHECKER_LOG.is_one)
+    if folders.is_given and not (
+        has_folder or any(is_one(t) for t in targets for is_one in others)
+    ):
         raise ParameterError(
-            "--op and -b are about folders of custom ops in C++ and MSCCL algorithms.",
-            "Leave them out, or name a folder or an .xml file.",
+            "--op and -b are about folders of custom ops in C++, MSCCL algorithms and logs.",
+            "Leave them out, or name a folder, an .xml file or a log.",
         )
 
 
@@ -77,10 +85,7 @@ def algorithm_calls(folders: Folders, narrowing: Narrowing) -> AlgorithmCalls:
     from hccl_py.cli.sizes import first_size
     from hccl_py.enums import DataType, ReduceOp
 
-    dtype, reduce, root = (
-        None if text is None else text.split(",")[0].strip()
-        for text in (narrowing.dtype, narrowing.reduce_op, narrowing.root)
-    )
+    dtype, reduce, root = _first_of_each(narrowing)
     return AlgorithmCalls(
         op=folders.cpp_op,
         size=first_size(folders.minbytes),
@@ -88,6 +93,22 @@ def algorithm_calls(folders: Folders, narrowing: Narrowing) -> AlgorithmCalls:
         reduce=None if reduce is None else ReduceOp.parse(reduce),
         root=None if root is None else int(root),
     )
+
+
+def stated_ops(folders: Folders, narrowing: Narrowing) -> Stated:
+    """Return what the options state of the op of a log's tests; of lists, the first."""
+    from hccl_py.cli.checker_logs import stated_of
+
+    dtype, reduce, root = _first_of_each(narrowing)
+    return stated_of(
+        folders.cpp_op, folders.minbytes, dtype, reduce, None if root is None else int(root)
+    )
+
+
+def _first_of_each(narrowing: Narrowing) -> list[str | None]:
+    """Return data type, reduce op and root; of lists, the first."""
+    texts = (narrowing.dtype, narrowing.reduce_op, narrowing.root)
+    return [None if text is None else text.split(",")[0].strip() for text in texts]
 
 
 def folder_calls(folders: Folders, narrowing: Narrowing) -> FolderCalls:

@@ -208,7 +208,8 @@ class ProgramOptions(CallOptions):
             metavar="OP|FILE|DIR",
             show_default=False,
             help="The op, such as all_gather, a program file (.json, .npz), an MSCCL algorithm "
-            "(.xml), a Chakra trace (a folder of .et files), or the folder of a custom op in C++.",
+            "(.xml), a test of a log of HCCL's checker (LOG#TEST), a Chakra trace (a folder of .et "
+            "files), or the folder of a custom op in C++.",
             autocompletion=complete.ops,
         ),
     ]
@@ -217,7 +218,8 @@ class ProgramOptions(CallOptions):
         typer.Option(
             "--op",
             metavar="OP",
-            help="DIR, XML: the op that it implements; for XML also a JSON file of one.",
+            help="DIR, XML, LOG: the op that it implements; for the last two also a JSON file of "
+            "one.",
         ),
     ] = None
     calls: Annotated[

@@ -50,6 +50,9 @@ class Request(ABC):
     is_verified: bool = True
     """Whether it says where in memory data lie, so that it can be verified."""
 
+    has_op: bool = True
+    """Whether it is known what is computed, so that it can be run."""
+
     @abstractmethod
     def op(self, size: int) -> OpParam:
         """Return the parameters of the call that communicates hccl_test's data size in bytes."""

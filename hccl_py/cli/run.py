@@ -27,6 +27,7 @@ from hccl_py.cli.sources import check_save, save_program
 from hccl_py.cli.streams import results, say
 from hccl_py.cli.trace_files import check_timeline, write_timeline
 from hccl_py.cli.traces import refuse_trace
+from hccl_py.documents.disk import format_path
 from hccl_py.enums import Buffer
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.measurement import Measurement, SizeResult, bytes_needed
@@ -182,6 +183,11 @@ class _Runs:
         refuse_trace(call.op, "run")
         request = request_of(call, schedule)
         request.check_sizes(sizes)
+        if not request.has_op:
+            raise ParameterError(
+                f"What {format_path(call.op)} computes is not known, so there is nothing to run.",
+                "State it: --op, -d, -o, -r.",
+            )
         if request.is_fixed:
             return _Runs(request, [request.minbytes], request.minbytes, measuring, schedule)
         rows, last = row_sizes(call.minbytes, sizes), last_size(call.minbytes, sizes)

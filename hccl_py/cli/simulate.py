@@ -338,9 +338,9 @@ def _drawing(found: _Simulated) -> Iterator[RenderableType]:
     if times.overruns is not None:
         yield _of_overruns(times.overruns)
     yield ""
-    if is_job(program):
+    if is_job(program) or not program.has_op:
         yield facts([("time", [f"{times.total_us:.2f} us of model time"])], least=_NAMES)
-        yield from drawing_of_job(times.timeline)
+        yield from drawing_of_job(program, times.timeline)
     else:
         yield _speed(found)
     yield ""

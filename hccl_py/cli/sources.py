@@ -21,6 +21,7 @@ from hccl_py.program.program import Program
 
 __all__ = [
     "ALGORITHM",
+    "CHECKER_LOG",
     "FOLDER",
     "SOURCES",
     "SUFFIXES",
@@ -44,7 +45,7 @@ class Source:
 
     `read` is given the argument and the most bytes that it may take, None for the usual. It is None
     where a program is made for a call that the options describe (`folders.py`, `algorithms.py`,
-    `traces.py`).
+    `traces.py`, `checker_logs.py`).
     """
 
     noun: str
@@ -131,10 +132,18 @@ def _is_trace(name: str) -> bool:
     return is_trace(name)
 
 
+def _is_checker_log(name: str) -> bool:
+    """Whether an argument is a log of HCCL's checker, or a test of one: LOG#TEST."""
+    from hccl_py.cli.checker_logs import is_checker_log
+
+    return is_checker_log(name)
+
+
 FOLDER = Source("folder of a custom op", is_folder)
 ALGORITHM = Source("MSCCL algorithm", is_algorithm)
 TRACE = Source("Chakra trace", _is_trace)
+CHECKER_LOG = Source("log of HCCL's checker", _is_checker_log)
 PROGRAM_FILE = Source("program file", _is_program_file, _read_program_file)
 
-SOURCES = (ALGORITHM, TRACE, FOLDER, PROGRAM_FILE)
+SOURCES = (ALGORITHM, TRACE, FOLDER, CHECKER_LOG, PROGRAM_FILE)
 """Every kind, looked through in this order."""

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hccl_py.authors import author_class
+from hccl_py.checker_logs import Stated
 from hccl_py.cli.algorithms import AlgorithmCalls
 from hccl_py.cli.call import check_tasks
+from hccl_py.cli.checker_logs import LogTest, tests_named
 from hccl_py.cli.folders import FolderCalls
 from hccl_py.cli.options import CallOptions
-from hccl_py.cli.sources import ALGORITHM, TRACE, program_files_like, source_of
+from hccl_py.cli.sources import ALGORITHM, CHECKER_LOG, TRACE, program_files_like, source_of
 from hccl_py.cli.traces import refuse_trace
 from hccl_py.cpp import Recording
 from hccl_py.discovery import Registry, installed_executors
@@ -25,14 +27,17 @@ __all__ = ["Target", "find_targets"]
 
 @dataclass(frozen=True)
 class Target:
-    """A program, a recording of a folder of C++, an algorithm of another tool that was imported, or
-    an executor whose calls are verified.
+    """A program, a recording of a folder of C++, an algorithm of another tool that was imported, a
+    test of a log, or an executor whose calls are verified.
     """
 
     name: str
-    subject: Program | Recording | Imported | Executor
+    subject: Program | Recording | Imported | LogTest | Executor
     stands_for_op: bool = False
     """Whether it is one of an op's executors, of which narrower calls need not concern all."""
+
+    is_one_of_many: bool = False
+    """Whether it is one of a log's tests, of which people are shown a line each."""
 
     @property
     def is_program(self) -> bool:
@@ -40,9 +45,9 @@ class Target:
         return isinstance(self.subject, Program)
 
     @property
-    def is_algorithm(self) -> bool:
-        """Whether it was imported for a call."""
-        return isinstance(self.subject, Imported)
+    def is_imported(self) -> bool:
+        """Whether it was imported for a call that options describe."""
+        return isinstance(self.subject, Imported | LogTest)
 
 
 def find_targets(
@@ -50,12 +55,13 @@ def find_targets(
     max_bytes: int | None = None,
     folders: FolderCalls | None = None,
     algorithms: AlgorithmCalls | None = None,
+    stated: Stated | None = None,
 ) -> tuple[list[Target], list[HcclError]]:
     """Return the targets, one for each name or more, and what is wrong with names and files.
 
     A name is a file if it ends like one; else an op, an executor or module:Class; else any file or
     folder. Folders are recorded for the calls that `folders` has, algorithms are imported for the
-    one that `algorithms` describes.
+    one that `algorithms` describes, tests of logs with the op that is `stated`.
     """
     folders = folders or FolderCalls(CallOptions(""))
     algorithms = algorithms or AlgorithmCalls()
@@ -63,14 +69,18 @@ def find_targets(
     problems = []
     for name in names:
         try:
-            found += _find(name, max_bytes, folders, algorithms)
+            found += _find(name, max_bytes, folders, algorithms, stated or Stated())
         except HcclError as error:
             problems.append(error)
     return found, problems
 
 
 def _find(
-    name: str, max_bytes: int | None, folders: FolderCalls, algorithms: AlgorithmCalls
+    name: str,
+    max_bytes: int | None,
+    folders: FolderCalls,
+    algorithms: AlgorithmCalls,
+    stated: Stated,
 ) -> Iterator[Target]:
     registry = installed_executors()
     source = None if name in registry.executors else source_of(name)
@@ -79,6 +89,9 @@ def _find(
     if source is ALGORITHM:
         for title, imported in algorithms.imported(name, max_bytes):
             yield Target(title, imported)
+    elif source is CHECKER_LOG:
+        tests = tests_named(name, stated)
+        yield from (Target(t.title, t, is_one_of_many=len(tests) > 1) for t in tests)
     elif source is not None and source.read is None:
         for title, recording in folders.recordings(name):
             if recording.program is not None:

@@ -166,9 +166,11 @@ def is_job(program: Program) -> bool:
     return isinstance(program, JobProgram)
 
 
-def drawing_of_job(timeline: Timeline | None) -> Iterator[RenderableType]:
-    """Yield what of a job's communication is hidden, where its tasks were timed."""
-    if timeline is not None:
+def drawing_of_job(program: Program, timeline: Timeline | None) -> Iterator[RenderableType]:
+    """Yield what of a job's communication is hidden, where its tasks were timed; nothing for other
+    programs.
+    """
+    if timeline is not None and is_job(program):
         from hccl_py.jobs import draw_overlap, overlap
 
         report = overlap(timeline)

@@ -37,6 +37,12 @@ _SUFFIXES = (".json", ".npz")
 
 def save(program: Program, path: PathLike) -> None:
     """Write a program to a `.json` or `.npz` file, as `Program.save` does."""
+    if not program.has_op:
+        raise ProgramFileError(
+            f"{format_path(path):.200}: what the program is to compute is not known, and a file "
+            "says that.",
+            "State the op of what the program was made from.",
+        )
     if _suffix(path) == ".npz":
         data = to_npz(program)
     else:

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from math import gcd
 from typing import Any, NamedTuple
 
-from hccl_py.documents.checks import an_object, at, defect, format_value, only_keys
-from hccl_py.documents.disk import format_path, read_file
-from hccl_py.documents.kind import FileKind, named
-from hccl_py.documents.parse import parse_document
+from hccl_py.documents.disk import format_path
 from hccl_py.enums import DataType, InPlace, ReduceOp
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.formats.op import op_from
+from hccl_py.formats.op_file import AMOUNTS, op_members
 from hccl_py.msccl.algorithm import XmlAlgorithm
 from hccl_py.op_param import OpParam
 from hccl_py.ops import OPS
@@ -37,10 +35,6 @@ _NAMES = {
     "alltonext": "send_recv",
 }
 """Ops by what MSCCL calls them, signs left out; one name before another that it contains."""
-
-_OP_FILE = FileKind("op", "members", larger="An op's object is small.", suffixes=(".json",))
-_OP_LIMIT = 1 << 20
-_SCALED = ("count", "counts", "displs", "matrix")
 
 
 class MscclCall(NamedTuple):
@@ -114,7 +108,7 @@ class Meaning:
     def _sized(self, chunk: int) -> dict[str, Any]:
         """Return the members with amounts in elements."""
         found = {
-            name: _scaled(value, chunk) if name in _SCALED else value
+            name: _scaled(value, chunk) if name in AMOUNTS else value
             for name, value in self.members.items()
         }
         if "pairs" in found and isinstance(found["pairs"], list):
@@ -144,7 +138,7 @@ def meaning_of(algorithm: XmlAlgorithm, op: str | None = None) -> Meaning:
     ParameterError where neither tells, FileError for a JSON file that holds no op.
     """
     if op is not None and op.lower().endswith(".json"):
-        return Meaning(algorithm, _op_object(op, algorithm.ranks), f"{format_path(op):.200}: op")
+        return Meaning(algorithm, op_members(op, algorithm.ranks), f"{format_path(op):.200}: op")
     if op is not None:
         if op not in OPS:
             hint = did_you_mean(op, OPS)
@@ -173,23 +167,3 @@ def _named(algorithm: XmlAlgorithm, op: str, *, is_next: bool = False) -> Meanin
     if is_next:  # every rank to the next one, the last one to nobody
         members["pairs"] = [[rank, rank + 1] for rank in range(algorithm.ranks - 1)]
     return Meaning(algorithm, members)
-
-
-def _op_object(path: str, ranks: int) -> dict[str, Any]:
-    data = read_file(path, _OP_LIMIT, _OP_FILE)
-
-    def read() -> dict[str, Any]:
-        found = an_object("", parse_document(data, _OP_FILE))
-        only_keys("", found, ("name", "root", "pairs", *_SCALED))
-        if found.get("name") not in OPS:
-            name = found.get("name")
-            hint = did_you_mean(str(name)[:40], OPS)
-            raise defect(at("", "name"), "an op", format_value(name), hint)
-        op_from({"count": 1, "dtype": "uint8", "reduce": _any_reduce(found), **found}, ranks, "")
-        return found
-
-    return named(f"{format_path(path):.200}", _OP_FILE, read)
-
-
-def _any_reduce(members: Mapping[str, Any]) -> str | None:
-    return "sum" if OPS[members["name"]].reduces else None

@@ -17,7 +17,7 @@ def program_html(program: Program) -> str:
     sizes = program.buffer_sizes.max(axis=0, initial=0).tolist()
     buffers = [f"{name} {size}" for name, size in zip(program.buffers, sizes, strict=True)]
     rows = {
-        "op": op.name if op.reduce is None else f"{op.name} {op.reduce.spelling}",
+        "op": program.op_name,
         "data type": op.dtype.value,
         "executor": program.executor or "not recorded here",
         "ranks": str(program.ranks),

@@ -65,8 +65,9 @@ class Program:
     streams, and "" elsewhere: it changes times alone. With `counts_posts` notifies are semaphores:
     a post adds one and a wait takes one, where otherwise a notify is one bit. `alternating` names
     buffers of which every rank has two, of the size that is stated: one for calls 0, 2, 4, ...,
-    the other for those between. Two programs are the same when their task views are, however their
-    ranks were batched: compare `digest`.
+    the other for those between. Without `has_op` nobody has said what the program is to compute:
+    `op` says a data type and nothing else, and no file keeps it. Two programs are the same when
+    their task views are, however their ranks were batched: compare `digest`.
     """
 
     op: OpParam
@@ -86,16 +87,25 @@ class Program:
     protocol: str = ""
     counts_posts: bool = False
     alternating: tuple[str, ...] = ()
+    has_op: bool = True
 
     def __repr__(self) -> str:
         what = self.executor or "file"
-        return f"<Program {self.op.name} {what}: {self.ranks} ranks, {self.task_count} tasks>"
+        return f"<Program {self.op_name} {what}: {self.ranks} ranks, {self.task_count} tasks>"
 
     def _repr_html_(self) -> str:
         """Return a table of what it is and how large, for notebooks."""
         from hccl_py.program.page import program_html
 
         return program_html(self)
+
+    @property
+    def op_name(self) -> str:
+        """The op, with its reduction, as people are told."""
+        if not self.has_op:
+            return "unknown op"
+        reduce = self.op.reduce
+        return self.op.name if reduce is None else f"{self.op.name} {reduce.spelling}"
 
     @property
     def batching_hint(self) -> str:

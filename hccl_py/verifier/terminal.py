@@ -125,11 +125,10 @@ def _what_was_done(report: Report) -> Iterator[str]:
 
 
 def _format_program(program: Program, target: str) -> str:
-    op = program.op
-    name = f"{op.name} {op.reduce.spelling}" if op.reduce is not None else op.name
     by = f" by {program.executor}" if program.executor not in ("", target) else ""
     ranks, tasks = counted(program.ranks, "rank"), counted(program.task_count, "task")
-    return f"{name} {op.dtype.value}{by}, {ranks}, {tasks}"
+    dtype = f" {program.op.dtype.value}" if program.has_op else ""
+    return f"{program.op_name}{dtype}{by}, {ranks}, {tasks}"
 
 
 def _head(

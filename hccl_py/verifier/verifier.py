@@ -20,7 +20,7 @@ import numpy as np
 from hccl_py.program.describe import format_ranks
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis.contents import contents_of
+from hccl_py.verifier.analysis.contents import Contents, Int32s, contents_of
 from hccl_py.verifier.analysis.memory import MemoryIntervals, memory_of
 from hccl_py.verifier.analysis.ordering import Ordering, ordering_of
 from hccl_py.verifier.analysis.unrolled import Unrolled, unrolled
@@ -59,6 +59,7 @@ _CHECKS = (
 """What needs the tasks only."""
 
 STUCK = "Results were not judged: the program does not run to its end."
+UNKNOWN = "Results were not judged: what the program is to compute is not known."
 ONCE = "Only one copy was judged: posts are left over, so that a second one starts wrong."
 
 
@@ -83,7 +84,8 @@ class _Judge:
     @cached_property
     def silent(self) -> IntArray:
         """The ranks that issue nothing and should."""
-        return silent_ranks(self.subject)
+        has_op = self.subject.program.has_op
+        return silent_ranks(self.subject) if has_op else np.zeros(0, np.int64)
 
     def findings(self) -> Iterator[Finding]:
         """Yield everything that is found, in no particular order."""
@@ -105,8 +107,11 @@ class _Judge:
         program, repeat = self.subject.program, len(self.subject.calls)
         once = unrolled(program, 1)
         if len(once.stuck):
-            self.notes.append(STUCK)
-        elif len(once.leftover) and repeat > 1 and not program.counts_posts:
+            self.notes.append(STUCK if program.has_op else UNKNOWN)
+            return once, once
+        if not program.has_op:
+            self.notes.append(UNKNOWN)
+        if len(once.leftover) and repeat > 1 and not program.counts_posts:
             self.notes.append(ONCE)
         elif repeat > 1:
             return once, unrolled(program, repeat)
@@ -143,6 +148,17 @@ class _Judge:
         subject = self.subject
         order = once.order[once.order < once.rows]
         contents = contents_of(memory, order)
+        if subject.program.has_op:
+            yield from self._results(memory, shared, order, contents)
+        yield from find_undefined(subject, memory, contents, racing)
+        if not memory.is_shared:
+            yield from find_dead(subject, memory, contents, racing)
+
+    def _results(
+        self, memory: MemoryIntervals, shared: IntArray | None, order: Int32s, contents: Contents
+    ) -> Iterator[Finding]:
+        """Yield what is wrong with the outputs."""
+        subject = self.subject
         judged = Judged(memory, contents)
         wrong = list(WrongResults(subject, self.silent, judged).find())
         if wrong and len(contents.clobbered) and "OUT" in subject.program.buffers:
@@ -152,9 +168,6 @@ class _Judge:
             if results.has_clobbered():
                 wrong = [*find_clobbers(subject, memory, contents), *results.find()]
         yield from wrong
-        yield from find_undefined(subject, memory, contents, racing)
-        if not memory.is_shared:
-            yield from find_dead(subject, memory, contents, racing)
 
 
 def _each_once(layouts: Iterable[tuple[str, Iterable[Finding]]]) -> Iterator[Finding]:
