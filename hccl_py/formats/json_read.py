@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from hccl_py.documents.checks import a_text, an_object, at, defect, format_value
 from hccl_py.documents.kind import named
@@ -292,24 +291,10 @@ def _local_notifies(
     subs = int(declared.sub_streams.max())
     most = declared.local_notifies.max(axis=0)
     np.maximum.at(most, stream, index + 1)
-    most[0] = max(most[0], subs)
-    most[1 : subs + 1] = np.maximum(most[1 : subs + 1], 1)
-    first = np.cumsum(most) - most
+    most = LocalNotifies.least(most, subs)
     count = int(most.sum())
     if count > MAX_SLOTS or count * len(declared.notifies) > MAX_CELLS:
         hint = "Every rank has as many as the streams that have most."
         raise defect("tasks", f"at most {MAX_SLOTS} notifies of a rank", str(count), hint)
-    owner = np.repeat(np.arange(len(most)), most)
-    number = np.arange(count) - first[owner]
-    order = np.lexsort((number, owner, _group(owner, number, subs)))
-    slot = np.empty(count, np.int64)
-    slot[order] = np.arange(count)
-    pairs = zip(owner[order].tolist(), number[order].tolist(), strict=True)
-    return LocalNotifies(tuple(pairs)), slot[first[stream] + index]
-
-
-def _group(owner: IntArray, number: IntArray, subs: int) -> npt.NDArray[np.int64]:
-    """Return 0 for main's notifies, one per sub stream, 1 for those of the subs, 2 for others."""
-    of_main = (owner == 0) & (number < subs)
-    of_sub = (owner > 0) & (owner <= subs) & (number == 0)
-    return np.where(of_main, 0, np.where(of_sub, 1, 2))
+    notifies, slot = LocalNotifies.ordered(most, subs)
+    return notifies, slot[(np.cumsum(most) - most)[stream] + index]

@@ -175,11 +175,12 @@ class Program:
     def digest(self) -> str:
         """A hash of what the program does, stream by stream.
 
-        Labels, source lines, batching and the order of recording between streams do not count.
+        Labels, source lines, batching and the order of recording between streams do not count, nor
+        how local notifies are numbered.
         """
         queues = queues_of(self)
-        said: tuple[object, ...] = (self.op, self.ranks, self.buffers)
-        said += (self.local_notifies.slots, self.rounds)
+        local, cell = self._notifies_in_order()
+        said: tuple[object, ...] = (self.op, self.ranks, self.buffers, local.slots, self.rounds)
         if self.counts_posts or self.alternating:
             said += (self.counts_posts, self.alternating)
         parts = [repr(said).encode()]
@@ -194,6 +195,20 @@ class Program:
             t.notifies,
             queues.first,
         ]
-        arrays += [column[queues.rows] for column in self.tasks.meaning().values()]
+        meaning = self.tasks.meaning() | {"cell": cell}
+        arrays += [column[queues.rows] for column in meaning.values()]
         parts += [np.ascontiguousarray(a).tobytes() for a in arrays]
         return hashlib.sha256(b"|".join(parts)).hexdigest()
+
+    def _notifies_in_order(self) -> tuple[LocalNotifies, IntArray]:
+        """Return the local notifies in their usual order, and the cells of tasks by that."""
+        cell, slots = self.tasks.cell, len(self.local_notifies.slots)
+        subs = int(self.declared.sub_streams.max(initial=0))
+        ordered, place = self.local_notifies.in_order(subs)
+        if ordered.slots == self.local_notifies.slots:
+            return ordered, cell
+        first, found = self.transports.cells, cell.copy()
+        local = np.flatnonzero(cell >= first)
+        rank, slot = np.divmod(cell[local] - first, max(slots, 1))
+        found[local] = first + rank * len(ordered.slots) + place[slot]
+        return ordered, found

@@ -139,6 +139,41 @@ class LocalNotifies:
         return LocalNotifies(tuple(slots))
 
     @staticmethod
+    def least(most: IntArray, sub_streams: int) -> IntArray:
+        """Return how many notifies each stream has that needs `most`, with those of `of` for so
+        many sub streams.
+        """
+        found = most.copy()
+        found[0] = max(found[0], sub_streams)
+        found[1 : sub_streams + 1] = np.maximum(found[1 : sub_streams + 1], 1)
+        return found
+
+    @staticmethod
+    def ordered(most: IntArray, sub_streams: int) -> tuple[LocalNotifies, IntArray]:
+        """Lay out so many notifies of each stream as `of` does; return the slot of each as well,
+        stream by stream.
+        """
+        count, first = int(most.sum()), np.cumsum(most) - most
+        owner = np.repeat(np.arange(len(most)), most)
+        number = np.arange(count) - first[owner]
+        of_main = (owner == 0) & (number < sub_streams)
+        of_sub = (owner > 0) & (owner <= sub_streams) & (number == 0)
+        order = np.lexsort((number, owner, np.where(of_main, 0, np.where(of_sub, 1, 2))))
+        slot = np.empty(count, np.int64)
+        slot[order] = np.arange(count)
+        pairs = zip(owner[order].tolist(), number[order].tolist(), strict=True)
+        return LocalNotifies(tuple(pairs)), slot
+
+    def in_order(self, sub_streams: int) -> tuple[LocalNotifies, IntArray]:
+        """Return the same notifies in the order of `of`, and the slot there of every slot here."""
+        owner, number = np.array(self.slots, np.int64).reshape(-1, 2).T
+        most = np.zeros(max(sub_streams, int(owner.max(initial=0))) + 1, np.int64)
+        np.maximum.at(most, owner, number + 1)
+        most = LocalNotifies.least(most, sub_streams)
+        notifies, slot = LocalNotifies.ordered(most, sub_streams)
+        return notifies, slot[(np.cumsum(most) - most)[owner] + number]
+
+    @staticmethod
     def requested(sub_streams: int, notifies: int, most: int) -> list[int]:
         """Return the slots of a rank that has fewer sub streams than the `most` of the layout:
         main's, the subs', then extra ones of main.
