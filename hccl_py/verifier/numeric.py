@@ -7,6 +7,8 @@ proves nothing, a run that goes wrong proves a defect. Every run is
                                 a rank may be an op ahead of its peers; the two have data of their
                                 own, and find what others left behind in CCL buffers and scratch
 
+Where buffers alternate from op to op there are three in place of two: the third meets the first.
+
 Values depend on rank, element, op and seed, and every partial result is exact in the data type, so
 that outputs are compared bit for bit.
 """
@@ -38,7 +40,6 @@ __all__ = ["NumericResult", "WrongResult", "repeated", "run_numeric", "schedules
 Bytes = npt.NDArray[np.uint8]
 Array = npt.NDArray[Any]
 
-COPIES = 2
 _ALIGN = 128
 _INPUTS = 64
 """Different inputs; more seeds take them again."""
@@ -129,7 +130,8 @@ def run_numeric(
 def repeated(program: Program, copies: int, stride: int) -> Program:
     """Return the program that runs an op several times back to back on the same resources.
 
-    IN and OUT of copy k begin `k · stride` bytes later, all other memory is shared.
+    IN and OUT of copy k begin `k · stride` bytes later. All other memory is shared, but for buffers
+    that alternate: odd copies have theirs behind that of even ones.
     """
     user = [
         program.buffers.index(b.spelling)
@@ -137,20 +139,29 @@ def repeated(program: Program, copies: int, stride: int) -> Program:
         if b.spelling in program.buffers
     ]
 
-    def copy(instruction: Instruction, shift: int) -> Instruction:
-        if instruction.src_buffer in user:
+    sizes = program.buffer_sizes.copy()
+    alternating = [program.buffers.index(name) for name in program.alternating]
+    largest = {buffer: int(sizes[:, buffer].max(initial=0)) for buffer in alternating}
+
+    def copy(instruction: Instruction, number: int) -> Instruction:
+        shifts = {buffer: number % 2 * size for buffer, size in largest.items()}
+        shifts |= dict.fromkeys(user, number * stride)
+        if instruction.src_buffer in shifts:
+            shift = shifts[instruction.src_buffer]
             instruction = instruction._replace(src_offset=instruction.src_offset + shift)
-        if instruction.dst_buffer in user:
+        if instruction.dst_buffer in shifts:
+            shift = shifts[instruction.dst_buffer]
             instruction = instruction._replace(dst_offset=instruction.dst_offset + shift)
         return instruction
 
     batches = tuple(
-        Batch(b.ranks, tuple(copy(i, k * stride) for k in range(copies) for i in b.instructions))
+        Batch(b.ranks, tuple(copy(i, k) for k in range(copies) for i in b.instructions))
         for b in program.batches
     )
-    sizes = program.buffer_sizes.copy()
     sizes[:, user] += (copies - 1) * stride
-    return replace(program, batches=batches, buffer_sizes=sizes)
+    for buffer, size in largest.items():
+        sizes[:, buffer] += size * (sizes[:, buffer] > 0)
+    return replace(program, batches=batches, buffer_sizes=sizes, alternating=())
 
 
 def _trials(program: Program, in_place: bool | InPlace) -> Iterator[_Trial]:
@@ -166,12 +177,13 @@ class _Data:
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self.copies = 3 if program.alternating else 2
         names, sizes = program.buffers, program.buffer_sizes
         self._sizes: list[int] = sizes[:, names.index(Buffer.USER_IN.spelling)].tolist()
         self.of = lru_cache(maxsize=1)(self._of)
 
     def _of(self, seed: int) -> tuple[list[list[Bytes]], list[list[tuple[Bytes, Bytes]]]]:
-        inputs = [self._inputs(seed * COPIES + copy) for copy in range(COPIES)]
+        inputs = [self._inputs(seed * self.copies + copy) for copy in range(self.copies)]
         return inputs, [_right(self._program, data) for data in inputs]
 
     def _inputs(self, number: int) -> list[Bytes]:
@@ -198,7 +210,7 @@ class _Trial:
         reach = max(*self._in, *self._out)
         reach += 0 if offsets is None else int(np.abs(offsets).max(initial=0))
         self._stride = -(-reach // _ALIGN) * _ALIGN
-        self._twice = repeated(program, COPIES, self._stride)
+        self._repeated = repeated(program, data.copies, self._stride)
 
     def run(self, schedule: Schedule) -> WrongResult | None:
         """Run under one schedule and compare."""
@@ -231,7 +243,7 @@ class _Trial:
                 np.invert(value, out=self._part(taken[rank], copy, len(value)))
             for rank, value in enumerate(data):
                 self._part(given[rank], copy, len(value))[:] = value
-        session.run("numeric", self._twice, given, taken)
+        session.run("numeric", self._repeated, given, taken)
         for copy, right in enumerate(rights):
             for rank, (value, known) in enumerate(right):
                 found = self._part(taken[rank], copy, len(value))
@@ -241,7 +253,7 @@ class _Trial:
 
     def _memory(self) -> tuple[list[Bytes], list[Bytes]]:
         """Return fresh memory of IN and OUT of every rank for all copies."""
-        more = (COPIES - 1) * self._stride
+        more = (self._data.copies - 1) * self._stride
         given, taken = [], []
         for rank, (size_in, size_out) in enumerate(zip(self._in, self._out, strict=True)):
             if self._offsets is None:

@@ -21,29 +21,36 @@ _CCL = (Buffer.CCL_IN.spelling, Buffer.CCL_OUT.spelling)
 
 
 class DeviceMemory:
-    """The buffers of a session. CCL buffers belong to the communicator, all others to a tag."""
+    """The buffers of a session. CCL buffers belong to the communicator, all others to a tag. Of
+    those that alternate there are two.
+    """
 
     def __init__(self, devices: Devices, place: Sequence[int], ccl_bytes: int) -> None:
         self._devices, self._place, self._ccl_bytes = devices, place, ccl_bytes
-        self._held: dict[tuple[str, int, str], Tensor] = {}
+        self._held: dict[tuple[str, int, str, int], Tensor] = {}
 
-    def slots(self, tag: str, program: Program, used: Sequence[int]) -> dict[int, Tensor]:
-        """Return the slots that a program uses, those of user memory left out."""
+    def slots(
+        self, tag: str, program: Program, used: Sequence[int], half: int
+    ) -> dict[int, Tensor]:
+        """Return the slots that a program uses, in a call that works in one `half` of what
+        alternates; those of user memory left out.
+        """
         sizes, slots = program.buffer_sizes.reshape(-1), {}
         for slot in used:
             rank, buffer = divmod(slot, len(program.buffers))
             name, size = program.buffers[buffer], int(sizes[slot])
+            place = half if name in program.alternating else 0
             if name in _CCL:
-                slots[slot] = self._hold(("", rank, name), max(size, self._ccl_bytes))
+                slots[slot] = self._hold(("", rank, name, place), max(size, self._ccl_bytes))
             elif name not in (_IN, _OUT):
-                slots[slot] = self._hold((tag, rank, name), size)
+                slots[slot] = self._hold((tag, rank, name, place), size)
         return slots
 
     def clear(self) -> None:
         """Let go of all buffers."""
         self._held.clear()
 
-    def _hold(self, key: tuple[str, int, str], size: int) -> Tensor:
+    def _hold(self, key: tuple[str, int, str, int], size: int) -> Tensor:
         if key not in self._held or len(self._held[key]) < size:
             if key in self._held:
                 self._devices.synchronize()  # runs that use the smaller one

@@ -13,6 +13,7 @@ from hccl_platform.device.devices import Devices, Stream
 from hccl_platform.device.issue_order import IssueOrder, issue_order
 from hccl_platform.device.issuing import Issuer
 from hccl_platform.device.memory import DeviceMemory, user_slots
+from hccl_platform.lowering.halves import Halves
 from hccl_platform.lowering.responses import Responses
 from hccl_py.device_arrays import DeviceArray
 from hccl_py.enums import DataType, ReduceOp
@@ -35,6 +36,7 @@ class DeviceSession:
         self._memory = DeviceMemory(devices, self._place, ccl_bytes)
         self._issuer = Issuer(devices, self._place)
         self._responses = Responses()
+        self._halves = Halves()
         self._orders: WeakKeyDictionary[Program, IssueOrder] = WeakKeyDictionary()
         self._is_closed = False
 
@@ -92,7 +94,8 @@ class DeviceSession:
         self._check_open()
         order = self._order(program)
         self._check_writeable(order, inputs, outputs)
-        slots = self._memory.slots(tag, program, order.used)
+        half = self._halves.next(tag, program)
+        slots = self._memory.slots(tag, program, order.used, half)
         slots |= user_slots(program, inputs, outputs)
         self._issuer.run(order, slots, callers, clock)
 

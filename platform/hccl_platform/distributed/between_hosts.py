@@ -56,10 +56,10 @@ class MessageSession(SharedSession):
         super().close()
         self._messages.close()
 
-    def _bound(self, tag: str, program: Program) -> BoundPart:
+    def _bound(self, tag: str, program: Program, half: int) -> BoundPart:
         script = script_of(program, self._rank, self._hosts)
         shared = (self._memory, self._notifies, self._reducer, self._words)
-        return BoundScript(tag, program, script, *shared)
+        return BoundScript(tag, program, script, *shared, half)
 
     def _execute(self, part: BoundPart, queues: Sequence[Queue]) -> None:
         assert isinstance(part, BoundScript)

@@ -48,8 +48,9 @@ stop.
 
 
 class BoundPart:
-    """One rank's part of a program under a tag, and the memory that it works on. `landing` stands
-    for the slot behind those of the program, where a script has one.
+    """One rank's part of a program under a tag, and the memory that it works on: one `half` of what
+    alternates from call to call. `landing` stands for the slot behind those of the program, where a
+    script has one.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class BoundPart:
         notifies: Notifies,
         reducer: Reducer,
         headers: Sequence[memoryview[int]],
+        half: int = 0,
     ) -> None:
         rank = part.rank
         self.part, self.rank = part, rank
@@ -71,6 +73,7 @@ class BoundPart:
         self.reduced = _reduced_bytes(self.part)
         self._tag, self._memory, self._reducer = tag, memory, reducer
         self._buffers, self._in_place = program.buffers, bool(program.op.in_place)
+        self._halves = dict.fromkeys(program.alternating, half)
         self._slot_sizes = program.buffer_sizes.reshape(-1)
         self._shadowed = [
             slot
@@ -201,7 +204,7 @@ class BoundPart:
         name = self._buffers[buffer]
         if self._in_place and name == _IN:
             name = _OUT  # one memory, and one shadow
-        found, at = self._memory.region(rank, self._tag, name)
+        found, at = self._memory.region(rank, self._tag, name, self._halves.get(name, 0))
         return found[: int(self._slot_sizes[slot])], rank, at
 
     def _shadow(self, slot: int) -> Bytes:

@@ -83,7 +83,7 @@ class Regions:
         self.letters = _whole_pages(HEADER_BYTES + ranks * NOTIFIES * 8)
         self._end = self.letters + 2 * LETTER_BYTES
         self._ccl_bytes = ccl_bytes
-        self._held: dict[tuple[str, str], tuple[int, int]] = {}
+        self._held: dict[tuple[str, str, int], tuple[int, int]] = {}
         self.version = 0
         """How often one was made or has moved."""
 
@@ -96,16 +96,19 @@ class Regions:
         callers = max(sizes.get(name, 0) for name in USER_BUFFERS)  # in place they share memory
         for name, size in sizes.items():
             least = callers if name in USER_BUFFERS else self._ccl_bytes if name in _CCL else 0
-            self._hold(self._key(tag, name), max(size, least))
+            for half in range(2 if name in program.alternating else 1):
+                self._hold(self._key(tag, name, half), max(size, least))
 
-    def find(self, tag: str, name: str) -> tuple[int, int]:
-        """Return where a buffer begins and its size, in bytes."""
-        return self._held[self._key(tag, name)]
+    def find(self, tag: str, name: str, half: int = 0) -> tuple[int, int]:
+        """Return where a buffer begins and its size, in bytes; `half` 1 is the second of one that
+        alternates.
+        """
+        return self._held[self._key(tag, name, half)]
 
-    def _key(self, tag: str, name: str) -> tuple[str, str]:
-        return ("", name) if name in (*_CCL, *USER_BUFFERS) else (tag, name)
+    def _key(self, tag: str, name: str, half: int) -> tuple[str, str, int]:
+        return ("" if name in (*_CCL, *USER_BUFFERS) else tag, name, half)
 
-    def _hold(self, key: tuple[str, str], size: int) -> None:
+    def _hold(self, key: tuple[str, str, int], size: int) -> None:
         held = self._held.get(key)
         if held is not None:
             if size <= held[1]:
@@ -138,9 +141,9 @@ class SharedMemory:
         """Return a rank's header and notifies as 64-bit numbers."""
         return self._headers[rank].data.cast("q")
 
-    def region(self, rank: int, tag: str, name: str) -> tuple[Bytes, int]:
+    def region(self, rank: int, tag: str, name: str, half: int = 0) -> tuple[Bytes, int]:
         """Return a buffer of a rank and where it begins in the rank's file."""
-        start, size = self.regions.find(tag, name)
+        start, size = self.regions.find(tag, name, half)
         return self.bytes_at(rank, start, size), start
 
     def bytes_at(self, rank: int, start: int, size: int) -> Bytes:

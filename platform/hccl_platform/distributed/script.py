@@ -45,8 +45,9 @@ class BoundScript(BoundPart):
         notifies: Notifies,
         reducer: Reducer,
         headers: Sequence[memoryview[int]],
+        half: int = 0,
     ) -> None:
-        super().__init__(tag, program, script.part, memory, notifies, reducer, headers)
+        super().__init__(tag, program, script.part, memory, notifies, reducer, headers, half)
         self.script = script
         self.landing = np.zeros(script.landing_bytes, np.uint8)
         self._packets: dict[tuple[bool, int, int], Bytes] = {}

@@ -25,6 +25,7 @@ from hccl_platform.distributed.memory import (
 from hccl_platform.distributed.one_sided import Counts, Queue, run_queues
 from hccl_platform.distributed.rendezvous import Descriptors, exchange, make_descriptors
 from hccl_platform.lowering.call import Call
+from hccl_platform.lowering.halves import Halves
 from hccl_platform.lowering.part import USER_BUFFERS, part_of
 from hccl_platform.lowering.reducing import Reducer
 from hccl_platform.lowering.responses import Responses
@@ -81,7 +82,9 @@ class SharedSession:
         self._notifies, self._counts = Notifies(), Counts(size * NOTIFIES)
         self._reducer = Reducer()
         self._letters = 0
-        self._parts: WeakKeyDictionary[Program, dict[str, BoundPart]] = WeakKeyDictionary()
+        self._halves = Halves()
+        self._parts: WeakKeyDictionary[Program, dict[tuple[str, int], BoundPart]]
+        self._parts = WeakKeyDictionary()
         self._responses = Responses()
 
     @property
@@ -107,7 +110,7 @@ class SharedSession:
     ) -> Work:
         with self._order:
             self._check_usable()
-            part = self._part(tag, program)
+            part = self._part(tag, program, self._halves.next(tag, program))
             into, out = self._checked(part, program, inputs, outputs)
 
             def work() -> None:
@@ -186,16 +189,16 @@ class SharedSession:
         at = self._memory.regions.letters + self._letters % 2 * LETTER_BYTES
         return self._memory.bytes_at(rank, at, _LETTER_HEAD + size)
 
-    def _part(self, tag: str, program: Program) -> BoundPart:
+    def _part(self, tag: str, program: Program, half: int = 0) -> BoundPart:
         parts = self._parts.setdefault(program, {})
-        if tag not in parts:
-            parts[tag] = self._bound(tag, program)
-        return parts[tag]
+        if (tag, half) not in parts:
+            parts[tag, half] = self._bound(tag, program, half)
+        return parts[tag, half]
 
-    def _bound(self, tag: str, program: Program) -> BoundPart:
+    def _bound(self, tag: str, program: Program, half: int) -> BoundPart:
         part = part_of(program, self._rank)
         shared = (self._memory, self._notifies, self._reducer, self._words)
-        return BoundPart(tag, program, part, *shared)
+        return BoundPart(tag, program, part, *shared, half)
 
     def _call(
         self, call: Call, work: Callable[[], T], check: Callable[[], None] | None = None

@@ -25,30 +25,36 @@ _NOTHING = np.zeros(0, np.uint8)
 
 
 class Memory:
-    """The buffers of a session. CCL buffers belong to the communicator, all others to a tag."""
+    """The buffers of a session. CCL buffers belong to the communicator, all others to a tag. Of
+    those that alternate there are two.
+    """
 
     def __init__(self, ccl_bytes: int) -> None:
         self._ccl_bytes = ccl_bytes
-        self._held: dict[tuple[str, int, str], Bytes] = {}
+        self._held: dict[tuple[str, int, str, int], Bytes] = {}
 
-    def slots(self, tag: str, program: Program, used: Sequence[int]) -> list[Bytes]:
-        """Return the bytes of the slots that a program uses; user memory's are still empty."""
+    def slots(self, tag: str, program: Program, used: Sequence[int], half: int = 0) -> list[Bytes]:
+        """Return the bytes of the slots that a program uses, in a call that works in one `half` of
+        what alternates; user memory's are still empty.
+        """
         sizes = program.buffer_sizes.reshape(-1)
         slots = [_NOTHING] * len(sizes)
         for slot in used:
             rank, buffer = divmod(slot, len(program.buffers))
             name = program.buffers[buffer]
+            place = half if name in program.alternating else 0
             if name in _CCL:
-                slots[slot] = self._hold(("", rank, name), max(int(sizes[slot]), self._ccl_bytes))
+                size = max(int(sizes[slot]), self._ccl_bytes)
+                slots[slot] = self._hold(("", rank, name, place), size)
             elif name not in (_IN, _OUT):
-                slots[slot] = self._hold((tag, rank, name), int(sizes[slot]))
+                slots[slot] = self._hold((tag, rank, name, place), int(sizes[slot]))
         return slots
 
     def clear(self) -> None:
         """Let go of all buffers."""
         self._held.clear()
 
-    def _hold(self, key: tuple[str, int, str], size: int) -> Bytes:
+    def _hold(self, key: tuple[str, int, str, int], size: int) -> Bytes:
         if key not in self._held or len(self._held[key]) < size:
             self._held[key] = _zeros(size)
         return self._held[key]

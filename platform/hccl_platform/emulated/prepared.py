@@ -30,8 +30,10 @@ class Prepared:
     def __init__(self, program: Program, moves: Moves) -> None:
         self.moves = moves
         self.plans: dict[Overlaps, TilePlan | None] = {}
-        self.slots: dict[str, list[Bytes]] = {}
-        """Per tag: the bytes of every slot; the caller's are still empty."""
+        self.slots: dict[tuple[str, int], list[Bytes]] = {}
+        """Per tag and half of what alternates: the bytes of every slot; the caller's are still
+        empty.
+        """
         self.cost_us = len(moves) * _STEP_US + float(moves.size.sum()) / _BYTES_PER_US
         """What one run is estimated to cost as numpy slices."""
         names, buffers = program.buffers, len(program.buffers)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -74,7 +74,8 @@ class Scheduler:
         self._queues = [rows[a:b] for a, b in pairwise(edges)]
         self._next = [0] * len(self._queues)
         self._ready = [q for q, queue in enumerate(self._queues) if queue]
-        self._holder = [-1] * program.cells
+        self._posted: dict[int, deque[int]] = defaultdict(deque)
+        """By cell: the posts that nobody has consumed; one bit holds one."""
         self._waiting: dict[int, list[int]] = {}
         self._waits = waits or WaitLimit()
         self._asleep_since: dict[int, float] = {}
@@ -101,7 +102,9 @@ class Scheduler:
         blocked = [
             queue[at] for queue, at in zip(self._queues, self._next, strict=True) if at < len(queue)
         ]
-        self._check(stuck=blocked, leftover=sorted(row for row in self._holder if row >= 0))
+        self._check(
+            stuck=blocked, leftover=sorted(row for rows in self._posted.values() for row in rows)
+        )
 
     def _draw_victims(self) -> frozenset[int]:
         """Return the streams that run only when nothing else can."""
@@ -159,17 +162,16 @@ class Scheduler:
             self._lots[queue] = lots[rows[at]]
 
     def _consume(self, row: int, queue: int) -> bool:
-        """Clear the cell of a wait; where it is empty, the stream sleeps until somebody posts."""
+        """Take a post from a wait's cell; where there is none, the stream sleeps until there is."""
         cell = self._cell[row]
-        if self._holder[cell] < 0:
+        if not self._posted[cell]:
             self._ready.remove(queue)
             self._waiting.setdefault(cell, []).append(queue)
             self._asleep_since.setdefault(queue, self._waits.clock())
             return False
         if queue in self._asleep_since:
             self._check_wait(row, self._asleep_since.pop(queue))
-        self._post_of[row] = self._holder[cell]
-        self._holder[cell] = -1
+        self._post_of[row] = self._posted[cell].popleft()
         return True
 
     def _check_wait(self, row: int, since: float) -> None:
@@ -203,9 +205,9 @@ class Scheduler:
                 run_step(self._slots, self._steps[row])
             return
         cell = self._cell[row]
-        if self._holder[cell] >= 0:
-            self._check(overruns=[(row, self._holder[cell])])
-        self._holder[cell] = row
+        if self._posted[cell] and not self._program.counts_posts:
+            self._check(overruns=[(row, self._posted[cell][0])])
+        self._posted[cell].append(row)
         self._ready += self._waiting.pop(cell, [])
 
     def _check(
@@ -221,6 +223,7 @@ class Scheduler:
             overruns=np.array(overruns, np.int32).reshape(-1, 2),
             leftover=np.array(leftover, np.int32),
             stuck=np.array(stuck, np.int32),
+            counts_posts=self._program.counts_posts,
         )
         linked.check(self._program)
 

@@ -14,7 +14,8 @@ from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler, WaitLimit
 from hccl_platform.emulated.turns import Turns, check_slow
-from hccl_platform.lowering.moves import moves_of
+from hccl_platform.lowering.halves import Halves
+from hccl_platform.lowering.moves import Bytes, moves_of
 from hccl_platform.lowering.responses import Responses
 from hccl_py.config import Config
 from hccl_py.errors import ParameterError
@@ -72,6 +73,7 @@ class EmulatedSession:
         self._memory = Memory(ccl_bytes)
         self._fast = FastPath(threads, thresholds)
         self._responses = Responses()
+        self._halves = Halves()
         self._prepared: WeakKeyDictionary[Program, Prepared] = WeakKeyDictionary()
         self._is_closed = False
 
@@ -85,7 +87,7 @@ class EmulatedSession:
 
     def expect(self, tag: str, program: Program, runs: int) -> None:
         if self._schedule is None:
-            self._fast.expect(self._prepare(tag, program), runs)
+            self._fast.expect(self._prepare(program), runs)
 
     def run(
         self,
@@ -96,8 +98,8 @@ class EmulatedSession:
         stream: object = None,
     ) -> Work:
         self._check_open()
-        prepared = self._prepare(tag, program)
-        slots = prepared.slots[tag].copy()
+        prepared = self._prepare(program)
+        slots = self._slots(tag, program, prepared).copy()
         fill_user_slots(slots, program, inputs, outputs)
         for slot in prepared.written_user_slots:
             if not slots[slot].flags.writeable:
@@ -130,7 +132,15 @@ class EmulatedSession:
         if self._is_closed:
             raise ParameterError("The session is closed.", "Open a new one.")
 
-    def _prepare(self, tag: str, program: Program) -> Prepared:
+    def _slots(self, tag: str, program: Program, prepared: Prepared) -> list[Bytes]:
+        """Return the memory of the next run."""
+        half = self._halves.next(tag, program)
+        if (tag, half) not in prepared.slots:
+            slots = self._memory.slots(tag, program, prepared.used, half)
+            prepared.slots[tag, half] = slots
+        return prepared.slots[tag, half]
+
+    def _prepare(self, program: Program) -> Prepared:
         """Return what is known of a program; the fast path refuses one that cannot end well."""
         prepared = self._prepared.get(program)
         if prepared is None:
@@ -140,6 +150,4 @@ class EmulatedSession:
                 rows = program.linked.order.astype(np.int64)
             prepared = Prepared(program, moves_of(program, rows))
             self._prepared[program] = prepared
-        if tag not in prepared.slots:
-            prepared.slots[tag] = self._memory.slots(tag, program, prepared.used)
         return prepared

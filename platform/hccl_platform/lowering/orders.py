@@ -21,6 +21,7 @@ from hccl_platform.lowering.moves import Moves, moves_of
 from hccl_platform.lowering.part import USER_BUFFERS
 from hccl_py.enums import POST, WAIT
 from hccl_py.program.levels import levels, transfers
+from hccl_py.program.matching import shared_cells
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 
@@ -103,6 +104,8 @@ class _Knowledge:
         self._rank, self._kind = tasks.rank, tasks.kind
         self._stays = np.isin(tasks.kind, (POST, WAIT))
         self._stays[self._stays] = is_on_one_host(program, walk.host, tasks.cell[self._stays])
+        if program.counts_posts:  # where several streams post, it is open what a wait takes
+            self._stays &= ~np.isin(tasks.cell, shared_cells(program))
         self._known = np.full((program.ranks, program.ranks), _NEVER, np.int64)
         self._posted: dict[int, IntArray] = {}
         self._sent, self._level = self._known, _NEVER

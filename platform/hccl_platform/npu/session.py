@@ -266,6 +266,15 @@ class NpuSession:
 
     def _check_program(self, program: Program) -> None:
         """Refuse what NPUs cannot run, before anything is made for it."""
+        for is_there, what, instead in (
+            (program.counts_posts, "has notifies that count posts", "notifies hold one bit"),
+            (program.alternating, "has buffers that alternate", "programs keep their memory"),
+        ):
+            if is_there:
+                raise NotSupportedError(
+                    f"{program.executor or program.op.name} {what}, and on NPUs {instead}.",
+                    "Run it on the emulated, distributed or device platform.",
+                )
         tasks = program.tasks
         if (tasks.kind == TaskKind.COMPUTE).any():
             raise NotSupportedError(

@@ -71,7 +71,7 @@ class Run:
         arrays = flat_arrays(operator, op, inputs, ranks, range(ranks))
         return cls(text or repr(program), program, arrays.inputs, arrays.outputs, wanted)
 
-    def wrong(self, session: SharedSession, rank: int) -> str:
+    def wrong(self, session: SharedSession, rank: int, tag: str = "tag") -> str:
         """Run as one rank, and say what is wrong with its output; nothing where it is right."""
         into, out, wanted = self.inputs[rank], self.outputs[rank], self.wanted[rank]
         kept = into.copy()
@@ -80,7 +80,7 @@ class Run:
                 out[:] = 0
             else:
                 poison([out], [wanted])
-        session.run("tag", self.program, [into], [out])
+        session.run(tag, self.program, [into], [out])
         got = [out if wanted is None else out[: wanted.size]]
         found = first_wrong(got, [wanted], [rank])
         if overwrites_inputs(self.program):

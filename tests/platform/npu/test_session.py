@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -413,6 +414,11 @@ def reducing() -> Program:
     ("make", "words"),
     [
         (lambda: recorded(Computes), "has compute tasks"),
+        (lambda: replace(recorded(Computes), counts_posts=True), "on NPUs notifies hold one bit"),
+        (
+            lambda: replace(recorded(Computes), alternating=("CCL_IN",)),
+            "has buffers that alternate, and on NPUs programs keep their memory",
+        ),
         (lambda: recorded(LeavesAStream), "Open end"),
         (lambda: recorded(FromInputs, hccl.Mode.GRAPH), "touches user memory of rank"),
         (reducing, "reduces fp32 by sum on the way, and these NPUs do not"),
