@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -132,18 +133,41 @@ def counted(count: int, noun: str) -> str:
 
 def facts(rows: Iterable[tuple[str, Sequence[str]]], *, least: int = 0) -> Table:
     """Return a table of names, in at least so many columns, and lines about each, folded where they
-    are too long.
+    are too long; a line without spaces, such as a path, after slashes.
     """
+    from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
+
+    class Lines:
+        def __init__(self, lines: Sequence[str]) -> None:
+            self._lines = lines
+
+        def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+            return Measurement.get(console, options, Text("\n".join(self._lines)))
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+            yield Text("\n".join(_folded(line, options.max_width) for line in self._lines))
 
     shown = Table.grid(padding=(0, 2))
     shown.add_column(style="bold", no_wrap=True, min_width=least)
     shown.add_column(overflow="fold")
     for name, lines in rows:
         if lines:
-            shown.add_row(name, Text("\n".join(lines)))
+            shown.add_row(name, Lines(lines))
     return shown
+
+
+def _folded(line: str, width: int) -> str:
+    """Return a line without spaces in several, which end with slashes as far as parts fit."""
+    if " " in line or len(line) <= width:
+        return line
+    found = [""]
+    for part in re.split("(?<=/)", line):
+        if found[-1] and len(found[-1]) + len(part) > width:
+            found.append("")
+        found[-1] += part
+    return "\n".join(found)
 
 
 def table(*numbers: str, left: Iterable[str]) -> Table:

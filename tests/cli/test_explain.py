@@ -47,6 +47,23 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert document["ranges"] == []
 
 
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_paths_break_between_their_parts(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    arguments = ["all_to_all", "--servers", "2", "--devices", "4", "-b", "64K"]
+    sources = explain_json(capsys, *arguments)["fidelity"]["sources"]
+    assert main(["explain", *arguments]) == 0
+    text = capsys.readouterr().out
+    names = [part for source in sources for part in source.split("/")]
+    assert len(sources) == 3
+    assert all(name in text for name in names)
+    assert "".join(sources) in re.sub(r"\s+", "", text)
+    assert (sources[0] in text) == (width == 200)
+    assert all(len(line) <= width for line in text.splitlines())
+
+
 def test_uneven_servers_have_ranks_that_need_different_things(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

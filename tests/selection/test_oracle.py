@@ -16,7 +16,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.selection.hccl import HcclChoice
 from hccl_py.topology import PRESETS, Topology
 from tests.selection.oracle import cann_2025_07, cann_2026_08, inference
-from tests.selection.oracle.facts import ALL_TO_ALL, KB, MB, WHOLE, Call
+from tests.selection.oracle.facts import ALL_TO_ALL, KB, MB, PAIRWISE, WHOLE, Call
 
 PRODUCTS = {
     "910B": "atlas-800t-a2",
@@ -39,8 +39,9 @@ EDGES = tuple(
 )
 """The sizes that the sources compare with."""
 
+LEVEL0 = ("NA", "NA", "NA", "null", "null", "pairwise", "ring")
 LEVEL1 = (
-    *("", "", "", "", "ring", "H-D_R", "NHR", "NB", "pipeline", "pairwise"),
+    *("", "", "", "", "ring", "H-D_R", "NHR", "NHR_V1", "NB", "pipeline", "pairwise", "fullmesh"),
     *("AHC", "AHC", "AHC_BROKE"),
 )
 LEVEL2 = ("ring", "H-D_R", "NHR", "NB", "pipeline", "AHC", "AHC_BROKE")
@@ -52,6 +53,7 @@ JOINING = {
 """The ops that AHC is for, with HCCL_ALGO's names of them."""
 
 CCL_MB = (1, 8, 15, 16, 79, 80, 200, 800)
+STAGED = "RunAlltoAllVStaged"
 EACH = 6
 """Calls on every layout."""
 
@@ -120,7 +122,7 @@ class Draw:
             named = self.one(tuple(name for own, name in JOINING.items() if own != op))
             return {"elsewhere": named}
         level1, level2 = self.one(LEVEL1), self.one(LEVEL2) if self.chance(0.3) else ""
-        level0 = self.one(("NA", "NA", "null")) if level1 else self.one(("", "", "", "null"))
+        level0 = self.one(LEVEL0) if level1 else self.one(("", "", "", "null"))
         return {"level0": level0, "level1": level1, "level2": level2}
 
     def box16(self) -> tuple[Sizes, Sizes]:
@@ -201,7 +203,7 @@ def op_like(call: Call) -> OpParam:
     )
 
 
-def ours(call: Call, release: str) -> tuple[str | None, str]:
+def ours(call: Call, release: str) -> HcclChoice:
     """What selection says of it."""
     config = Config.load(
         {},
@@ -215,18 +217,22 @@ def ours(call: Call, release: str) -> tuple[str | None, str]:
         zero_copy=call.registered,
     )
     where = topology_like(call.device, call.servers, call.pods, call.ports, call.hosts)
-    found = HcclChoice(op_like(call), where, config)
-    return found.executor, found.levels["level1"]
+    return HcclChoice(op_like(call), where, config)
 
 
 def differences(release: str, seed: int, number: int) -> Iterator[tuple[Call, Any, Any]]:
-    """Yield the calls of which the two say different things; all-to-all runs no level1."""
+    """Yield the calls of which the two say different things; all-to-all runs no level1, but for
+    one executor that may be told to go pairwise on level0.
+    """
     for call in Draw(release, seed).calls(number):
         executor, level1 = RELEASES[release](call)
+        choice = ours(call, release)
         expected = (executor, "ring" if level1 == WHOLE else level1)
-        found = ours(call, release)
+        found = choice.executor, choice.levels["level1"]
         if executor is None or call.op in ALL_TO_ALL:
-            expected, found = (executor, ""), (found[0], "")
+            inside = PAIRWISE if executor == STAGED and call.paired_inside else ""
+            told = PAIRWISE if choice.levels["level0"] == PAIRWISE else ""
+            expected, found = (executor, inside), (choice.executor, told)
         if found != expected:
             yield call, found, expected
 
@@ -273,7 +279,7 @@ def check_duo(release: str, seed: int, number: int) -> None:
         call = replace(call, bytes=draw.size(call, unit))
         call = replace(call, matrix=draw.matrix(call, unit))
         wanted = inference.taken(call, call.bytes // unit, newest=release == "cann-2026.08")
-        found, _ = ours(call, release)
+        found = ours(call, release).executor
         if found != wanted:
             wrong.append((call, found, wanted))
     assert not wrong, f"{len(wrong)} of {number}, such as {wrong[0]}"

@@ -24,6 +24,7 @@ from tests.selection.oracle.facts import (
     MESH_OF_4,
     NB,
     NHR,
+    NHR_V1,
     NULL,
     PIPELINE,
     RING,
@@ -405,7 +406,7 @@ def _reduce_scatter_a3_rings(call: Call, level1: str) -> tuple[str, str]:
 
 
 def _broadcast(call: Call, level1: str, automatic: bool) -> Taken:
-    level1 = level1 if level1 in (NHR, NB) else HD
+    level1 = level1 if level1 in (NHR, NHR_V1, NB) else HD
     found = topology(call)
     if call.device != "910_93":
         if found in (MESH, MESH_OF_4):
@@ -436,7 +437,7 @@ def _broadcast(call: Call, level1: str, automatic: bool) -> Taken:
 
 
 def _reduce(call: Call, level1: str, automatic: bool) -> Taken:
-    level1 = HD if level1 in (NHR, NB, PIPELINE) else level1
+    level1 = HD if level1 in (NHR, NHR_V1, NB, PIPELINE) else level1
     if call.ranks == 1 and (call.op_base or call.unfolded):
         return "ReduceSingleExecutor", level1
     found = topology(call)

@@ -23,6 +23,7 @@ from tests.selection.oracle.facts import (
     MESH_OF_4,
     NB,
     NHR,
+    NHR_V1,
     NULL,
     PIPELINE,
     RING,
@@ -573,7 +574,7 @@ def _reduce_scatter_rings(call: Call, level1: str) -> Taken:
 
 
 def _broadcast(call: Call, level1: str, automatic: bool) -> Taken:
-    level1 = level1 if level1 in (NHR, NB, WHOLE) else HD
+    level1 = level1 if level1 in (NHR, NHR_V1, NB, WHOLE) else HD
     found = topology(call)
     if call.device == "910_93":
         return _broadcast_a3(call, level1 if level1 in (NHR, NB) else NHR)
@@ -617,7 +618,7 @@ def _broadcast_a3(call: Call, level1: str) -> Taken:
 
 
 def _reduce(call: Call, level1: str, automatic: bool) -> Taken:
-    level1 = HD if level1 in (NHR, NB, PIPELINE) else level1
+    level1 = HD if level1 in (NHR, NHR_V1, NB, PIPELINE) else level1
     if call.ranks == 1:
         return "ReduceSingleExecutor", level1
     found = topology(call)

@@ -12,7 +12,7 @@ from math import ceil, gcd, log2
 
 KB, MB = 1 << 10, 1 << 20
 
-RING, HD, NHR, NB, PIPELINE = "ring", "H-D_R", "NHR", "NB", "pipeline"
+RING, HD, NHR, NHR_V1, NB, PIPELINE = "ring", "H-D_R", "NHR", "NHR_V1", "NB", "pipeline"
 AHC, AHC_BROKE, WHOLE = "AHC", "AHC_BROKE", "whole ring"
 JOINED = (AHC, AHC_BROKE)
 NULL, PAIRWISE = "null", "pairwise"
@@ -140,6 +140,13 @@ class Call:
         return (self.level0, self.level1) == ("NA", PAIRWISE)
 
     @property
+    def paired_inside(self) -> bool:
+        """Whether CollRunAlltoAllVStaged goes pairwise inside servers because HCCL_ALGO says it,
+        which asks for what is set for all ops.
+        """
+        return (self.level0, self.level1) == (PAIRWISE, PAIRWISE)
+
+    @property
     def same_plane(self) -> bool:
         """Whether all ranks have the same device number, in their modules."""
         return set(self.servers) == {1}
@@ -238,7 +245,7 @@ def configured(
         word = ""
     if word in JOINED and call.op not in joining:
         word = ""
-    if word in (RING, HD, NHR, NB, PIPELINE, *JOINED):
+    if word in (RING, HD, NHR, NHR_V1, NB, PIPELINE, *JOINED):
         return word, False
     return default_level1(call), call.device == "910B"
 
