@@ -2,6 +2,7 @@
 
     python benchmarks/chakra.py                     # 1 024 ranks
     python benchmarks/chakra.py --ranks 64 --jitter # every kernel of every rank takes another time
+    python benchmarks/chakra.py --back              # the trace is written again, with its times
 
 The step is made here: tensor parallelism inside a server, pipeline stages that hand microbatches
 on, data parallelism over the rest. It is written to a folder as a trace, and what is measured is
@@ -133,8 +134,8 @@ class _Maker:
             stream.compute(us, label)
 
 
-def _timed(folder: str) -> Iterator[str]:
-    command = [sys.executable, "-m", "hccl_py", "simulate", folder]
+def _timed(folder: str, *options: str) -> Iterator[str]:
+    command = [sys.executable, "-m", "hccl_py", "simulate", folder, *options]
     start = time.perf_counter()
     done = subprocess.run(
         command,
@@ -143,7 +144,7 @@ def _timed(folder: str) -> Iterator[str]:
         check=False,
         preexec_fn=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
     )
-    yield f"{time.perf_counter() - start:.1f} s: hccl-py simulate"
+    yield f"{time.perf_counter() - start:.1f} s: hccl-py simulate {' '.join(options[:1])}"
     yield done.stdout + done.stderr
 
 
@@ -151,6 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=1024)
     parser.add_argument("--jitter", action="store_true")
+    parser.add_argument("--back", action="store_true", help="write it again, with its times")
     parser.add_argument("--keep", metavar="DIR", help="write the trace here")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -161,7 +163,8 @@ def main() -> None:
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
         made = time.perf_counter() - start
         print(f"{made:.1f} s: {given.ranks} files, {nodes} nodes, {size >> 20} MiB, made here")
-        for line in _timed(folder):
+        options = ("--chakra", str(Path(scratch) / "timed")) if given.back else ()
+        for line in _timed(folder, *options):
             print(line)
 
 
