@@ -7,11 +7,12 @@
     link                      one for two ranks and SDMA or RDMA
 
 So HCCL's checker matches posts and waits: those of a rank by topic alone, those between two ranks
-by the link's protocol and the kind of notify. It counts posts, though, where a notify of the
-hardware holds one bit: a post that comes before the last one is consumed is a finding here.
+by the link's protocol, the kind of notify and its number. It counts posts, though, where a notify
+of the hardware holds one bit: a post that comes before the last one is consumed is a finding here.
 
-`Transport::Post` and `Wait` have an index that the log does not print; their posts stand for one
-notify of the link, the fourth.
+In hcomm's dialect `Transport::Post` and `Wait` have an index that the log does not print; their
+posts stand for one notify of the link, the fourth. In hccl's every notify has a number, which is
+one of the rank that waits; those of an end are the link's notifies 0, 1, 2, ... in their order.
 
 How large buffers are is not printed: they end where tasks do, but for INPUT and OUTPUT of a known
 op.
@@ -27,9 +28,9 @@ from itertools import chain
 from typing import Any
 
 from hccl_py.checker_logs.lines import LoggedSlice, LoggedTask
-from hccl_py.checker_logs.operation import DTYPES, FoundOp, no_such
+from hccl_py.checker_logs.operation import FoundOp
 from hccl_py.documents.checks import defect
-from hccl_py.enums import LinkKind, ReduceOp
+from hccl_py.enums import LinkKind
 from hccl_py.formats.checks import LIMIT
 from hccl_py.formats.json_read import from_value
 from hccl_py.formats.models import FORMAT
@@ -49,6 +50,7 @@ _BUFFERS = {
     "OUTPUT": "OUT",
     "INPUT_CCL": "CCL_IN",
     "OUTPUT_CCL": "CCL_OUT",
+    "CCL": "CCL",
     "SCRATCH": "SCRATCH",
     "INPUT_AIV": "AIV_IN",
     "OUTPUT_AIV": "AIV_OUT",
@@ -126,7 +128,7 @@ def build(name: str, file: str, queues: Queues, found: FoundOp) -> Program:
         "op": json.loads(json.dumps(op_object(found.op))),
         "ranks": len(queues),
         "buffers": _buffers(queues, found),
-        "notify_names": NOTIFY_NAMES,
+        "notify_names": [] if links.are_numbered else NOTIFY_NAMES,
         "links": links.documents(),
         "tasks": rows,
     }
@@ -157,25 +159,45 @@ def _buffers(queues: Queues, found: FoundOp) -> dict[str, dict[str, int]]:
 
 
 class _Links:
-    """A link for every two ranks that have tasks over a protocol."""
+    """A link for every two ranks that have tasks over a protocol, and the notifies of its ends."""
 
     def __init__(self, queues: Queues) -> None:
-        self._shown: dict[tuple[int, int, LinkKind], dict[int, set[str]]] = {}
-        self._notifies: dict[tuple[int, int, LinkKind], int] = defaultdict(int)
+        self._shown: dict[_Key, dict[int, set[str]]] = {}
+        numbered: dict[tuple[_Key, int], set[int]] = defaultdict(set)
         for task in all_tasks(queues):
             if task.link is None:
                 continue
-            key = _key(task)
-            shown = self._shown.setdefault(key, defaultdict(set))
-            self._notifies[key] = max(self._notifies[key], _notify(task) + 1)
+            shown = self._shown.setdefault(_key(task), defaultdict(set))
+            if task.topic >= 0:
+                numbered[_end(task)].add(task.topic)
             for part, rank in _memory(task):
                 if rank != task.rank:
                     shown[rank].add(_BUFFERS[part.buffer])
         self._numbers = {key: number for number, key in enumerate(sorted(self._shown, key=_order))}
+        self._index = {
+            end: {topic: index for index, topic in enumerate(sorted(topics))}
+            for end, topics in numbered.items()
+        }
+        self._notifies: dict[_Key, int] = defaultdict(int)
+        for task in all_tasks(queues):
+            if task.notify:
+                key = _key(task)
+                self._notifies[key] = max(self._notifies[key], self.notify(task) + 1)
+
+    @property
+    def are_numbered(self) -> bool:
+        """Whether notifies have numbers instead of names."""
+        return bool(self._index)
 
     def name(self, task: LoggedTask) -> str:
         """Return how a task names its link."""
         return f"link:{self._numbers[_key(task)]}"
+
+    def notify(self, task: LoggedTask) -> int:
+        """Return the index of the notify that a task posts or waits for."""
+        if task.topic >= 0:
+            return self._index[_end(task)][task.topic]
+        return _INDEXED if task.tag in _INDEXED_TAGS else _NOTIFIES[task.notify]
 
     def documents(self) -> list[dict[str, object]]:
         """Return the objects of all links."""
@@ -192,17 +214,20 @@ class _Links:
         ]
 
 
-def _notify(task: LoggedTask) -> int:
-    """Return the index of a task's notify; -1 for one that moves data."""
-    return _INDEXED if task.tag in _INDEXED_TAGS else _NOTIFIES.get(task.notify, -1)
+_Key = tuple[int, int, LinkKind]
 
 
-def _key(task: LoggedTask) -> tuple[int, int, LinkKind]:
+def _end(task: LoggedTask) -> tuple[_Key, int]:
+    """Return the link of a post or wait, and the rank that waits."""
+    return _key(task), task.peer if task.name == "Post" else task.rank
+
+
+def _key(task: LoggedTask) -> _Key:
     assert task.link is not None
     return min(task.rank, task.peer), max(task.rank, task.peer), task.link
 
 
-def _order(key: tuple[int, int, LinkKind]) -> tuple[int, int, int]:
+def _order(key: _Key) -> tuple[int, int, int]:
     return int(key[2]), key[0], key[1]
 
 
@@ -229,17 +254,17 @@ class _Topics:
 
 def _row(task: LoggedTask, links: _Links, topics: _Topics) -> list[Any]:
     """Return a task as program files have it."""
+    reduce = [] if task.reduce is None else [task.reduce.spelling]
     if task.name == "LocalCopy":
         return ["copy", _place(task.src), _place(task.dst)]
     if task.name == "LocalReduce":
-        return ["reduce", _reduce(task), _place(task.src), _place(task.dst)]
+        return ["reduce", *reduce, _place(task.src), _place(task.dst)]
     if task.name == "LocalPostTo":
         return ["local_post", *topics[task.topic]]
     if task.name == "LocalWaitFrom":
         return ["local_wait", topics[task.topic][1]]
     if task.name in ("Post", "Wait"):
-        return [task.name.lower(), links.name(task), _notify(task)]
-    reduce = [_reduce(task)] if task.reduce >= 0 else []
+        return [task.name.lower(), links.name(task), links.notify(task)]
     return [_NAMES[task.name], links.name(task), *reduce, _place(task.src), _place(task.dst)]
 
 
@@ -248,19 +273,11 @@ def _note(task: LoggedTask, file: str, topics: _Topics) -> dict[str, object]:
     note: dict[str, object] = {"source": f"{file}:{task.line}"}
     if task.name == "LocalWaitFrom" and topics[task.topic][0] != task.queue:
         note["owner"] = topics[task.topic][0]
-    if task.dtype >= 0:
-        if task.dtype not in DTYPES:
-            raise no_such(task, "dataType", task.dtype)
-        note["dtype"] = DTYPES[task.dtype].value
+    if task.dtype is not None:
+        note["dtype"] = task.dtype.value
     return note
 
 
 def _place(part: LoggedSlice | None) -> list[object]:
     assert part is not None
     return [_BUFFERS[part.buffer], part.offset, part.size]
-
-
-def _reduce(task: LoggedTask) -> str:
-    if task.reduce not in list(ReduceOp):
-        raise no_such(task, "reduceOp", task.reduce)
-    return ReduceOp(task.reduce).spelling

@@ -1,26 +1,34 @@
-"""One line of a checker's log: a task, or where ranks and queues begin.
+"""One line of a checker's log: a task, or where ranks and queues begin, in two dialects.
 
-    rank id is 0
-    stream/queue id is 0
-    [rankId:0, queueId:0, index:0] LocalPostTo[topicId=1]
-    [rankId:0, queueId:0, index:1] LocalCopy[srcSlice=DataSlice[BufferType::INPUT, offset=0, ...
-    [rankId:0, queueId:0, index:2] Post[remoteRank=7, link=link prototyp=LinkProtoStub::SDMA, ...
+    hcomm   rank id is 0
+            stream/queue id is 0
+            [rankId:0, queueId:0, index:1] LocalCopy[srcSlice=DataSlice[BufferType::INPUT, ...
+            [rankId:0, queueId:0, index:2] Post[remoteRank=7, link=link prototyp=LinkProtoStub::...
+    hccl    rankId is : 0
+            threadIdx : 0, taskNum : 3
+            rankIdx:0, threadIdx:0, [LocalCopy]:[srcSlice=DataSlice[BufferType::INPUT, ...
+            rankIdx:0, threadIdx:0, [Post]:[remoteRank=7, notifyId=12, link=link prototyp=...
 
-What is printed, and what it means, was read in hcomm of August 2026: `Checker::PrintTask` in
-test/st/algorithm/utils/checker/checker.cc, the `Describe` functions in task_stub.cc beside it.
+What is printed, and what it means, was read in the releases of August 2026: of hcomm
+(`Checker::PrintTask` in test/st/algorithm/utils/checker/checker.cc, the `Describe` functions in
+task_stub.cc beside it) and of hccl (`Checker::PrintTask` in hccl_verifier/checker.cc, the
+`Describe` functions in sim_world/sim_task.cc, both in test/st/algorithm/utils/src).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from hccl_py.documents.checks import defect, format_value
-from hccl_py.enums import LinkKind
+from hccl_py.enums import DataType, LinkKind, ReduceOp
 from hccl_py.errors import FileError
 
-__all__ = ["LoggedSlice", "LoggedTask", "QueueStart", "RankStart", "looks_like_task", "read_line"]
+Number = TypeVar("Number", DataType, ReduceOp)
+
+__all__ = ["DIALECTS", "Dialect", "LoggedSlice", "LoggedTask", "QueueStart", "RankStart"]
 
 
 class LoggedSlice(NamedTuple):
@@ -34,7 +42,8 @@ class LoggedSlice(NamedTuple):
 class LoggedTask(NamedTuple):
     """A task as the log has it. `src` and `dst` are the memory that it reads and writes, `peer` and
     `link` say with whom and over what, `notify` and `tag` which notify of the peer, `topic` which
-    of the rank's own, `dtype` and `reduce` are numbers of HCCL's enumerations.
+    of the rank's own, or of the two ranks' where it has a number. `position` is -1 where the log
+    does not number tasks.
     """
 
     name: str
@@ -49,171 +58,202 @@ class LoggedTask(NamedTuple):
     topic: int = -1
     src: LoggedSlice | None = None
     dst: LoggedSlice | None = None
-    dtype: int = -1
-    reduce: int = -1
+    dtype: DataType | None = None
+    reduce: ReduceOp | None = None
 
 
 class RankStart(NamedTuple):
-    """`rank id is N`."""
+    """Where a rank begins."""
 
     rank: int
 
 
 class QueueStart(NamedTuple):
-    """`stream/queue id is N`."""
+    """Where a queue begins, and how many tasks it has; -1 where the log does not say that."""
 
     queue: int
+    tasks: int = -1
 
 
-_NUMBER = r"([0-9]{1,19})"
-_ID = r"([0-9]{1,10})"
-_SLICE = rf"DataSlice\[BufferType::(\w{{1,20}}), offset={_NUMBER}, size={_NUMBER}\]"
-_PEER = rf"remoteRank={_ID}, link=link prototyp=LinkProtoStub::(\w{{1,20}})"
-_REDUCES = rf"dataType={_ID}, reduceOp={_ID}"
-_SIGNAL = rf"{_PEER}, notifyType=NotifyTypeStub::(\w{{1,20}}), originated tag=(\w{{0,40}})"
-_LOCAL = rf"srcSlice={_SLICE}, dstSlice={_SLICE}"
-_REMOTE = rf"localSlice={_SLICE}, remoteSlice={_SLICE}"
+def _slice(side: str, number: str) -> str:
+    place = rf"offset=(?P<{side}_offset>{number}), size=(?P<{side}_size>{number})"
+    return rf"{side}Slice=DataSlice\[BufferType::(?P<{side}_buffer>\w{{1,20}}), {place}\]"
 
-_FORMS = {
-    "LocalCopy": _LOCAL,
-    "LocalReduce": rf"{_REDUCES}, {_LOCAL}",
-    "LocalPostTo": rf"topicId={_ID}",
-    "LocalWaitFrom": rf"topicId={_ID}",
-    "Post": _SIGNAL,
-    "Wait": _SIGNAL,
-    "Read": rf"{_PEER}, {_REMOTE}",
-    "Write": rf"{_PEER}, {_REMOTE}",
-    "ReadReduce": rf"{_PEER}, {_REDUCES}, {_REMOTE}",
-    "WriteReduce": rf"{_PEER}, {_REDUCES}, {_REMOTE}",
-}
-_PATTERNS = {name: re.compile(form) for name, form in _FORMS.items()}
-_TASK = re.compile(rf"\[rankId:{_ID}, queueId:{_ID}, index:{_ID}\] (\w{{1,40}})\[(.*)\]")
-_RANK = re.compile(rf"rank id is {_ID}")
-_QUEUE = re.compile(rf"stream/queue id is {_ID}")
-_BEGUN = re.compile(rb"\[rankId:[0-9]+, queueId:[0-9]+, index:[0-9]+\] [A-Za-z]+\[")
+
+_ID = "[0-9]{1,10}"
+_PEER = rf"remoteRank=(?P<peer>{_ID})"
+_LINK = r"link=link prototyp=LinkProtoStub::(?P<link>\w{1,20})"
+_NOTIFY = r"notifyType=NotifyTypeStub::(?P<notify>\w{1,20}), originated tag=(?P<tag>\w{0,40})"
+_REDUCES = rf"dataType=(?P<dtype>{_ID}), reduceOp=(?P<reduce>{_ID})"
+_TOPIC = rf"topicId=(?P<topic>{_ID})"
+
+_DECIMAL = "[0-9]{1,19}"
+_HEXADECIMAL = "0x[0-9A-Fa-f]{1,16}"
 
 _LINKS = {"SDMA": LinkKind.SDMA, "RDMA": LinkKind.RDMA}
+_DTYPES = {number: DataType.from_number(number) for number in range(13)}
+"""Nothing of other types is reduced; the dialects number them in different ways."""
+
 _NOT_READ = {
     "AivTaskStub": "a kernel on vector cores, whose own tasks the log does not print here",
-    "CcuGraph": "a graph of the collective communication unit",
     "LocalBatchReduce": "a reduction of the collective communication unit",
 }
 _HINT = "Was the log cut, or did two processes write into it?"
 
 
-def looks_like_task(line: bytes) -> bool:
-    """Whether a line has a task in it, whole or not."""
-    return line.startswith(b"[rankId:") or _BEGUN.search(line) is not None
+def _forms(number: str, signal: str) -> dict[str, re.Pattern[str]]:
+    """Return what stands in the brackets of every kind of task."""
+    local = f"{_slice('src', number)}, {_slice('dst', number)}"
+    remote = f"{_slice('local', number)}, {_slice('remote', number)}"
+    moves, reduces = f"{_PEER}, {_LINK}, {remote}", f"{_PEER}, {_LINK}, {_REDUCES}, {remote}"
+    forms = {
+        "LocalCopy": local,
+        "LocalReduce": f"{_REDUCES}, {local}",
+        "LocalPostTo": _TOPIC,
+        "LocalWaitFrom": _TOPIC,
+        "Post": signal,
+        "Wait": signal,
+        "Read": moves,
+        "Write": moves,
+        "ReadReduce": reduces,
+        "WriteReduce": reduces,
+    }
+    return {name: re.compile(form) for name, form in forms.items()}
 
 
-def read_line(line: bytes, number: int) -> LoggedTask | RankStart | QueueStart | None:
-    """Return what a line says; None for one that says nothing about tasks. FileError for a task
-    that is broken, or of a kind that is not read.
+@dataclass(frozen=True)
+class Dialect:
+    """How a log is written: the form of the lines of a rank, of a queue, of a task, each with what
+    it begins with; `inside` finds a task behind something else, `first` is the first line of what a
+    test prints. `says_passed` tells whether the checker says so when all its checks are passed.
     """
-    if line.startswith(b"rank id is"):
-        return RankStart(_header(_RANK, line, number, "rank id is N"))
-    if line.startswith(b"stream/queue id is"):
-        return QueueStart(_header(_QUEUE, line, number, "stream/queue id is N"))
-    if not looks_like_task(line):
-        return None
-    match = _TASK.fullmatch(_text(line))
+
+    first: bytes
+    rank: tuple[str, re.Pattern[str]]
+    queue: tuple[str, re.Pattern[str]]
+    task: tuple[bytes, re.Pattern[str]]
+    inside: re.Pattern[bytes]
+    forms: Mapping[str, re.Pattern[str]]
+    says_passed: bool
+
+    def read(self, line: bytes, number: int) -> LoggedTask | RankStart | QueueStart | None:
+        """Return what a line says; None for one that says nothing about tasks. FileError for a task
+        that is broken, or of a kind that is not read.
+        """
+        text = line.rstrip(b"\r\n").decode("ascii", "backslashreplace")
+        if text.startswith(self.rank[0]):
+            found = _matched(self.rank[1], text, number, "the number of a rank")
+            return RankStart(int(found["rank"]))
+        if text.startswith(self.queue[0]):
+            found = _matched(self.queue[1], text, number, "the number of a queue")
+            return QueueStart(int(found["queue"]), int(found.get("tasks", -1)))
+        if not line.startswith(self.task[0]) and self.inside.search(line) is None:
+            return None
+        found = _matched(self.task[1], text, number, "a whole task on a line of its own")
+        return self._task(found, number)
+
+    def _task(self, found: Mapping[str, str], line: int) -> LoggedTask:
+        name, rank, queue = found["name"], int(found["rank"]), int(found["queue"])
+        if name not in self.forms:
+            what = _NOT_READ.get(name)
+            hint = f"It is {what}." if what else "Other versions of HCCL's checker may have more."
+            raise defect(f"line {line}", f"a task of {', '.join(self.forms)}", name, hint)
+        members = _matched(self.forms[name], found["members"], line, f"the members of {name}")
+        at = int(found.get("position", -1))
+        link = None if "link" not in members else _link(name, members["link"], line)
+        return LoggedTask(
+            name,
+            rank,
+            queue,
+            at,
+            line,
+            peer=int(members.get("peer", -1)),
+            link=link,
+            notify=members.get("notify", ""),
+            tag=members.get("tag", ""),
+            topic=int(members.get("topic", -1)),
+            src=_memory(members, "remote" if name.startswith("Read") else "local", "src"),
+            dst=_memory(members, "local" if name.startswith("Read") else "remote", "dst"),
+            dtype=_known(_DTYPES, members, "dtype", "dataType", line),
+            reduce=_known({int(op): op for op in ReduceOp}, members, "reduce", "reduceOp", line),
+        )
+
+
+def _matched(pattern: re.Pattern[str], text: str, line: int, expected: str) -> Mapping[str, str]:
+    match = pattern.fullmatch(text)
     if match is None:
-        raise _broken(line, number, "a whole task on a line of its own")
-    rank, queue, position = map(int, match.groups()[:3])
-    name, members = match[4], match[5]
-    if name not in _PATTERNS:
-        raise _unknown(name, number)
-    found = _PATTERNS[name].fullmatch(members)
-    if found is None:
-        raise _broken(line, number, f"the members of {name}")
-    task = LoggedTask(name, rank, queue, position, number)
-    return _MAKERS[name](task, list(found.groups()))
+        raise defect(f"line {line}", expected, format_value(text[:400]), _HINT)
+    return match.groupdict()
 
 
-def _header(pattern: re.Pattern[str], line: bytes, number: int, form: str) -> int:
-    match = pattern.fullmatch(_text(line))
-    if match is None:
-        raise _broken(line, number, f'"{form}"')
-    return int(match[1])
-
-
-def _text(line: bytes) -> str:
-    return line.rstrip(b"\r\n").decode("ascii", "backslashreplace")
-
-
-def _broken(line: bytes, number: int, expected: str) -> FileError:
-    return defect(f"line {number}", expected, format_value(_text(line)[:400]), _HINT)
-
-
-def _unknown(name: str, number: int) -> FileError:
-    what = _NOT_READ.get(name)
-    expected = f"a task of {', '.join(_FORMS)}"
-    hint = f"It is {what}." if what else "Other versions of HCCL's checker may have more."
-    return defect(f"line {number}", expected, name, hint)
-
-
-def _local(task: LoggedTask, members: list[str]) -> LoggedTask:
-    return task._replace(src=_slice(members[-6:-3]), dst=_slice(members[-3:]))
-
-
-def _local_reduce(task: LoggedTask, members: list[str]) -> LoggedTask:
-    return _local(_reducing(task, members), members)
-
-
-def _topic(task: LoggedTask, members: list[str]) -> LoggedTask:
-    return task._replace(topic=int(members[0]))
-
-
-def _signal(task: LoggedTask, members: list[str]) -> LoggedTask:
-    return _linked(task, members)._replace(notify=members[2], tag=members[3])
-
-
-def _read(task: LoggedTask, members: list[str]) -> LoggedTask:
-    here, there = _slice(members[-6:-3]), _slice(members[-3:])
-    return _linked(task, members)._replace(src=there, dst=here)
-
-
-def _write(task: LoggedTask, members: list[str]) -> LoggedTask:
-    here, there = _slice(members[-6:-3]), _slice(members[-3:])
-    return _linked(task, members)._replace(src=here, dst=there)
-
-
-def _read_reduce(task: LoggedTask, members: list[str]) -> LoggedTask:
-    return _read(_reducing(task, members[2:]), members)
-
-
-def _write_reduce(task: LoggedTask, members: list[str]) -> LoggedTask:
-    return _write(_reducing(task, members[2:]), members)
-
-
-def _reducing(task: LoggedTask, members: list[str]) -> LoggedTask:
-    return task._replace(dtype=int(members[0]), reduce=int(members[1]))
-
-
-def _linked(task: LoggedTask, members: list[str]) -> LoggedTask:
-    peer, proto = int(members[0]), members[1]
+def _link(name: str, proto: str, line: int) -> LinkKind:
     if proto not in _LINKS:
         hint = "Links of the collective communication unit are not read."
-        raise defect(f"line {task.line}", "a link of SDMA or RDMA", proto, hint)
-    if proto == "RDMA" and task.name.startswith("Read"):
+        raise defect(f"line {line}", "a link of SDMA or RDMA", proto, hint)
+    if proto == "RDMA" and name.startswith("Read"):
         hint = "Programs push over RDMA: a log with such reads cannot become one."
-        raise defect(f"line {task.line}", "no read over RDMA", task.name, hint)
-    return task._replace(peer=peer, link=_LINKS[proto])
+        raise defect(f"line {line}", "no read over RDMA", name, hint)
+    return _LINKS[proto]
 
 
-def _slice(members: list[str]) -> LoggedSlice:
-    return LoggedSlice(members[0], int(members[1]), int(members[2]))
+def _memory(members: Mapping[str, str], *sides: str) -> LoggedSlice | None:
+    for side in sides:
+        if f"{side}_buffer" in members:
+            offset, size = (int(members[f"{side}_{what}"], 0) for what in ("offset", "size"))
+            return LoggedSlice(members[f"{side}_buffer"], offset, size)
+    return None
 
 
-_MAKERS: dict[str, Callable[[LoggedTask, list[str]], LoggedTask]] = {
-    "LocalCopy": _local,
-    "LocalReduce": _local_reduce,
-    "LocalPostTo": _topic,
-    "LocalWaitFrom": _topic,
-    "Post": _signal,
-    "Wait": _signal,
-    "Read": _read,
-    "Write": _write,
-    "ReadReduce": _read_reduce,
-    "WriteReduce": _write_reduce,
-}
+def _known(
+    known: Mapping[int, Number], members: Mapping[str, str], member: str, word: str, line: int
+) -> Number | None:
+    if member not in members:
+        return None
+    number = int(members[member])
+    if number not in known:
+        raise _no_such(line, word, number)
+    return known[number]
+
+
+def _no_such(line: int, what: str, number: int) -> FileError:
+    hint = "The numbers are those of HCCL's HcclDataType and HcclReduceOp."
+    return defect(f"line {line}", f"a {what} that HCCL reduces with", str(number), hint)
+
+
+_NAME = r"(?P<name>\w{1,40})"
+
+HCOMM = Dialect(
+    first=b"rank id is 0",
+    rank=("rank id is", re.compile(rf"rank id is (?P<rank>{_ID})")),
+    queue=("stream/queue id is", re.compile(rf"stream/queue id is (?P<queue>{_ID})")),
+    task=(
+        b"[rankId:",
+        re.compile(
+            rf"\[rankId:(?P<rank>{_ID}), queueId:(?P<queue>{_ID}), index:(?P<position>{_ID})\] "
+            rf"{_NAME}\[(?P<members>.*)\]"
+        ),
+    ),
+    inside=re.compile(rb"\[rankId:[0-9]+, queueId:[0-9]+, index:[0-9]+\] [A-Za-z]+\["),
+    forms=_forms(_DECIMAL, f"{_PEER}, {_LINK}, {_NOTIFY}"),
+    says_passed=True,
+)
+HCCL = Dialect(
+    first=b"rankId is : 0",
+    rank=("rankId is :", re.compile(rf"rankId is : (?P<rank>{_ID}) ?")),
+    queue=(
+        "threadIdx :",
+        re.compile(rf"threadIdx : (?P<queue>{_ID}), taskNum : (?P<tasks>{_ID}) ?"),
+    ),
+    task=(
+        b"rankIdx:",
+        re.compile(
+            rf"rankIdx:(?P<rank>{_ID}), threadIdx:(?P<queue>{_ID}), "
+            rf"\[{_NAME}\]:\[(?P<members>.*)\]"
+        ),
+    ),
+    inside=re.compile(rb"rankIdx:[0-9]+, threadIdx:[0-9]+, \["),
+    forms=_forms(_HEXADECIMAL, f"{_PEER}, notifyId=(?P<topic>{_ID}), {_LINK}, {_NOTIFY}"),
+    says_passed=False,
+)
+DIALECTS = (HCOMM, HCCL)
+"""Every dialect; that of a test is known by its first line."""

@@ -6,6 +6,8 @@
     Cost time: checkSem= 0.0047                               or that all its checks are passed
     [       OK ] AllReduceTest.allreduce_four_ranks (3 ms)
 
+The checker of hccl prints what it finds alone: a test that is OK and finds nothing is passed.
+
 A log is read line by line, twice: once to find the tests, then the lines of those that are wanted.
 So its size does not matter, only that of a test.
 """
@@ -19,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
-from hccl_py.checker_logs.lines import LoggedTask, QueueStart, RankStart, read_line
+from hccl_py.checker_logs.lines import DIALECTS, Dialect, LoggedTask, QueueStart, RankStart
 from hccl_py.documents.checks import defect
 from hccl_py.documents.disk import PathLike, check_regular, format_path, refusal
 from hccl_py.documents.kind import FileKind, named
@@ -47,7 +49,7 @@ _SAID = 20
 _RUN = re.compile(rb"\[ RUN      \] (\S{1,400})")
 _RESULT = re.compile(rb"\[ {1,7}(OK|FAILED|SKIPPED) {1,2}\] (\S{1,400}) \([0-9]+ ms\)")
 _ERROR = re.compile(rb"\[ERROR\]\[[^\]]{0,200}\] ?(?:\[[0-9]+\])?(.*)")
-_MARKS = (b"[ RUN      ] ", b"rank id is 0", b"[==========] Running")
+_MARKS = (b"[ RUN      ] ", b"[==========] Running", *(dialect.first for dialect in DIALECTS))
 
 
 class Said(NamedTuple):
@@ -65,6 +67,7 @@ class LoggedTest:
 
     name: str
     number: int
+    dialect: Dialect
     begin: int
     line: int
     end: int = 0
@@ -79,7 +82,8 @@ class LoggedTest:
         """What HCCL's checker made of it, in a word or two."""
         if self.errors:
             return "failed"
-        return "passed" if self.passed else "says nothing"
+        silent = not self.dialect.says_passed and self.result == "OK"
+        return "passed" if self.passed or silent else "says nothing"
 
 
 @dataclass(frozen=True)
@@ -91,42 +95,63 @@ class CheckerLog:
     tests: tuple[LoggedTest, ...]
     tests_run: int
 
-    def tasks(self, test: LoggedTest) -> list[list[list[LoggedTask]]]:
+    def tasks(self, test: LoggedTest) -> list[list[_Queue]]:
         """Return the tasks of a test, [rank][queue][index]; FileError for a line that is broken."""
         return named(self.name, LOG, lambda: self._tasks(test))
 
-    def _tasks(self, test: LoggedTest) -> list[list[list[LoggedTask]]]:
+    def _tasks(self, test: LoggedTest) -> list[list[_Queue]]:
         if test.tasks > MAX_TASKS:
             expected = f"at most {MAX_TASKS:,} tasks of a test"
             raise defect(f"line {test.line}", expected, f"{test.tasks:,}", "Take a smaller test.")
-        found: list[list[list[LoggedTask]]] = []
+        found: list[list[_Queue]] = []
         with _opened(self.path) as file:
             file.seek(test.begin)
             number, at = test.line - 1, test.begin
             while at < test.end and (line := file.readline(_LONGEST)):
                 number += 1
-                _place(found, read_line(line, number), number)
+                _place(found, test.dialect.read(line, number), number)
                 at += len(line) + _skip_rest(file, line)
+        _check_count(found, number + 1)
         return found
 
 
+class _Queue(list[LoggedTask]):
+    """The tasks of a queue; `stated` is how many it says that it has, -1 where it does not."""
+
+    stated = -1
+
+
 def _place(
-    ranks: list[list[list[LoggedTask]]], item: LoggedTask | RankStart | QueueStart | None, line: int
+    ranks: list[list[_Queue]], item: LoggedTask | RankStart | QueueStart | None, line: int
 ) -> None:
     """Put an item where it belongs: ranks, queues and tasks are all printed in order from 0."""
     if item is not None and not ranks and not isinstance(item, RankStart):
-        raise defect(f"line {line}", '"rank id is 0"', "no rank yet", "Has the file changed?")
+        raise defect(f"line {line}", "the first rank", "none yet", "Has the file changed?")
     if isinstance(item, RankStart):
+        _check_count(ranks, line)
         _expect(line, "rank", item.rank, len(ranks))
         ranks.append([])
     elif isinstance(item, QueueStart):
+        _check_count(ranks, line)
         _expect(line, "queue", item.queue, len(ranks[-1]))
-        ranks[-1].append([])
+        ranks[-1].append(_Queue())
+        ranks[-1][-1].stated = item.tasks
     elif item is not None:
         _expect(line, "rank", item.rank, len(ranks) - 1)
         _expect(line, "queue", item.queue, len(ranks[-1]) - 1)
-        _expect(line, "index", item.position, len(ranks[-1][-1]))
+        if item.position >= 0:
+            _expect(line, "index", item.position, len(ranks[-1][-1]))
         ranks[-1][-1].append(item)
+
+
+def _check_count(ranks: list[list[_Queue]], line: int) -> None:
+    """Check, where the last queue ends, that it has as many tasks as it says."""
+    last = ranks[-1][-1] if ranks and ranks[-1] else _Queue()
+    if last.stated not in (-1, len(last)):
+        hint = "All tasks of a queue are printed: are lines missing?"
+        raise defect(
+            f"line {line}", f"{last.stated} tasks in the queue before", str(len(last)), hint
+        )
 
 
 def _expect(line: int, what: str, found: int, expected: int) -> None:
@@ -198,7 +223,7 @@ class _Reader:
         self._name = ""
         self._open: LoggedTest | None = None
         self._readers: tuple[tuple[bytes, Callable[[bytes, int], None]], ...] = (
-            (b"rank id is 0", self._printed),
+            *((dialect.first, self._printed) for dialect in DIALECTS),
             (b"[ RUN ", self._begun),
             (b"[       OK", self._ended),
             (b"[  FAILED", self._ended),
@@ -209,9 +234,8 @@ class _Reader:
     def read(self, line: bytes, begin: int) -> None:
         """Read the next line, which begins at this byte."""
         self._line += 1
-        if line.startswith(b"[rankId:"):
-            if self._open is not None:
-                self._open.tasks += 1
+        if self._open is not None and line.startswith(self._open.dialect.task[0]):
+            self._open.tasks += 1
             return
         for mark, reads in self._readers:
             if line.startswith(mark):
@@ -243,10 +267,11 @@ class _Reader:
         self._name = ""
 
     def _printed(self, line: bytes, begin: int) -> None:
-        if line != b"rank id is 0":
+        dialect = next((dialect for dialect in DIALECTS if line == dialect.first), None)
+        if dialect is None:
             return
         self.close(begin)
-        self._open = LoggedTest(self._name, len(self.tests) + 1, begin, self._line)
+        self._open = LoggedTest(self._name, len(self.tests) + 1, dialect, begin, self._line)
         self.tests.append(self._open)
 
     def _passed(self, line: bytes, begin: int) -> None:

@@ -18,25 +18,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hccl_py.checker_logs.lines import LoggedTask
-from hccl_py.documents.checks import defect
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.errors import FileError, ParameterError, did_you_mean
+from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.formats.op import op_from
 from hccl_py.formats.op_file import op_members
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.ops import OPS
 
-__all__ = ["DTYPES", "FoundOp", "Stated", "TouchedBytes", "found_op", "op_named"]
-
-DTYPES = {number: DataType.from_number(number) for number in range(13)} | {
-    13: DataType.HIF8,
-    14: DataType.FP8E4M3,
-    15: DataType.FP8E5M2,
-}
-"""The checker's own numbers of data types: from 13 on not those of HcclDataType."""
-
-_REDUCES = {int(op): op for op in ReduceOp}
+__all__ = ["FoundOp", "Stated", "TouchedBytes", "found_op", "op_named"]
 
 _WORD = re.compile(
     r"(?<![a-z])(?:"
@@ -99,11 +89,9 @@ def _first_word(name: str) -> str | None:
 def found_op(
     test: str, ranks: int, tasks: Iterable[LoggedTask], touched: TouchedBytes, stated: Stated
 ) -> FoundOp:
-    """Return the op of a test. ParameterError for what is stated and does not suit the op,
-    FileError where the tasks reduce what HCCL has no type or op for.
-    """
-    first = next((task for task in tasks if task.dtype >= 0), None)
-    dtype, reduce = _reduced(first)
+    """Return the op of a test; ParameterError for what is stated and does not suit the op."""
+    first = next((task for task in tasks if task.dtype is not None), None)
+    dtype, reduce = (None, None) if first is None else (first.dtype, first.reduce)
     name, members = _stated_op(test, ranks, stated)
     dtype = stated.dtype or dtype or DataType.UINT8
     if name is None:
@@ -130,24 +118,6 @@ def found_op(
 def _nothing(dtype: DataType) -> OpParam:
     """Return what stands where an op is not known."""
     return OpParam("send_recv", 0, dtype)
-
-
-def _reduced(task: LoggedTask | None) -> tuple[DataType | None, ReduceOp | None]:
-    if task is None:
-        return None, None
-    for what, number, known in (
-        ("dataType", task.dtype, DTYPES),
-        ("reduceOp", task.reduce, _REDUCES),
-    ):
-        if number not in known:
-            raise no_such(task, what, number)
-    return DTYPES[task.dtype], _REDUCES[task.reduce]
-
-
-def no_such(task: LoggedTask, what: str, number: int) -> FileError:
-    """Return the error for a number that has no meaning."""
-    hint = "The numbers are those of the checker's CheckerDataType and CheckerReduceOp."
-    return defect(f"line {task.line}", f"a {what} that HCCL has", str(number), hint)
 
 
 def _stated_op(test: str, ranks: int, stated: Stated) -> tuple[str | None, dict[str, Any]]:

@@ -1,5 +1,6 @@
 """A writer of logs as HCCL's checker prints them, and a few collectives in that form."""
 
+import re
 from dataclasses import dataclass, field
 
 Memory = tuple[str, int, int]
@@ -83,6 +84,39 @@ def printed(tasks: Tasks) -> list[str]:
     return lines
 
 
+_NOTIFIES = ("READY", "FIN", "FIN_ACK")
+
+
+def in_hccl_words(task: str, rank: int) -> str:
+    """A task as the checker of hccl prints it: notifies have numbers of their own, every rank has
+    one CCL buffer, and what lies where is in hexadecimal.
+    """
+    name, _, members = task.partition("[")
+    if name in ("Post", "Wait"):
+        peer, kind = int(members[11 : members.index(",")]), members.split("::")[1].split(",")[0]
+        notify = members.split("NotifyTypeStub::")[1].split(",")[0]
+        waits, posts = (peer, rank) if name == "Post" else (rank, peer)
+        number = 100 * waits + 10 * posts + _NOTIFIES.index(notify)
+        link_text = f"link=link prototyp=LinkProtoStub::{kind}"
+        tail = f"notifyType=NotifyTypeStub::READY, originated tag={name.upper()}]"
+        return f"[{name}]:[remoteRank={peer}, notifyId={number}, {link_text}, {tail}"
+    members = re.sub(r"(offset|size)=(\d+)", lambda m: f"{m[1]}=0x{int(m[2]):X}", members)
+    return f"[{name}]:[{members}".replace("INPUT_CCL", "CCL").replace("OUTPUT_CCL", "CCL")
+
+
+def printed_by_hccl(tasks: Tasks) -> list[str]:
+    """What `PrintTask` of hccl prints."""
+    lines = []
+    for rank, queues in enumerate(tasks):
+        lines += ["=" * 55, f"rankId is : {rank} "]
+        for queue, items in enumerate(queues):
+            lines += [f"threadIdx : {queue}, taskNum : {len(items)} ", "-" * 55]
+            lines += [
+                f"rankIdx:{rank}, threadIdx:{queue}, {in_hccl_words(task, rank)}" for task in items
+            ]
+    return lines
+
+
 def error(text: str, place: str = "task_graph_generator.cc:98") -> str:
     return f"[2026-05-09 03:18:42.356][pid:7][ERROR][{place}] [7]{text}"
 
@@ -103,6 +137,11 @@ class Log:
             "Cost time: checkSem= 2e-05",
         )
         self.lines.append(f"[{result or '       OK'} ] {name} (12 ms)")
+        return self
+
+    def hccl_test(self, name: str, tasks: Tasks, said: tuple[str, ...] = ()) -> "Log":
+        self.lines += [f"[ RUN      ] {name}", *printed_by_hccl(tasks), *said]
+        self.lines.append(f"[{'  FAILED ' if said else '       OK'} ] {name} (12 ms)")
         return self
 
     def text(self) -> str:

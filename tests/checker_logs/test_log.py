@@ -142,7 +142,7 @@ DEFECTS: dict[str, tuple[Callable[[str], str], str]] = {
     ),
     "a rank's head broken": (
         line(r"rank id is 1\n", "rank id is 1x\n"),
-        'line 21: expected "rank id is N", found "rank id is 1x".',
+        'line 21: expected the number of a rank, found "rank id is 1x".',
     ),
     "a rank missing": (
         lambda t: t[: t.index("rank id is 1")],
@@ -175,8 +175,8 @@ DEFECTS: dict[str, tuple[Callable[[str], str], str]] = {
     ),
     "an unknown buffer": (
         line("BufferType::INPUT_CCL", "BufferType::MS"),
-        "line 7: expected a buffer of INPUT, OUTPUT, INPUT_CCL, OUTPUT_CCL, SCRATCH, INPUT_AIV, "
-        "OUTPUT_AIV, found MS.",
+        "line 7: expected a buffer of INPUT, OUTPUT, INPUT_CCL, OUTPUT_CCL, CCL, SCRATCH, "
+        "INPUT_AIV, OUTPUT_AIV, found MS.",
     ),
     "memory without end": (
         line("offset=0, size=64", "offset=9223372036854775807, size=64"),
@@ -207,12 +207,51 @@ def test_a_defect_is_one_sentence_with_its_line(name: str) -> None:
     assert refused(text).startswith(expected)
 
 
+HCCL_DEFECTS: dict[str, tuple[Callable[[str], str], str]] = {
+    "a task missing": (
+        line(r"rankIdx:0, threadIdx:1, \[Read.*\n", ""),
+        "line 20: expected 7 tasks in the queue before, found 6.",
+    ),
+    "the last task missing": (
+        line(r"rankIdx:1, threadIdx:1, \[LocalPostTo\].*\n", ""),
+        "line 36: expected 7 tasks in the queue before, found 6.",
+    ),
+    "a decimal offset": (
+        line("offset=0x0", "offset=0"),
+        "line 7: expected the members of LocalCopy",
+    ),
+    "a task cut": (
+        line(r"\[Read\]:\[.*", "[Re"),
+        "line 16: expected a whole task on a line of its own",
+    ),
+    "a task behind another": (line("rankIdx:0", "x rankIdx:0"), "line 7: expected a whole task on"),
+    "a thread missing": (
+        line("threadIdx : 1, taskNum : 7 \n", ""),
+        "line 12: expected queue 0, found queue 1.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HCCL_DEFECTS)
+def test_a_defect_of_a_log_of_hccl_is_one_sentence(name: str) -> None:
+    change, expected = HCCL_DEFECTS[name]
+    good = Log().hccl_test("ST_ALL_GATHER_TEST.good", all_gather(2)).text()
+    assert refused(change(good)).startswith(expected)
+
+
+def test_the_checker_of_hccl_prints_errors_alone() -> None:
+    text = Log().hccl_test("ST_ALL_GATHER_TEST.good", all_gather(2))
+    text.hccl_test("ST_ALL_GATHER_TEST.bad", all_gather(2), (error("[Checker] no"),))
+    verdicts = [(test.verdict, test.result) for test in log_of(text.text()).tests]
+    assert verdicts == [("passed", "OK"), ("failed", "FAILED")]
+
+
 def test_numbers_that_name_no_type_or_reduction_are_refused() -> None:
     text = Log().test("AllReduceTest.two", all_reduce_of_two()).text()
     found = refused(text.replace("dataType=4", "dataType=16"))
-    assert found == "line 13: expected a dataType that HCCL has, found 16."
+    assert found == "line 13: expected a dataType that HCCL reduces with, found 16."
     found = refused(text.replace("reduceOp=0", "reduceOp=4"))
-    assert found == "line 13: expected a reduceOp that HCCL has, found 4."
+    assert found == "line 13: expected a reduceOp that HCCL reduces with, found 4."
 
 
 def test_a_log_is_not_held_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +288,8 @@ def test_whatever_is_in_a_log_the_answer_is_one_sentence(
     seed: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     chance = random.Random(seed)
-    whole = (GOOD + Log().test("AllReduceTest.two", all_reduce_of_two()).text()).encode()
+    own = Log().hccl_test("ST_ALL_GATHER_TEST.good", all_gather(2)).text()
+    whole = (GOOD + own + Log().test("AllReduceTest.two", all_reduce_of_two()).text()).encode()
     for _ in range(25):
         data = bytearray(whole)
         for _ in range(chance.randrange(1, 6)):

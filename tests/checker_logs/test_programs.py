@@ -1,6 +1,7 @@
 """Tests of a log become programs that mean what the log says; what is wrong with them is found."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,13 @@ def test_every_kind_of_task_is_what_it_says() -> None:
     )
 
 
-FAULTS = {
+def wait_before_post(tasks: Tasks) -> None:
+    for queues in tasks:
+        for queue in queues[1:]:
+            queue.insert(1, queue.pop(2))
+
+
+FAULTS: dict[str, tuple[Callable[[Tasks], object], set[str]]] = {
     "a post is missing": (lambda t: t[1][1].pop(1), {"WAIT_WITHOUT_POST"}),
     "a wait is missing": (lambda t: t[1][1].pop(5), {"UNMATCHED_POST"}),
     "main starts a queue no more": (lambda t: t[0][0].pop(2), {"WAIT_WITHOUT_POST"}),
@@ -119,10 +126,7 @@ FAULTS = {
         lambda t: t[0][0].insert(6, t[0][0].pop(0)),
         {"RACE_RW"},
     ),
-    "waits in a cycle": (
-        lambda t: [q.insert(1, q.pop(2)) for r in t for q in r[1:]],
-        {"DEADLOCK_CYCLE"},
-    ),
+    "waits in a cycle": (wait_before_post, {"DEADLOCK_CYCLE"}),
 }
 
 
@@ -130,7 +134,7 @@ FAULTS = {
 def test_faults_are_named(fault: str) -> None:
     change, expected = FAULTS[fault]
     tasks = all_gather(4)
-    change(tasks)  # type: ignore[no-untyped-call]
+    change(tasks)
     checked = imported(tasks, "AllGatherTest.broken")
     assert expected <= classes(checked)
     for finding in checked.report().errors:
@@ -263,6 +267,51 @@ def test_without_an_op_order_is_judged_and_results_are_not() -> None:
     with pytest.raises(ProgramFileError, match="what the program is to compute is not known"):
         checked.program.save("program.json")
     assert "unknown op" in repr(checked.program)
+
+
+HCCL_TESTS: dict[str, tuple[Callable[[], Tasks], tuple[str, int]]] = {
+    "ST_ALL_GATHER_TEST.st_all_gather_mesh": (lambda: all_gather(4, 96), ("all_gather", 96)),
+    "ST_ALL_REDUCE_TEST.st_all_reduce_1shot": (all_reduce_of_two, ("all_reduce", 64)),
+    "ST_REDUCE_SCATTER_TEST.st_reducescatter": (reduce_scatter_of_two, ("reduce_scatter", 32)),
+}
+
+
+@pytest.mark.parametrize("name", HCCL_TESTS)
+def test_logs_of_hccl_mean_the_same(name: str) -> None:
+    tasks, op = HCCL_TESTS[name]
+    FOLDER.write_text(Log().hccl_test(name, tasks()).text())
+    log = read_log(FOLDER)
+    found = import_test(log, log.tests[0])
+    assert (found.test.verdict, found.test.tasks) == ("passed", found.program.task_count)
+    assert found.report().ok
+    assert (found.program.op.name, found.program.op.count) == op
+    assert found.program.transports.notify_names == ()
+    in_hcomm = imported(tasks(), "A.b", Stated(op=op[0])).program
+    for column in ("kind", "src_offset", "dst_offset", "size"):
+        mine, theirs = getattr(found.program.tasks, column), getattr(in_hcomm.tasks, column)
+        assert mine.tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("fault", [name for name in FAULTS if "wrong rank" not in name])
+def test_faults_in_logs_of_hccl_are_named(fault: str) -> None:
+    change, expected = FAULTS[fault]
+    tasks = all_gather(4)
+    change(tasks)
+    FOLDER.write_text(Log().hccl_test("ST_ALL_GATHER_TEST.broken", tasks).text())
+    log = read_log(FOLDER)
+    assert expected <= classes(import_test(log, log.tests[0]))
+
+
+def test_numbers_tell_notifies_of_a_pair_apart() -> None:
+    posted = [post(1, "FIN"), post(1, "READY"), post(1, "FIN_ACK")]
+    waited = [wait(0, "FIN_ACK"), wait(0, "READY"), wait(0, "FIN")]
+    FOLDER.write_text(Log().hccl_test("MiscTest.numbers", [[posted], [waited]]).text())
+    log = read_log(FOLDER)
+    assert not classes(import_test(log, log.tests[0]))
+    text = FOLDER.read_text().replace("notifyId=101", "notifyId=109", 1)
+    FOLDER.write_text(text)
+    log = read_log(FOLDER)
+    assert classes(import_test(log, log.tests[0])) == {"WAIT_WITHOUT_POST", "UNMATCHED_POST"}
 
 
 def test_an_excerpt_without_google_test_is_read() -> None:
