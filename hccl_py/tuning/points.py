@@ -63,7 +63,7 @@ class Point(BaseModel):
     """A call to time, without counts of its own and not in place; how it runs; the cost model.
 
     `executor` is a name, or `module:Class` of the current folder; without it HCCL's rules choose.
-    `levels` has algorithm names for `level1` and `level2` where the executor leaves them open.
+    `levels` has algorithm names for the levels that the executor leaves open.
     `slow` is as `--slow` spells it.
     """
 

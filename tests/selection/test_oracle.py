@@ -15,7 +15,9 @@ from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.op_param import OpParam
 from hccl_py.selection.hccl import HcclChoice
 from hccl_py.topology import PRESETS, Topology
-from tests.selection.oracle import cann_2025_07, cann_2026_08, inference
+from tests.selection.oracle import inference
+from tests.selection.oracle.cann_2025_07 import ops as of_2025
+from tests.selection.oracle.cann_2026_08 import ops as of_2026
 from tests.selection.oracle.facts import ALL_TO_ALL, KB, MB, PAIRWISE, WHOLE, Call
 
 PRODUCTS = {
@@ -60,8 +62,8 @@ EACH = 6
 Sizes = tuple[int, ...]
 Oracle = Callable[[Call], tuple[str | None, str]]
 RELEASES: dict[str, Oracle] = {
-    "cann-2025.07": cann_2025_07.taken,
-    "cann-2026.08": cann_2026_08.taken,
+    "cann-2025.07": of_2025.taken,
+    "cann-2026.08": of_2026.taken,
 }
 ORDERS = {"cann-2025.07": ("false", "true"), "cann-2026.08": ("false", "true", "strict")}
 

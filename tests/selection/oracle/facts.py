@@ -22,6 +22,10 @@ MESH_OF_4, RING_OF_8 = "mesh of 4", "ring of 8"
 
 ALL_TO_ALL = ("all_to_all", "all_to_all_v", "all_to_all_vc")
 FFTS_CAPACITY = 65535
+FLOATS = ("fp16", "fp32", "bf16")
+
+Taken = tuple[str | None, str]
+"""An executor and the algorithm between servers; None where HCCL refuses."""
 
 _SIX = ("fp32", "fp16", "int8", "int16", "int32", "bf16")
 _COPIED = (*_SIX, "uint8", "uint16", "uint32", "int64", "uint64", "fp64")
