@@ -142,7 +142,7 @@ class _Times:
     timeline, or by the `passes` that it takes to a steady state.
 
     `link_s` is what expanding the tasks and matching posts and waits took. `overruns` is how many
-    posts came too early, where notifies count them; otherwise there can be none.
+    posts came too early, where notifies of one bit count them; otherwise there can be none.
     """
 
     walk: str
@@ -191,8 +191,7 @@ def _simulated(request: Request, model: Model, size: int, whole: bool, counts: b
         return _repeated(request, model, op, repetition)
     plan = request.plan(op)
     record_s = time.perf_counter() - start
-    program = replace(plan.program, counts_posts=True) if counts else plan.program
-    times = _timed(program, model, request.topology, whole)
+    times = _timed(plan.program, model, request.topology, whole, counts)
     bound = lower_bound(plan.op, request.topology, model.cost)
     return _Simulated(request, model, plan, times, record_s, bound.time_us)
 
@@ -215,10 +214,15 @@ def _repeated(request: Request, model: Model, op: OpParam, repetition: Repetitio
     return _Simulated(request, model, plan, times, 0.0, bound.time_us)
 
 
-def _timed(program: Program, model: Model, topology: Topology, report: bool) -> _Times:
+def _timed(
+    program: Program, model: Model, topology: Topology, report: bool, counts: bool
+) -> _Times:
     """Time a program: task by task where it is small, where tasks may share links, where notifies
-    count posts, or for a report.
+    count posts, or for a report. `counts` lets those of one bit count, too.
     """
+    counts &= not program.counts_posts
+    if counts:
+        program = replace(program, counts_posts=True)
     start = time.perf_counter()
     needs_tasks = program.task_count <= FEW_TASKS or report or program.counts_posts
     if not needs_tasks and model.network == "contended":
@@ -231,7 +235,7 @@ def _timed(program: Program, model: Model, topology: Topology, report: bool) -> 
     linked = time.perf_counter()
     timeline = simulate(program, topology, model.cost, network=model.network, slow=model.slow)
     done = time.perf_counter()
-    early = len(timeline.overruns()) if program.counts_posts else None
+    early = len(timeline.overruns()) if counts else None
     return _Times("tasks", timeline.total_us, linked - start, done - linked, timeline, early)
 
 
@@ -240,7 +244,7 @@ def _document(found: _Simulated, report: bool, notifies: str) -> dict[str, Any]:
         "schema": "hccl-py.simulate/1",
         **_of_plan(found),
         **found.model.document(),
-        "notifies": notifies,
+        "notifies": _kind_of_notifies([found], notifies),
         **_measures(found),
         "peak_rss_mb": _peak_rss_mb(),
     }
@@ -286,7 +290,8 @@ def _show_rows(
     op = request.op(request.minbytes)
     if output.json:
         head = {"schema": "hccl-py.simulate/1", **document_of_call(request, op)}
-        print_json(head | model.document() | {"notifies": notifies}, rows=found)
+        kind = {"notifies": _kind_of_notifies(simulated, notifies)}
+        print_json(head | model.document() | kind, rows=found)
         return
     screen = Screen()
     screen.show(f"{describe_op(op)}, {op.dtype.value}, {op.mode.value}")
@@ -337,6 +342,8 @@ def _drawing(found: _Simulated) -> Iterator[RenderableType]:
         yield f"{times.repeated.written} of the rounds were timed: the others take what these take"
     if times.overruns is not None:
         yield _of_overruns(times.overruns)
+    elif program.counts_posts:
+        yield "notifies count posts"
     yield ""
     if is_job(program) or not program.has_op:
         yield facts([("time", [f"{times.total_us:.2f} us of model time"])], least=_NAMES)
@@ -366,6 +373,12 @@ def _speed(found: _Simulated) -> RenderableType:
         ],
         least=_NAMES,
     )
+
+
+def _kind_of_notifies(simulated: Sequence[_Simulated], asked: str) -> str:
+    """Return what notifies are: as asked for, unless programs say that they count."""
+    counts = any(found.plan.program.counts_posts for found in simulated)
+    return "counting" if counts else asked
 
 
 def _of_overruns(early: int) -> str:

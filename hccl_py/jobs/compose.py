@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hccl_py.enums import Buffer, DataType, TaskKind
+from hccl_py.errors import NotSupportedError
 from hccl_py.jobs.calls import Calls, Cells
 from hccl_py.jobs.events import Crossing, Events
 from hccl_py.jobs.labels import Labels
@@ -33,11 +34,12 @@ __all__ = ["composed"]
 
 def composed(topology: Topology, streams: tuple[str, ...], steps: Sequence[Step]) -> JobProgram:
     """Return the program of a job; ParameterError for waits that no record answers."""
+    plans = [plan for step in steps if isinstance(step, Run) for _, plan in step.parts]
+    _refuse_counting(plans)
     ranks = topology.size
     layout = JobNumbers(ranks, max(len(streams), 1))
     composer = _Composer(layout, streams, steps)
     batches = _batches(ranks, list(composer.pieces()))
-    plans = [plan for step in steps if isinstance(step, Run) for _, plan in step.parts]
     return JobProgram(
         op=_op(plans),
         executor="Job",
@@ -55,6 +57,18 @@ def composed(topology: Topology, streams: tuple[str, ...], steps: Sequence[Step]
         calls_run=tuple(composer.labels.calls),
         call_of_label=tuple(composer.labels.call_of),
     )
+
+
+def _refuse_counting(plans: Sequence[Plan]) -> None:
+    """Refuse calls that share a program with others in another way than jobs do."""
+    for plan in plans:
+        if plan.program.counts_posts or plan.program.alternating:
+            what = "notifies count" if plan.program.counts_posts else "buffers alternate"
+            raise NotSupportedError(
+                f"A job cannot call {plan.program.executor or plan.op.name}, whose {what}: a job's "
+                "notifies hold one bit, and its buffers are there once.",
+                "Simulate, verify or run it by itself.",
+            )
 
 
 def _op(plans: Sequence[Plan]) -> OpParam:

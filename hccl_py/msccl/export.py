@@ -67,6 +67,12 @@ def to_xml(program: Program, *, protocol: str | None = None, name: str | None = 
     to one peer and receive from one, and read no memory of peers. ParameterError for an unknown
     protocol.
     """
+    if program.counts_posts or program.alternating:
+        what = "notifies count" if program.counts_posts else "buffers alternate"
+        raise NotSupportedError(
+            f"The program is no MSCCL algorithm: its {what}.",
+            "MSCCL's runtime has slots and flags of its own for every message.",
+        )
     title = _TITLE.fullmatch(program.executor)
     if protocol is not None and protocol not in PROTOCOLS:
         hint = did_you_mean(protocol, PROTOCOLS)

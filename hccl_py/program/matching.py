@@ -49,8 +49,8 @@ class Linked:
 
     `order` lists the executed tasks, `post_of` has for every wait the post that it consumed (-1
     elsewhere), `overruns` pairs of (late post, earlier unconsumed post), `leftover` posts never
-    consumed, `stuck` the waits that block a stream. Where notifies count posts, none is lost by an
-    overrun.
+    consumed, `stuck` the waits that block a stream. Where notifies count posts, there are no
+    overruns.
     """
 
     order: Rows
@@ -67,7 +67,7 @@ class Linked:
         """
         if len(self.stuck):
             raise DeadlockError(*self.report(program))
-        if len(self.overruns) and not self.counts_posts:
+        if len(self.overruns):
             late, early = self.overruns[0].tolist()
             raise OrchestrationError(
                 f"Notify overrun: {format_place(program, late)} posts "
@@ -130,23 +130,26 @@ def queues_of(program: Program) -> Queues:
     return Queues(first, rows)
 
 
-def match(program: Program) -> Linked:
+def match(program: Program, cells: IntArray | None = None) -> Linked:
     """Match the posts and waits of a program, without times; where notifies count posts, the k-th
-    wait takes the k-th post.
+    wait takes the k-th post. `cells` says of every task which cell it stands for, by default its
+    own.
     """
     tasks, queues = program.tasks, queues_of(program)
-    counts = program.counts_posts
+    counts, cells = program.counts_posts, tasks.cell if cells is None else cells
     order, done, post_of, late, early, overruns, counter, holder = match_tasks.sized(len(tasks))(
         reading(queues.first),
         reading(queues.rows),
         reading(tasks.instruction),
         reading(tasks.table.kind),
-        reading(tasks.cell),
-        program.cells,
+        reading(cells),
+        max(program.cells, int(cells.max(initial=-1)) + 1),
         False,
         counts,
     )
     blocked = counter < queues.first[1:]
+    if counts:
+        overruns = 0  # no post is lost
     return Linked(
         order=order[:done],
         post_of=post_of,

@@ -39,10 +39,11 @@ def simulate(
 
     `cost` is the model of the topology's product where none is given. `uncontended` times every
     task alone on its link; with `contended` those that overlap share the links of their routes,
-    max-min fair. A notify holds one bit; where it is `counting` posts, programs that post too early
-    have times, too, and `Timeline.overruns` says which posts those are. Raises DeadlockError and
-    OrchestrationError for programs that cannot end, ParameterError for ranks and links in `slow`
-    that do not exist, and for a topology that has another number of ranks.
+    max-min fair. A notify is what the program says, mostly one bit; where it is `counting` posts,
+    programs that post too early have times, too, and `Timeline.overruns` says which posts those
+    are. Raises DeadlockError and OrchestrationError for programs that cannot end, ParameterError
+    for ranks and links in `slow` that do not exist, and for a topology that has another number of
+    ranks.
     """
     if network not in NETWORKS:
         hint = did_you_mean(str(network), NETWORKS) or "Take uncontended or contended."

@@ -13,6 +13,7 @@ from hccl_py.program.kernels import kernel
 from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
 from hccl_py.simulator.durations import Durations
+from hccl_py.simulator.pairing import paired_in_time
 from hccl_py.simulator.timeline import Timeline
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
@@ -43,6 +44,14 @@ def simulate_reached(
     """Time what a program gets done, every task alone on its link; tasks that it never reaches have
     NaN for times.
     """
+    if len(program.linked.stuck):
+        return _simulated(program, topology, cost, slow)
+    return paired_in_time(program, lambda paired: _simulated(paired, topology, cost, slow))
+
+
+def _simulated(
+    program: Program, topology: Topology | None, cost: CostModel, slow: Stragglers
+) -> Timeline:
     linked = program.linked
     costs = TaskCosts.of(program, Durations(program, topology, cost, slow))
     run = _time_tasks.sized(len(program.tasks))

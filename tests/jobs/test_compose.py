@@ -1,6 +1,8 @@
 """The program of a job: the times of its calls, what they share, and how few batches there are."""
 
 import time
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,9 +11,12 @@ import pytest
 import hccl_py
 from hccl_py.communicator import Communicator
 from hccl_py.enums import Buffer, DataType, Mode, ReduceOp
+from hccl_py.errors import NotSupportedError
 from hccl_py.formats import from_json, from_npz, to_json, to_npz
 from hccl_py.groups import parallel_groups
 from hccl_py.jobs import Job, JobProgram
+from hccl_py.jobs.compose import composed
+from hccl_py.jobs.steps import Run
 from hccl_py.op_param import OpParam
 from hccl_py.program.program import Program
 from hccl_py.simulator import Stragglers, simulate_batches, simulate_tasks
@@ -55,6 +60,23 @@ def backward(world: Communicator, layers: int, op: OpParam) -> Job:
         comm.run(world, op, f"bucket {layer}")
     compute.wait(comm.record())
     return job
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [({"counts_posts": True}, "notifies count"), ({"alternating": ("CCL",)}, "buffers alternate")],
+)
+def test_calls_whose_notifies_count_are_refused(change: dict[str, Any], what: str) -> None:
+    with Communicator(2) as world:
+        job = Job(world.topology)
+        job.stream("comm").run(world, all_reduce(64))
+        (step,) = job.steps
+        assert isinstance(step, Run)
+        group, plan = step.parts[0]
+        other = replace(plan, program=replace(plan.program, **change))
+        steps = [replace(step, parts=((group, other),))]
+        with pytest.raises(NotSupportedError, match=f"A job cannot call .*, whose {what}"):
+            composed(world.topology, ("comm",), steps)
 
 
 # ---- times ----

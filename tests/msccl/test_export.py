@@ -4,6 +4,8 @@ does what it did, and what does not fit is refused with the task.
 
 import random
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -177,6 +179,17 @@ def test_deadlocks_are_refused() -> None:
     program = program_of(exchange().text(), 12 << 20)
     with pytest.raises(hccl.HcclError, match="Deadlock"):
         to_xml(program)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [({"counts_posts": True}, "notifies count"), ({"alternating": ("FIFO",)}, "buffers alternate")],
+)
+def test_what_no_algorithm_has_is_refused(change: dict[str, Any], what: str) -> None:
+    op = hccl.OpParam("all_gather", 64, DataType.FP32)
+    program = hccl.record("AllGatherRingExecutor", op, hccl.topology_of(ranks=4))
+    with pytest.raises(NotSupportedError, match=f"no MSCCL algorithm: its {what}"):
+        to_xml(replace(program, **change))
 
 
 def test_unknown_protocols_are_refused() -> None:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hccl_py.cost import CostModel
-from hccl_py.errors import DeadlockError, OrchestrationError
+from hccl_py.enums import RDMA_WRITES
+from hccl_py.errors import DeadlockError, NotSupportedError, OrchestrationError
 from hccl_py.program.describe import notify_name
 from hccl_py.program.edit import part_of
 from hccl_py.program.program import Program
@@ -26,6 +27,8 @@ from hccl_py.simulator.batches.state import Instructions, Notes, State
 from hccl_py.simulator.batches.uniform import advance_uniform
 from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.jitter import Jitter
+from hccl_py.simulator.tasks import simulate_tasks
+from hccl_py.simulator.timeline import Timeline
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray
@@ -61,9 +64,13 @@ def simulate_batches(
 ) -> Clocks:
     """Time a program by its batches; `lockstep=False` goes rank by rank from the start.
 
-    Raises DeadlockError where streams can never end, OrchestrationError for a post on a full cell
-    and for one that nobody waits for.
+    A program whose notifies count is expanded and timed task by task. Raises DeadlockError where
+    streams can never end, OrchestrationError for a post on a full cell and for one that nobody
+    waits for.
     """
+    if program.counts_posts:
+        program.linked.check(program)
+        return _clocks_of(simulate_tasks(program, topology, cost, slow))
     run = _Run.of(program, topology, cost, slow, np.zeros(0, np.int64), 0)
     run.go(lockstep=lockstep)
     run.check()
@@ -103,8 +110,14 @@ def time_ranks(
     of some ranks: those that the simulation by tasks finds, to the last bit.
 
     A program that can never end is timed as far as it gets. Raises OrchestrationError for a post on
-    a full cell.
+    a full cell, NotSupportedError for a program whose notifies count.
     """
+    if program.counts_posts:
+        raise NotSupportedError(
+            f"The program has {program.task_count} tasks, and notifies that count: only whole "
+            "programs of that kind are timed.",
+            "Take a smaller one.",
+        )
     shown = np.unique(np.asarray(ranks, np.int64))
     run = _Run.of(program, topology, cost, slow, shown, most)
     run.go(lockstep=lockstep)
@@ -120,6 +133,17 @@ def time_ranks(
     start, end, effect = run.notes.times[rows].T
     clocks = run.clocks()
     return RankTimes(shown, part, start, end, effect, spent, counts, clocks.total_us)
+
+
+def _clocks_of(timeline: Timeline) -> Clocks:
+    """Return the clocks at the end of a timeline."""
+    program, tasks = timeline.program, timeline.program.tasks
+    end = np.zeros((program.ranks, program.streams))
+    np.maximum.at(end, (tasks.rank, tasks.stream), timeline.end_us)
+    connection = np.zeros(len(program.transports))
+    sent = np.flatnonzero(np.isin(tasks.kind, RDMA_WRITES))
+    np.maximum.at(connection, tasks.end[sent], timeline.effect_us[sent])
+    return Clocks(end, connection, 0.0)
 
 
 @dataclass(eq=False)

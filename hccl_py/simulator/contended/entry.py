@@ -21,6 +21,7 @@ from hccl_py.simulator.contended.engine import (
 )
 from hccl_py.simulator.contended.paths import SharedLinks
 from hccl_py.simulator.durations import Durations
+from hccl_py.simulator.pairing import paired_in_time
 from hccl_py.simulator.tasks import TaskCosts
 from hccl_py.simulator.timeline import Timeline
 from hccl_py.stragglers import EVEN, Stragglers
@@ -42,6 +43,10 @@ def simulate_contended(
     Raises as `Linked.check` does for programs that cannot end.
     """
     program.linked.check(program, once=True)
+    return paired_in_time(program, lambda paired: _simulated(paired, topology, cost, slow))
+
+
+def _simulated(program: Program, topology: Topology, cost: CostModel, slow: Stragglers) -> Timeline:
     durations = Durations(program, topology, cost, slow)
     shared = SharedLinks.of(program, durations)
     work = _work(program, durations, shared)

@@ -62,6 +62,7 @@ def scene_of(
         return _scene_of_part(program, part, title, facts, stream_names)
     if timeline is None:
         timeline = _timed(program, topology, cost, network, slow)
+    program = timeline.program  # with the pairs of post and wait that the times are of
     linked, tasks = program.linked, program.tasks
     is_whole = not len(linked.stuck)
     timeline, total = _ended(timeline)
@@ -172,7 +173,8 @@ def _timed(
 ) -> Timeline:
     """Return the times of a program, as far as it gets."""
     linked = program.linked
-    ends = not (len(linked.stuck) or len(linked.overruns) or len(linked.leftover))
+    leaves = len(linked.leftover) and not program.counts_posts
+    ends = not (len(linked.stuck) or len(linked.overruns) or leaves)
     if topology is not None and ends:
         return simulate(program, topology, cost, network=network, slow=slow)
     model = cost or CostModel.of("" if topology is None else topology.product.name)
