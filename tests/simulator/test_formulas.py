@@ -226,10 +226,10 @@ MESH: dict[str, Formula] = {
     "AllReduceMeshExecutor": lambda s: 2 * ALPHA + s.slot * (2 * s.beta + GAMMA),
     "BroadCastMeshExecutor": lambda s: 2 * ALPHA + s.slot * 2 * s.beta,
     "ReduceMeshExecutor": lambda s: 2 * ALPHA + s.slot * (2 * s.beta + GAMMA),
-    "ScatterMeshExecutor": lambda s: ALPHA + s.slot * s.beta,
+    "ScatterMeshExecutor": lambda s: 2 * (s.p - 1) * ALPHA + s.slot * s.beta,
     "GatherMeshExecutor": lambda s: ALPHA + s.slot * s.beta,
 }
-"""Links reduce on their way, side by side: n/p·γ."""
+"""Links reduce on their way, side by side: n/p·γ. A scatter ends with a barrier of every pair."""
 
 REDUCED_AFTERWARDS: dict[str, Formula] = {
     "ReduceScatterMeshDmaEliminationExecutor": lambda s: ALPHA + s.slot * s.beta + s.reduced,
@@ -352,10 +352,11 @@ def test_rhd_where_p_is_no_power_of_two(p: int, rdma: bool, fill: float, op: str
     assert found >= wanted * (1 - EXACT) - hidden - rounding
 
 
-@given(p=RANKS, fill=FILLS, executor=st.sampled_from(sorted(MESH)), root=st.integers(0))
-@example(p=64, fill=1.0, executor="AllReduceMeshOpbaseLoopExecutor", root=0)
-@settings(max_examples=8, deadline=None)
-def test_meshes(p: int, fill: float, executor: str, root: int) -> None:
+@pytest.mark.parametrize("executor", sorted(MESH))
+@given(p=RANKS, fill=FILLS, root=st.integers(0))
+@example(p=64, fill=1.0, root=0)
+@settings(max_examples=2, deadline=None)
+def test_meshes(executor: str, p: int, fill: float, root: int) -> None:
     size, found = run(executor, layout(p, False), fill, root=root)
     assert found == pytest.approx(MESH[executor](size), rel=EXACT)
 
