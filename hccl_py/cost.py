@@ -63,15 +63,16 @@ class ProtocolCost(BaseModel):
 
     No task begins before `launch_us`. `gbps` is what one threadblock moves at most: no data task of
     a stream is faster, whatever its link lets through, so that a link is full only where several
-    use it. With `slice_bytes`, messages stream: what MSCCL's XML is imported for writes, receives
-    and sends on every slice before the next one is there. Nothing of it counts where it is left
-    out.
+    use it. `efficiency` is the share of data in what goes over links: the rest is flags. With
+    `slice_bytes`, messages stream: what MSCCL's XML is imported for writes, receives and sends on
+    every slice before the next one is there. Nothing of it counts where it is left out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     launch_us: Microseconds = 0.0
     gbps: Rate = None
+    efficiency: Annotated[float, Field(ge=1e-3, le=1)] = 1.0
     slice_bytes: Annotated[int, Field(ge=1)] | None = None
 
 

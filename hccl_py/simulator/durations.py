@@ -51,7 +51,7 @@ class Durations:
                 "A cost model stands where the topology is expected.",
                 "The order is (program, topology, cost, slow).",
             )
-        self.links = Links(topology, cost, slow)
+        self.links = Links.of(program, topology, cost, slow)
         found = self.links.classes(program.transports)
         factors, self._of_rank = np.unique(slow.of_ranks(program.ranks), return_inverse=True)
         self._of_end = found.of_end

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from hccl_py.cost import CostModel
 from hccl_py.errors import ParameterError
+from hccl_py.program.program import Program
 from hccl_py.program.transports import Transports
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.networks import Network, ProductNetwork, Routes, network_of
@@ -47,12 +48,21 @@ class LinkClasses:
 @dataclass(frozen=True, eq=False)
 class Links:
     """The links of a topology as a cost model and what is slow say; without a topology, as where
-    programs come from files, SDMA is HCCS and RDMA is RoCE.
+    programs come from files, SDMA is HCCS and RDMA is RoCE. `efficiency` is the share of data in
+    what goes over them.
     """
 
     topology: Topology | None
     cost: CostModel
     slow: Stragglers = EVEN
+    efficiency: float = 1.0
+
+    @staticmethod
+    def of(
+        program: Program, topology: Topology | None, cost: CostModel, slow: Stragglers = EVEN
+    ) -> Links:
+        """Return the links as a program's protocol uses them."""
+        return Links(topology, cost, slow, cost.protocols.of(program.protocol).efficiency)
 
     @cached_property
     def network(self) -> Network:
@@ -72,9 +82,11 @@ class Links:
         return self._by_route(transports)
 
     def capacities(self, links: IntArray) -> Floats:
-        """Return the GB/s of links, slow ones included; inf for those that never fill."""
+        """Return the GB/s of data on links, slow ones included; inf for those that never fill."""
         gbps = self.network.rates(links, self.cost).gbps
-        return gbps / self._slow_links.factors(links)
+        source, target = self.network.ends(links)
+        data = np.where(source == target, 1.0, self.efficiency)  # memory has no flags
+        return np.asarray(gbps / self._slow_links.factors(links) * data)
 
     def routes(self, transports: Transports, ends: IntArray) -> Routes:
         """Return the routes of what ends send."""
@@ -101,7 +113,7 @@ class Links:
     def _by_media(self, media: npt.NDArray[np.int8]) -> LinkClasses:
         table = [getattr(self.cost, name) for name in MEDIA]
         alpha = np.array([m.alpha_us for m in table])
-        beta = np.array([m.beta_us for m in table])
+        beta = np.array([m.beta_us for m in table]) / self.efficiency
         is_rdma = (np.arange(len(table)) == ROCE) & (not self._is_clos)
         return LinkClasses(media.astype(np.int32), alpha, beta, is_rdma)
 
@@ -129,7 +141,7 @@ class Links:
         media[out] = ROCE
         table = [getattr(self.cost, name) for name in MEDIA]
         alpha = np.array([m.alpha_us for m in table])[media]
-        alone = np.array([m.beta_us for m in table])[media]
+        alone = np.array([m.beta_us for m in table])[media] / self.efficiency
         used, place = numbered(routes.link, network.nodes)
         rates, slow = network.rates(used, self.cost), self._slow_links.factors(used)
         first = routes.first[:-1]
@@ -137,7 +149,7 @@ class Links:
         factor = np.maximum.reduceat(slow[place], first) * self._slow_links.of_pairs(rank, peer)
         if isinstance(network, ProductNetwork):  # a flow is one port wide, whatever the link is
             return np.stack([alpha * factor, alone * factor])
-        beta = np.maximum.reduceat((1e-3 / rates.gbps * slow)[place], first)
+        beta = np.maximum.reduceat((1e-3 / rates.gbps * slow)[place], first) / self.efficiency
         beta = beta * self._slow_links.of_pairs(rank, peer)
         return np.stack([alpha * factor, beta])
 

@@ -30,7 +30,7 @@ def busiest_us(
     α of the transports that use it; no α where some are SDMA, which pay it before their data, and
     some RDMA, which pay it afterwards.
     """
-    links = Links(topology, cost, slow)
+    links = Links.of(program, topology, cost, slow)
     sent = carried(program)
     ends = np.flatnonzero(sent)
     if not len(ends):

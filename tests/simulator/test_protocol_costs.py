@@ -16,6 +16,8 @@ from hccl_py.formats.json_read import from_value
 from hccl_py.msccl import algorithms_from, import_algorithm, meaning_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, LinkCost, simulate_batches, simulate_contended
+from hccl_py.simulator.links import Links
+from hccl_py.simulator.load import busiest_us
 from hccl_py.simulator.tasks import simulate_tasks
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
@@ -250,3 +252,41 @@ def test_all_walks_give_the_same_times_to_the_last_bit(
     for lockstep in (True, False):
         found = simulate_batches(program, None, cost, lockstep=lockstep).end_us
         assert np.array_equal(found.reshape(-1), ends)
+
+
+def flagged(proto: str, efficiency: float, **more: object) -> CostModel:
+    shares = Protocols.model_validate({proto.lower(): {"efficiency": efficiency, **more}})
+    return PLAIN.model_copy(update={"protocols": shares, "copy_gbps": 4.0})
+
+
+def test_flags_take_their_share_of_links() -> None:
+    program = program_of(one_way("LL"), 8000)
+    plain = PLAIN.model_copy(update={"copy_gbps": 4.0})
+    copied = totals(program, plain)[0] - 8000 / LINK - ALPHA
+    wanted = 8000 / LINK / 0.5 + ALPHA + copied
+    assert totals(program, flagged("LL", 0.5)) == pytest.approx([wanted] * 4)
+    assert totals(program, flagged("LL128", 0.5)) == totals(program, plain)
+    ring = topology_of(2, preset="ring")
+    assert totals(program, flagged("LL", 0.5), ring)[0] > totals(program, plain, ring)[0]
+
+
+@pytest.mark.parametrize(("channels", "rate"), [(1, 4_000.0), (2, 5_000.0), (5, 5_000.0)])
+def test_several_threadblocks_share_what_flags_leave(channels: int, rate: float) -> None:
+    program = program_of(one_way("LL", channels), channels * 40_000)
+    cost = flagged("LL", 0.5, gbps=4.0)
+    found = simulate_contended(program, PAIR, cost)
+    assert write_us(found) == pytest.approx(channels * 40_000 / rate)
+    use = found.link_use()
+    assert use.gbps.tolist() == [5.0]
+    assert use.share[0] == pytest.approx(channels * 40_000 / 5_000 / found.total_us)
+    carried = channels * 40_000 / 5_000 + ALPHA
+    assert busiest_us(program, PAIR, cost) == pytest.approx(carried)
+
+
+def test_memory_has_no_flags() -> None:
+    cost = flagged("LL", 0.5).model_copy(update={"memory_gbps": 4.0})
+    program = program_of(one_way("LL"), 8000)
+    node = np.zeros(1, np.int64)
+    links = Links.of(program, PAIR, cost)
+    assert links.capacities(links.network.number(node, node)).tolist() == [4.0]
+    assert links.capacities(links.network.number(node, node + 1)).tolist() == [5.0]

@@ -86,7 +86,7 @@ def part_to_show(
         state,
         _partners(times.part, start, end, effect, state),
         _usage(times, total),
-        _traffic(program, Links(topology, cost, slow), times.ranks, total),
+        _traffic(program, Links.of(program, topology, cost, slow), times.ranks, total),
         total,
         _left_out(program, times, most, end, state),
     )
