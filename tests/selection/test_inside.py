@@ -1,5 +1,7 @@
 """HCCL_ALGO's word for level0, from the setting to the program."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.planning import Plan, Planner
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.topology import topology_of
+from tests.recording import same_tasks
 
 PAIRWISE = "level0:pairwise;level1:pairwise"
 STAGED = "RunAlltoAllVStaged"
@@ -93,3 +96,15 @@ def test_program_files_keep_the_word(form: str, tmp_path: Path) -> None:
     program = planned(PAIRWISE).program
     program.save(tmp_path / f"program.{form}")
     assert load(tmp_path / f"program.{form}").op == program.op
+
+
+def test_program_files_from_before_there_was_the_word(tmp_path: Path) -> None:
+    path = tmp_path / "program.json"
+    planned().program.save(path)
+    program = load(path)
+    document = json.loads(path.read_text("utf-8"))
+    assert document["op"].pop("level0") == "mesh"
+    path.write_text(json.dumps(document), "utf-8")
+    old = load(path)
+    assert old.op == replace(program.op, level0="")
+    assert same_tasks(old, program)
