@@ -187,6 +187,48 @@ CASES = (
         THIN_TREE,
         over={"task_us": 1.5, "notify_us": 0.7},
     ),
+    Case(
+        "posts and waits that take their stream's time",
+        DIRECT,
+        THIN_TREE,
+        over={"post_us": 0.4, "wait_us": 0.3, "task_us": 1.5},
+    ),
+    Case(
+        "local notifies apart from those between ranks",
+        ALL_PAIRS,
+        A2,
+        over={"notify_us": 0.5, "local_notify_us": 2.5},
+    ),
+    Case(
+        "reductions that overlap their transfers",
+        "AllReduceComm",
+        TORUS,
+        4096,
+        level1="NHR",
+        over={"inline_reductions": "longest", "reduce_gbps": 12.0},
+    ),
+    Case(
+        "peers that share memory",
+        ALL_PAIRS,
+        A2,
+        over={"memory_users": "all", "memory_gbps": 60.0, "copy_gbps": 40.0},
+    ),
+    Case(
+        "peers that share memory with reductions",
+        RSV,
+        {"ranks": 8},
+        1024,
+        over={"memory_users": "all", "memory_gbps": 80.0, "copy_gbps": 50.0, "reduce_gbps": 30.0},
+    ),
+    Case("chance", DIRECT, THIN_TREE, over={"jitter": 0.3, "task_us": 1.5, "post_us": 0.4}),
+    Case("chance over RoCE ports", ALL_PAIRS, A2, over={"jitter": 0.3, "jitter_seed": 7}),
+    Case(
+        "Ascend 950, all at once",
+        ALL_PAIRS,
+        {"servers": 2, "devices": 8, "preset": "ascend950"},
+        4096,
+        over={"jitter": 0.1, "local_notify_us": 0.5, "memory_users": "all"},
+    ),
 )
 
 
@@ -221,7 +263,6 @@ class _Writer:
         self.program, self.cost = program, cost
         self.links_of = Links(topology, cost, slow)
         self.costs = TaskCosts.of(program, Durations(program, topology, cost, slow))
-        self.task_us = (cost.task_us * slow.of_ranks(program.ranks)).tolist()
         self.links: dict[int, int] = {}
         self.routes: dict[tuple[float, tuple[int, ...]], int] = {}
 
@@ -235,10 +276,12 @@ class _Writer:
         kind, over = TaskKind(int(tasks.kind[row])), int(costs.connection[row])
         on_stream, after = float(costs.on_stream[row]), float(costs.after[row])
         if kind == TaskKind.NOTIFY_WAIT:
-            return [["wait", int(self.program.linked.post_of[row])]]
+            wait = ["wait", int(self.program.linked.post_of[row])]
+            return [wait, ["delay", on_stream]] if on_stream else [wait]
         if kind == TaskKind.NOTIFY_POST:
-            return [["post", row, after, over]]
-        task_us = self.task_us[int(tasks.rank[row])] if over >= 0 or on_stream else 0.0
+            post = ["post", row, after, over]
+            return [["delay", on_stream], post] if on_stream else [post]
+        task_us = float(costs.task_us[row]) if over >= 0 or on_stream else 0.0
         alone = after if over >= 0 else on_stream - task_us
         route = self.route_of(row, kind) if alone > 0 else ()
         if not route:
@@ -262,5 +305,8 @@ class _Writer:
             pair = (peer, rank) if kind.reads_remote else (rank, peer)
             is_rdma = self.program.transports.is_rdma[tasks.end[row : row + 1]]
             links = network.routes(np.array(pair[:1]), np.array(pair[1:]), is_rdma).link
+            if self.cost.memory_users == "all":
+                both = network.rank_nodes[list(pair)]
+                links = np.append(links, network.number(both, both))
         finite = [int(link) for link in links if np.isfinite(self.capacity(int(link)))]
         return tuple(self.links.setdefault(link, len(self.links)) for link in finite)
