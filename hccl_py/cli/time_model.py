@@ -36,8 +36,10 @@ class Model:
 
     @property
     def conditions(self) -> str:
-        """Whether links are shared, and what is slow, in a phrase."""
-        return ", ".join([self.network, *(f"slow {text}" for text in self.stragglers)])
+        """Whether links are shared, by which chance, and what is slow, in a phrase."""
+        cost = self.cost
+        chance = [f"jitter {cost.jitter:g} of seed {cost.jitter_seed}"] if cost.jitter else []
+        return ", ".join([self.network, *chance, *(f"slow {text}" for text in self.stragglers)])
 
 
 def model_of(options: TimeModel, request: Request) -> Model:

@@ -118,6 +118,18 @@ def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert "copy user_in" in path["first"][0]["task"]
 
 
+def test_chance_is_said_and_repeats(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    totals = []
+    for seed in (3, 3, 4):
+        chance = {"base": "atlas-800t-a2", "jitter": 0.25, "jitter_seed": seed}
+        (here / "ours.json").write_text(json.dumps(chance))
+        assert main(["simulate", "all_gather", "--ranks", "4", "--cost", "ours.json"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[3] == f"cost model ours, uncontended, jitter 0.25 of seed {seed}"
+        totals.append(next(line for line in lines if line.startswith("time ")))
+    assert totals[0] == totals[1] != totals[2]
+
+
 def test_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "all_gather", "--ranks", "4", "--slow", "rank=0:1.5x"]) == 0
     lines = capsys.readouterr().out.splitlines()
