@@ -39,7 +39,7 @@ from hccl_py.planning import Plan
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.bounds import lower_bound
-from hccl_py.simulator.contended import shares_links
+from hccl_py.simulator.contended import Contention
 from hccl_py.simulator.entry import NOTIFIES, simulate
 from hccl_py.simulator.summary import MOST, Summary
 from hccl_py.simulator.timeline import Timeline
@@ -225,15 +225,20 @@ def _timed(
         program = replace(program, counts_posts=True)
     start = time.perf_counter()
     needs_tasks = program.task_count <= FEW_TASKS or report or program.counts_posts
+    contention = None
     if not needs_tasks and model.network == "contended":
-        needs_tasks = shares_links(program, topology, model.cost, model.slow)
+        contention = Contention(program, topology, model.cost, model.slow)
+        needs_tasks = contention.shares_links
     if not needs_tasks:
         clocks = simulate_batches(program, topology, model.cost, model.slow)
         return _Times("batches", clocks.total_us, 0.0, time.perf_counter() - start)
     check_tasks(program)
     program.linked.check(program, once=True)
     linked = time.perf_counter()
-    timeline = simulate(program, topology, model.cost, network=model.network, slow=model.slow)
+    if contention is not None:
+        timeline = contention.timeline()
+    else:
+        timeline = simulate(program, topology, model.cost, network=model.network, slow=model.slow)
     done = time.perf_counter()
     early = len(timeline.overruns()) if counts else None
     return _Times("tasks", timeline.total_us, linked - start, done - linked, timeline, early)

@@ -5,13 +5,14 @@ loading numba costs more than they do. Large ones, and small ones that come ofte
 the machine code is cached on disk, so that only the very first run compiles.
 
 A kernel may call helpers, plain functions too. numba learns of them when their kernel is first
-compiled. A helper lives in its kernel's file: numba's cache on disk looks at the age of that file
-only.
+compiled. Its cache on disk looks at the age of the kernel's file only; here it is told that of
+files that helpers live in, too.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
@@ -69,6 +70,7 @@ class Kernel(Generic[P, R]):
         except RuntimeError:  # no folder to cache in can be written
             log.info("no place to keep compiled code: set NUMBA_CACHE_DIR to a writable folder")
             jitted = numba.njit(**options)(self.plain)
+        _stamp(jitted, self.plain, self.helpers())
         return cast(Callable[P, R], jitted)
 
     def sized(self, steps: int) -> Callable[P, R]:
@@ -80,6 +82,17 @@ class Kernel(Generic[P, R]):
             self._plain_steps += steps
             return self.plain
         return self.compiled
+
+
+def _stamp(jitted: Any, plain: Callable[..., object], helpers: tuple[Any, ...]) -> None:
+    """Let what is cached be out of date where a helper's file is another one than it was."""
+    kept = getattr(getattr(jitted, "_cache", None), "_cache_file", None)  # none: nothing is kept
+    own = plain.__code__.co_filename
+    files = sorted({helper.__code__.co_filename for helper in helpers} - {own})
+    if kept is not None and files:
+        stats = [os.stat(file) for file in files]
+        ages = [(stat.st_mtime, stat.st_size) for stat in stats]
+        kept._source_stamp = (kept._source_stamp, *ages)
 
 
 @cache

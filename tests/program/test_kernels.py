@@ -1,5 +1,8 @@
 """When a kernel runs compiled, and that helpers come along."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,3 +69,27 @@ def test_arrays_that_are_only_read_are_of_one_type() -> None:
     assert all(array.flags.c_contiguous for array in taken)
     assert plain.flags.writeable
     assert (taken[2] == strided).all()
+
+
+def test_a_helper_in_another_file_makes_what_is_cached_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process of its own each time, as numba keeps what it has compiled."""
+    (tmp_path / "loops.py").write_text(
+        "from hccl_py.program.kernels import Kernel\n"
+        "from steps import step\n"
+        "def stepped(value):\n    return step(value)\n"
+        "print(Kernel(stepped, lambda: (step,)).compiled(20))\n"
+    )
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+
+    def printed(step: str) -> str:
+        (tmp_path / "steps.py").write_text(f"def step(value):\n    return {step}\n")
+        command = [sys.executable, "-B", "loops.py"]
+        return subprocess.run(
+            command, cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    assert printed("value + 1") == "21"
+    assert list((tmp_path / "cache").rglob("*.nbi")), "nothing was kept"
+    assert printed("value + 111") == "131"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, Stragglers, simulate_contended, simulate_tasks
-from hccl_py.simulator.contended import shares_links
+from hccl_py.simulator.contended import Contention
 from hccl_py.topology import Topology, topology_of
 from tests.recording import op_of, recorded
 from tests.simulator.fair_shares import Job, fair_ends
@@ -103,7 +103,7 @@ def test_batches_say_whether_links_may_be_shared(
 ) -> None:
     topology = topology_of(16 if network == "mesh" else None, preset=network)
     program, cost = recorded(executor, op_of(op, 4096), topology), CostModel.of("mesh")
-    assert shares_links(program, topology, cost) is wanted
+    assert Contention(program, topology, cost).shares_links is wanted
     alone = simulate_tasks(program, topology, cost)
     shared = simulate_contended(program, topology, cost)
     assert (shared.total_us > alone.total_us * 1.01) is wanted
@@ -115,7 +115,8 @@ def test_memory_is_shared_by_streams_that_copy() -> None:
     topology = topology_of(4)
     cost = PLAIN.model_copy(update={"copy_gbps": 4.0, "memory_gbps": 4.0})
     copies = [Move(0, 0, 8), Move(0, 0, 8)]
-    assert shares_links(moving(copies, topology), topology, cost)
-    assert not shares_links(moving(copies, topology, on_main=True), topology, cost)
+    assert Contention(moving(copies, topology), topology, cost).shares_links
+    one_by_one = moving(copies, topology, on_main=True)
+    assert not Contention(one_by_one, topology, cost).shares_links
     endless = cost.model_copy(update={"memory_gbps": None})
-    assert not shares_links(moving(copies, topology), topology, endless)
+    assert not Contention(moving(copies, topology), topology, endless).shares_links

@@ -9,6 +9,7 @@ import numpy as np
 
 from hccl_py.enums import READS, moves_data
 from hccl_py.errors import ParameterError
+from hccl_py.simulator.links import numbered
 from hccl_py.topology.networks import Network
 from hccl_py.values import Floats, IntArray
 
@@ -58,9 +59,9 @@ def link_use(timeline: Timeline) -> LinkUse:
         )
     ends, moved = _flows(timeline)
     routes = links.routes(timeline.program.transports, ends)
-    link, place = np.unique(routes.link, return_inverse=True)
+    link, place = numbered(routes.link, links.network.nodes)
     # Bytes stay whole numbers: float64 holds them exactly up to 2^53.
-    carried = np.bincount(place.reshape(-1), np.repeat(moved, np.diff(routes.first)), len(link))
+    carried = np.bincount(place, np.repeat(moved, np.diff(routes.first)), len(link))
     gbps = links.capacities(link)
     share = carried / (gbps * 1e3 * timeline.total_us) if len(link) else np.zeros(0)
     return LinkUse(links.network, link, carried.astype(np.int64), gbps, share)

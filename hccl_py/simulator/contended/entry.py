@@ -11,15 +11,18 @@ from hccl_py.enums import TaskKind
 from hccl_py.program.kernels import reading
 from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
-from hccl_py.simulator.contended.engine import (
+from hccl_py.simulator.contended.coupling import coupling
+from hccl_py.simulator.contended.dirty import BLOCK
+from hccl_py.simulator.contended.engine import run_events
+from hccl_py.simulator.contended.paths import SharedLinks
+from hccl_py.simulator.contended.state import (
+    Dirty,
     EngineState,
     FlowWork,
     Heap,
     Members,
     Sharing,
-    run_events,
 )
-from hccl_py.simulator.contended.paths import SharedLinks
 from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.pairing import paired_in_time
 from hccl_py.simulator.tasks import TaskCosts
@@ -28,7 +31,7 @@ from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
 
-__all__ = ["shares_links", "simulate_contended"]
+__all__ = ["Contention", "simulate_contended"]
 
 _STEPS = 8
 """Loop steps that a task takes, about."""
@@ -42,30 +45,44 @@ def simulate_contended(
     What shares nothing takes as long as in `simulate_tasks`; so does what takes no time alone.
     Raises as `Linked.check` does for programs that cannot end.
     """
-    program.linked.check(program, once=True)
-    return paired_in_time(program, lambda paired: _simulated(paired, topology, cost, slow))
+    return Contention(program, topology, cost, slow).timeline()
 
 
-def _simulated(program: Program, topology: Topology, cost: CostModel, slow: Stragglers) -> Timeline:
-    durations = Durations(program, topology, cost, slow)
-    shared = SharedLinks.of(program, durations)
+class Contention:
+    """The links that a program's tasks may have to share, as far as the batches say, which are not
+    expanded: where there are none, contended times are the uncontended ones.
+    """
+
+    def __init__(
+        self, program: Program, topology: Topology, cost: CostModel, slow: Stragglers = EVEN
+    ) -> None:
+        self.program = program
+        self.durations = Durations(program, topology, cost, slow)
+        self.shared = SharedLinks.of(program, self.durations)
+
+    @property
+    def shares_links(self) -> bool:
+        """Whether there are any."""
+        return len(self.shared.capacity) > 0
+
+    def timeline(self) -> Timeline:
+        """Time the program; raises as `simulate_contended` does."""
+        self.program.linked.check(self.program, once=True)
+        return paired_in_time(
+            self.program, lambda paired: _timed(paired, self.durations, self.shared)
+        )
+
+
+def _timed(program: Program, durations: Durations, shared: SharedLinks) -> Timeline:
     work = _work(program, durations, shared)
     queues, entities = len(work.first) - 1, len(shared.hops)
     state = _state(work, queues, entities)
     flows, members = _sharing(shared), _members(shared)
     run = run_events.sized(_STEPS * len(work.rows))
-    events, dirty = _heap(entities + len(shared.capacity)), _heap(len(shared.capacity))
-    run(work, state, flows, members, events, dirty, durations.launch_us)
+    pairs = coupling(shared.first, shared.link, len(shared.capacity), len(members.owner))
+    events, dirty = _heap(entities + len(shared.capacity)), _dirty(len(shared.capacity))
+    run(work, state, flows, members, pairs, events, dirty, durations.launch_us)
     return Timeline(program, durations.links, state.start, state.end, state.effect, state.behind)
-
-
-def shares_links(
-    program: Program, topology: Topology, cost: CostModel, slow: Stragglers = EVEN
-) -> bool:
-    """Whether tasks may ever have to share a link, as far as the batches say, which are not
-    expanded; where they do not, contended times are the uncontended ones.
-    """
-    return len(SharedLinks.of(program, Durations(program, topology, cost, slow)).capacity) > 0
 
 
 def _work(program: Program, durations: Durations, shared: SharedLinks) -> FlowWork:
@@ -119,7 +136,7 @@ def _sharing(shared: SharedLinks) -> Sharing:
     most = int(shared.flows.max(initial=0))
     return Sharing(
         route_first=reading(np.append(shared.first, shared.first[-1])),
-        link=reading(shared.link),
+        link=reading(shared.link.astype(np.uint32)),
         slot_first=reading(_begins(shared.hops)),
         bottleneck=np.full(entities, -1, np.int32),
         hop=np.zeros(entities, np.int64),
@@ -139,18 +156,21 @@ def _sharing(shared: SharedLinks) -> Sharing:
         touched=np.zeros(links, np.int32),
         faster=np.zeros(most, np.int32),
         faster_rate=np.zeros(most),
-        counts=np.zeros(3, np.int64),
+        counts=np.zeros(2, np.int64),
     )
 
 
 def _members(shared: SharedLinks) -> Members:
     entities, links = len(shared.hops), len(shared.capacity)
-    owner = np.repeat(np.arange(entities, dtype=np.int32), shared.hops)
+    owner = np.repeat(np.arange(entities, dtype=np.uint32), shared.hops)
     return Members(
         first=reading(_begins(shared.flows)),
-        slot=np.zeros(int(shared.flows.sum()), np.int32),
+        slot=np.zeros(int(shared.flows.sum()), np.uint32),
         flows=np.zeros(links, np.int32),
         size=np.zeros(links, np.int32),
+        bottleneck=np.zeros(int(shared.flows.sum()), np.int32),
+        least=np.zeros(links),
+        soonest=np.zeros(links),
         place=np.zeros(len(owner), np.int32),
         owner=reading(owner),
         due=np.zeros(entities),
@@ -160,6 +180,18 @@ def _members(shared: SharedLinks) -> Members:
 def _begins(counts: IntArray) -> IntArray:
     """Return where each of several lists of so many begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(counts)])
+
+
+def _dirty(links: int) -> Dirty:
+    by_level = np.arange(links, dtype=np.uint32)
+    return Dirty(
+        is_dirty=np.zeros(links, np.int8),
+        noted=np.zeros(links, np.uint32),
+        link=by_level,
+        place=by_level.astype(np.int32),
+        block=np.zeros((links >> BLOCK) + 1, np.int32),
+        counts=np.zeros(4, np.int64),
+    )
 
 
 def _heap(things: int) -> Heap:

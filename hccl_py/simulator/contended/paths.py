@@ -24,7 +24,7 @@ from hccl_py.enums import RDMA_WRITES, READS, TaskKind
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
 from hccl_py.program.transports import Transports
-from hccl_py.simulator.contended.engine import ENOUGH
+from hccl_py.simulator.contended.dirty import ENOUGH
 from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.links import Links, numbered
 from hccl_py.topology.networks import Routes

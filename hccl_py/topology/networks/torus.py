@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hccl_py.program.kernels import kernel, reading
 from hccl_py.topology.networks.cuts import Partition
 from hccl_py.topology.networks.generated import PLAIN, Generated, Speed
-from hccl_py.topology.networks.paths import Visited, around, ends
+from hccl_py.topology.networks.paths import Visited, ends
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
@@ -39,17 +40,14 @@ class Torus(Generated):
 
     def visited(self, source: IntArray, target: IntArray) -> Visited:
         """Go round the ring of each dimension in turn."""
-        rings = [
-            around(source // stride % size, target // stride % size, size)
-            for size, stride in self._axes
-        ]
-        first = ends(np.sum([ring.hops for ring in rings], axis=0))
+        hops = np.zeros(len(source), np.int64)
+        for size, stride in self._axes:
+            up = (target // stride - source // stride) % size
+            hops += np.minimum(up, size - up)
+        first = ends(hops)
         node = np.empty(first[-1], np.int64)
-        here, done = source.copy(), first[:-1].copy()
-        for (size, stride), ring in zip(self._axes, rings, strict=True):
-            origin = here - here // stride % size * stride
-            node[done[ring.pair] + ring.step] = origin[ring.pair] + ring.place * stride
-            here, done = origin + target // stride % size * stride, done + ring.hops
+        axes = np.array(self._axes, np.int64)
+        _visit.sized(len(node))(reading(source), reading(target), axes, node)
         return Visited(first, node)
 
     def neighbours(self, node: int) -> list[int]:
@@ -74,6 +72,29 @@ class Torus(Generated):
                 across = min(2, size - 1) * self.ranks // size
                 found.append(Partition.alike(f"dimension {axis + 1} half", half, across * gbps))
         return found
+
+
+@kernel
+def _visit(source: IntArray, target: IntArray, axes: IntArray, node: IntArray) -> None:
+    """List what routes visit, one behind the other; axes have sizes and strides."""
+    at = 0
+    for pair in range(len(source)):
+        here = source[pair]
+        for axis in range(len(axes)):
+            size, stride = axes[axis]
+            place, end = here // stride % size, target[pair] // stride % size
+            up = (end - place) % size
+            way = 1 if 2 * up <= size else -1
+            origin = here - place * stride
+            while place != end:
+                place += way
+                if place < 0:
+                    place += size
+                elif place == size:
+                    place = 0
+                here = origin + place * stride
+                node[at] = here
+                at += 1
 
 
 def hypercube(dimensions: int, speed: Speed = PLAIN) -> Torus:
