@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -74,14 +75,14 @@ def _simulated(
 class TaskCosts:
     """What every task takes alone, in µs, by row.
 
-    `on_stream` keeps its stream busy, of which `task_us` is before data moves; `after` is a post's
-    latency, or the time of an RDMA write on its connection, which `connection` numbers (-1: none).
+    `on_stream` keeps its stream busy; `after` is a post's latency, or the time of an RDMA write on
+    its connection, which `connection` numbers (-1: none).
     """
 
+    program: Program
     durations: Durations
     queue: npt.NDArray[np.int32]
     on_stream: Floats
-    task_us: Floats
     after: Floats
     connection: npt.NDArray[np.int64]
 
@@ -106,9 +107,18 @@ class TaskCosts:
         is_rdma[remote] = program.transports.is_rdma[tasks.end[remote]]
         connection = np.where(is_rdma & (is_post | (after > 0)), tasks.end, -1)
         queue = tasks.rank * np.int32(program.streams) + tasks.stream
-        longer = durations.jitter.of_rows(program, slice(None))
-        task_us = np.broadcast_to(durations.task_us[of] * longer, kind.shape)
-        return TaskCosts(durations, queue, on_stream * longer, task_us, after * longer, connection)
+        if durations.jitter.spread:
+            longer = durations.jitter.of_rows(program, slice(None))
+            on_stream, after = on_stream * longer, after * longer
+        return TaskCosts(program, durations, queue, on_stream, after, connection)
+
+    @cached_property
+    def task_us(self) -> Floats:
+        """What of the time on the stream is before a data task's data moves."""
+        tasks, durations = self.program.tasks, self.durations
+        us = durations.task_us[durations.classes(tasks.rank, tasks.end)]
+        us = us * durations.jitter.of_rows(self.program, slice(None))
+        return np.broadcast_to(us, tasks.kind.shape)
 
 
 def _of_steps(program: Program, on_stream: Floats) -> Floats:
