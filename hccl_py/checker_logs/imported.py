@@ -56,7 +56,7 @@ class CheckedTest:
         if test.errors:
             first = f': "{test.said[0].text}" (line {test.said[0].line})' if test.said else ""
             return f"HCCL's checker failed it{first}."
-        if test.passed:
+        if test.verdict == "passed":
             return "HCCL's checker passed it."
         return "The log does not show what HCCL's checker said."
 

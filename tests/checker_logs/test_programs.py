@@ -284,6 +284,7 @@ def test_logs_of_hccl_mean_the_same(name: str) -> None:
     found = import_test(log, log.tests[0])
     assert (found.test.verdict, found.test.tasks) == ("passed", found.program.task_count)
     assert found.report().ok
+    assert found.checker == "HCCL's checker passed it."
     assert (found.program.op.name, found.program.op.count) == op
     assert found.program.transports.notify_names == ()
     in_hcomm = imported(tasks(), "A.b", Stated(op=op[0])).program
