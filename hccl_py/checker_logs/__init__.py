@@ -8,11 +8,13 @@ for test in log.tests:
     print(test.name, checked.report().ok, test.verdict)
 """
 
+from hccl_py.checker_logs.export import to_log
 from hccl_py.checker_logs.imported import CheckedTest, import_test
-from hccl_py.checker_logs.log import CheckerLog, LoggedTest, is_log, read_log
+from hccl_py.checker_logs.log import LOG, CheckerLog, LoggedTest, is_log, read_log
 from hccl_py.checker_logs.operation import Stated
 
 __all__ = [
+    "LOG",
     "CheckedTest",
     "CheckerLog",
     "LoggedTest",
@@ -20,4 +22,5 @@ __all__ = [
     "import_test",
     "is_log",
     "read_log",
+    "to_log",
 ]

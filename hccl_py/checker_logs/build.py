@@ -38,14 +38,24 @@ from hccl_py.formats.op import op_object
 from hccl_py.operators import make_operator
 from hccl_py.program.program import Program
 
-__all__ = ["Queues", "build", "check_tasks", "extents"]
+__all__ = [
+    "BUFFERS",
+    "INDEXED",
+    "INDEXED_TAGS",
+    "NOTIFIES",
+    "Queues",
+    "all_tasks",
+    "build",
+    "check_tasks",
+    "extents",
+]
 
 Queues = Sequence[Sequence[Sequence[LoggedTask]]]
 """Tasks, [rank][queue][index]."""
 
 NOTIFY_NAMES = ["Ack", "DataSignal", "DataAck", "notify of Post"]
 
-_BUFFERS = {
+BUFFERS = {
     "INPUT": "IN",
     "OUTPUT": "OUT",
     "INPUT_CCL": "CCL_IN",
@@ -55,9 +65,9 @@ _BUFFERS = {
     "INPUT_AIV": "AIV_IN",
     "OUTPUT_AIV": "AIV_OUT",
 }
-_NOTIFIES = {"READY": 0, "FIN": 1, "FIN_ACK": 2}
-_INDEXED = 3
-_INDEXED_TAGS = ("POST", "WAIT")
+NOTIFIES = {"READY": 0, "FIN": 1, "FIN_ACK": 2}
+INDEXED = 3
+INDEXED_TAGS = ("POST", "WAIT")
 _TOPICS = 1 << 12
 """Topics up to here keep their numbers."""
 
@@ -85,13 +95,13 @@ def check_tasks(queues: Queues) -> None:
             raise defect(place, f"a remoteRank below {ranks}", str(task.peer), hint)
         if task.peer == task.rank:
             raise defect(place, "another rank", f"rank {task.peer} itself", "It has no link.")
-        if task.notify and task.notify not in _NOTIFIES:
+        if task.notify and task.notify not in NOTIFIES:
             hint = "Those of the collective communication unit are not read."
-            expected = f"a notifyType of {', '.join(_NOTIFIES)}"
+            expected = f"a notifyType of {', '.join(NOTIFIES)}"
             raise defect(place, expected, task.notify, hint)
         for part in (task.src, task.dst):
-            if part is not None and part.buffer not in _BUFFERS:
-                expected = f"a buffer of {', '.join(_BUFFERS)}"
+            if part is not None and part.buffer not in BUFFERS:
+                expected = f"a buffer of {', '.join(BUFFERS)}"
                 hint = "Memory inside a processor is not read."
                 raise defect(place, expected, part.buffer, hint)
             if part is not None and part.offset + part.size > LIMIT:
@@ -106,7 +116,7 @@ def extents(queues: Queues) -> list[dict[str, int]]:
     found: list[dict[str, int]] = [defaultdict(int) for _ in queues]
     for task in all_tasks(queues):
         for part, rank in _memory(task):
-            name = _BUFFERS[part.buffer]
+            name = BUFFERS[part.buffer]
             found[rank][name] = max(found[rank][name], part.offset + part.size)
     return found
 
@@ -172,7 +182,7 @@ class _Links:
                 numbered[_end(task)].add(task.topic)
             for part, rank in _memory(task):
                 if rank != task.rank:
-                    shown[rank].add(_BUFFERS[part.buffer])
+                    shown[rank].add(BUFFERS[part.buffer])
         self._numbers = {key: number for number, key in enumerate(sorted(self._shown, key=_order))}
         self._index = {
             end: {topic: index for index, topic in enumerate(sorted(topics))}
@@ -197,7 +207,7 @@ class _Links:
         """Return the index of the notify that a task posts or waits for."""
         if task.topic >= 0:
             return self._index[_end(task)][task.topic]
-        return _INDEXED if task.tag in _INDEXED_TAGS else _NOTIFIES[task.notify]
+        return INDEXED if task.tag in INDEXED_TAGS else NOTIFIES[task.notify]
 
     def documents(self) -> list[dict[str, object]]:
         """Return the objects of all links."""
@@ -280,4 +290,4 @@ def _note(task: LoggedTask, file: str, topics: _Topics) -> dict[str, object]:
 
 def _place(part: LoggedSlice | None) -> list[object]:
     assert part is not None
-    return [_BUFFERS[part.buffer], part.offset, part.size]
+    return [BUFFERS[part.buffer], part.offset, part.size]

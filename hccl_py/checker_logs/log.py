@@ -35,6 +35,8 @@ LOG = FileKind(
     error=ProgramFileError,
     larger="Cut the tests that you need out of it.",
     text="Save what the tests print, as it is.",
+    suffixes=(".log",),
+    mark=re.compile(rb"\[ RUN      \] |rank ?[iI]d is|\[==========\] Running"),
 )
 
 MAX_TASKS = 1 << 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,8 +74,9 @@ def command(
     """Write a program in another format.
 
     An MSCCL algorithm becomes the program of one call, that of -b, -d, -o and -r. A program becomes
-    an algorithm where MSCCL's threadblocks can run it; else the task that they cannot is named. A
-    Chakra trace becomes the program of its job, on as few servers as hold its ranks, or, where OUT
+    an algorithm where MSCCL's threadblocks can run it, and a log (.log) as HCCL's checker prints it
+    where it has HCCL's notifies and buffers; else the task that does not fit is named. A Chakra
+    trace becomes the program of its job, on as few servers as hold its ranks, or, where OUT
     is a folder, a trace again, with streams, groups and reduced dependencies stated.
     """
     from hccl_py.cli.output import Screen, counted, print_json
@@ -113,7 +115,7 @@ def _of_program(
     from hccl_py.cli.checker_logs import stated_of, test_named
     from hccl_py.cli.sources import CHECKER_LOG, is_algorithm
 
-    to_algorithm = _check_target(target, proto)
+    write = _writer(target, proto)
     if CHECKER_LOG.is_one(source):
         stated = stated_of(call.cpp_op, call.minbytes, call.dtype, call.reduce_op, call.root)
         program, defects = test_named(source, stated).require_op(), 0
@@ -122,10 +124,7 @@ def _of_program(
         program, defects = imported.require(), len(imported.defects)
     else:
         program, defects = _loaded(source, call, max_size), 0
-    if to_algorithm:
-        _write_algorithm(program, target, proto)
-    else:
-        program.save(target)
+    write(program)
     return program, defects
 
 
@@ -139,8 +138,11 @@ def _of_trace(source: str, target: str, call: _Call, proto: str | None) -> Progr
     is_folder = not Path(target).suffix or Path(target).is_dir()
     if is_folder:
         check_folder(target)
-    elif _check_target(target, proto):
-        raise ParameterError("A job is no MSCCL algorithm.", "Let OUT end in .json or .npz.")
+    elif Path(target).suffix.lower() in (".xml", ".log"):
+        what = "MSCCL algorithm" if target.lower().endswith(".xml") else "log of HCCL's checker"
+        raise ParameterError(f"A job is no {what}.", "Let OUT end in .json or .npz.")
+    else:
+        _writer(target, proto)
     options = ProgramOptions(
         op=source,
         cpp_op=call.cpp_op,
@@ -158,20 +160,25 @@ def _of_trace(source: str, target: str, call: _Call, proto: str | None) -> Progr
         return request.program
 
 
-def _check_target(target: str, proto: str | None) -> bool:
-    """Return whether the target is an algorithm; ParameterError for what cannot be written."""
+def _writer(target: str, proto: str | None) -> Callable[[Program], None]:
+    """Return what writes the target; ParameterError for what cannot be written."""
+    from hccl_py.checker_logs import LOG
     from hccl_py.cli.sources import check_save
     from hccl_py.documents.disk import check_place
     from hccl_py.errors import ParameterError
     from hccl_py.msccl import MSCCL
 
-    if Path(target).suffix.lower() == ".xml":
+    suffix = Path(target).suffix.lower()
+    if suffix == ".xml":
         check_place(target, MSCCL)
-        return True
+        return lambda program: _write_algorithm(program, target, proto)
     if proto is not None:
         raise ParameterError("--proto is about MSCCL XML.", "Leave it out, or let OUT end in .xml.")
+    if suffix == ".log":
+        check_place(target, LOG)
+        return lambda program: _write_log(program, target)
     check_save(target, "OUT")
-    return False
+    return lambda program: program.save(target)
 
 
 def _imported(source: str, call: _Call, max_size: str | None) -> Imported:
@@ -213,3 +220,10 @@ def _write_algorithm(program: Program, target: str, proto: str | None) -> None:
 
     text = to_xml(program, protocol=proto)
     write_file(target, text.encode("utf-8", "backslashreplace"), MSCCL)
+
+
+def _write_log(program: Program, target: str) -> None:
+    from hccl_py.checker_logs import LOG, to_log
+    from hccl_py.documents.disk import write_file
+
+    write_file(target, to_log(program).encode("ascii"), LOG)
