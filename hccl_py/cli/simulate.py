@@ -116,7 +116,8 @@ def command(
         print_json(_document(found, report, notifies))
         return
     screen = Screen()
-    for part in _drawing(found):
+    is_brief = whole and not report and found.plan.program.task_count > FEW_TASKS
+    for part in _drawing(found, is_brief=is_brief):
         screen.show(part)
 
 
@@ -328,8 +329,8 @@ def _table(rows: Sequence[dict[str, Any]]) -> RenderableType:
     return shown
 
 
-def _drawing(found: _Simulated) -> Iterator[RenderableType]:
-    """Yield what people read, part by part."""
+def _drawing(found: _Simulated, *, is_brief: bool) -> Iterator[RenderableType]:
+    """Yield what people read, part by part; without the report where it is brief."""
     program, times = found.plan.program, found.times
     yield found.request.describe(found.plan.op)
     yield describe_topology(found.request.topology)
@@ -358,7 +359,7 @@ def _drawing(found: _Simulated) -> Iterator[RenderableType]:
     yield ""
     if times.repeated is not None:
         yield "A smaller -b says what the time goes into."
-    elif times.timeline is None:
+    elif times.timeline is None or is_brief:
         yield "--report says what the time goes into."
     elif not times.total_us:
         yield "Nothing takes any time."

@@ -49,6 +49,19 @@ def test_a_trace_is_timed(step: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capfd.readouterr().out)["simulated_us"] == 300.0
 
 
+def test_large_ones_are_written_without_a_report(
+    step: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hccl_py.cli.simulate.FEW_TASKS", 3)
+    assert run("simulate", step, "--chakra", "timed") == 0
+    brief = capfd.readouterr().out
+    assert "--report says what the time goes into." in brief
+    assert "critical path" not in brief
+    assert "is hidden behind computation" in brief
+    assert run("simulate", step, "--chakra", "timed", "--report") == 0
+    assert "critical path" in capfd.readouterr().out
+
+
 def test_options_say_where_and_how(step: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert run("simulate", step, "--topology", "atlas-900-a3", "--slow", "rank=0:3x", "--json") == 0
     assert json.loads(capfd.readouterr().out)["simulated_us"] == 900.0
