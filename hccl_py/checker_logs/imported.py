@@ -54,8 +54,11 @@ class CheckedTest:
         """What HCCL's checker said, in a sentence."""
         test = self.test
         if test.errors:
-            first = f': "{test.said[0].text}" (line {test.said[0].line})' if test.said else ""
-            return f"HCCL's checker failed it{first}."
+            if not test.said:
+                return "HCCL's checker failed it."
+            text, line = test.said[0].text, test.said[0].line
+            more = f", and {test.errors - 1} more" if test.errors > 1 else ""
+            return f'HCCL\'s checker failed it: "{text}" (line {line}{more}).'
         if test.verdict == "passed":
             return "HCCL's checker passed it."
         return "The log does not show what HCCL's checker said."

@@ -159,7 +159,7 @@ def _refuse(option: str, source: Source) -> None:
 def document_of_call(request: Request, op: OpParam) -> dict[str, Any]:
     """Return the keys by which every JSON document says what was called."""
     return {
-        "op": op.name,
+        "op": op.name if request.has_op else None,
         "ranks": request.topology.size,
         "topology": request.topology.description,
         "dtype": op.dtype.value,

@@ -108,8 +108,13 @@ def run_numeric(
     """Run a program under the given schedules, by default `seeds` of every adversary, until a run
     goes wrong.
 
-    Raises NotSupportedError where the program has no IN and OUT to give data to.
+    Raises NotSupportedError where the program has no IN and OUT to give data to, and where it is
+    not known what it is to compute.
     """
+    if not program.has_op:
+        raise NotSupportedError(
+            "what the program is to compute is not known.", "State the op of what it is from."
+        )
     for name in (Buffer.USER_IN.spelling, Buffer.USER_OUT.spelling):
         if name not in program.buffers:
             raise NotSupportedError(

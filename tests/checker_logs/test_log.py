@@ -72,7 +72,7 @@ def test_tests_verdicts_and_messages_are_found() -> None:
     notes = [import_test(log, test).report().notes[0] for test in log.tests]
     assert notes == [
         "HCCL's checker passed it.",
-        f'HCCL\'s checker failed it: "{first.text}" (line {first.line}).',
+        f'HCCL\'s checker failed it: "{first.text}" (line {first.line}, and 1 more).',
         "The log does not show what HCCL's checker said.",
     ]
 

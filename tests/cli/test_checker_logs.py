@@ -108,6 +108,13 @@ def test_what_is_not_known_is_said(log: str, capfd: pytest.CaptureFixture[str]) 
     out = capfd.readouterr().out
     assert "us of model time" in out
     assert "bandwidth" not in out
+    for timed in ("simulate", "trace"):
+        assert run(timed, f"{log}#3", "--json") == 0
+        assert json.loads(capfd.readouterr().out)["op"] is None
+    assert run("check", f"{log}#3", "--numeric") == 0
+    out = capfd.readouterr().out.replace("\n    ", " ")
+    assert "not run with data: what the program is to compute is not known" in out
+    assert "results right" not in out
     for command in (["convert", f"{log}#3", "x.json"], ["run", f"{log}#3"]):
         assert run(*command) == 2
         assert "not known" in capfd.readouterr().err
