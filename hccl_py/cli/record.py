@@ -108,8 +108,15 @@ def command(
     """
     from hccl_py.cli.algorithms import AlgorithmRequest
     from hccl_py.cli.folders import FolderRequest
-    from hccl_py.cli.sources import check_save, is_algorithm, save_program
+    from hccl_py.cli.sources import CHECKER_LOG, check_save, is_algorithm, save_program
+    from hccl_py.documents.disk import format_path
+    from hccl_py.errors import ParameterError
 
+    if CHECKER_LOG.is_one(folder):
+        raise ParameterError(
+            f"record takes a folder or an MSCCL algorithm, and {format_path(folder)} is a log.",
+            "`hccl-py convert LOG#TEST OUT.json` keeps a test of it.",
+        )
     if out is not None:
         check_save(out, "-o")
     made = AlgorithmRequest if is_algorithm(folder) else FolderRequest
