@@ -12,24 +12,10 @@ import numpy.typing as npt
 from hccl_py.enums import POST, WAIT
 from hccl_py.program.kernels import kernel_calling
 from hccl_py.simulator.batches.state import Instructions, Notes, State
+from hccl_py.simulator.jitter import longer, mixed
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["in_lockstep", "in_unison", "label", "longer", "mixed", "rank_by_rank"]
-_BITS = 0xFFFFFFFF
-
-
-def mixed(x: IntArray) -> IntArray:
-    """Return a number of 32 bits that looks like chance, for one of up to 62."""
-    x = (x ^ (x >> 32)) & _BITS
-    x = ((x ^ (x >> 16)) * 0x21F0AAAD) & _BITS
-    x = ((x ^ (x >> 15)) * 0x735A2D97) & _BITS
-    return x ^ (x >> 15)
-
-
-def longer(seed: IntArray, index: IntArray, spread: float) -> Floats:
-    """Return the factor of a task on its stream, from 1 to 1 + spread."""
-    u = mixed(seed + index * 0x9E3779B1) / 4294967296.0
-    return 1.0 + spread * (u * u * u)
+__all__ = ["in_lockstep", "in_unison", "label", "rank_by_rank"]
 
 
 def _note(
