@@ -26,7 +26,7 @@ from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.parse import decoded, parse_document
 from hccl_py.simulator.hccl_test_log import LEAST_US, MOST_US
 from hccl_py.simulator.measured_logs import MOST_BYTES
-from hccl_py.simulator.rccl_tests_csv import is_rccl_csv
+from hccl_py.simulator.rccl_tests_file import is_rccl_file
 
 __all__ = ["TimedRow", "is_list", "read_list"]
 
@@ -57,7 +57,7 @@ class TimedRow:
 
 def is_list(path: str) -> bool:
     """Whether a file is a list of times by its suffix, and no log."""
-    return Path(path).suffix.lower() in (".csv", ".json") and not is_rccl_csv(path)
+    return Path(path).suffix.lower() in (".csv", ".json") and not is_rccl_file(path)
 
 
 def read_list(path: str, call: CallOptions) -> list[TimedRow]:

@@ -9,7 +9,7 @@ from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError
 from hccl_py.simulator.hccl_test_log import HcclTestReader, LogTable
 from hccl_py.simulator.nccl_tests_log import NcclTestsReader
-from hccl_py.simulator.rccl_tests_csv import RcclCsvReader
+from hccl_py.simulator.rccl_tests_file import RcclFileReader
 
 __all__ = ["MOST_BYTES", "read_log"]
 
@@ -32,7 +32,7 @@ def read_log(path: PathLike) -> list[LogTable]:
     data, name = read_file(path, MOST_BYTES, _KIND), f"{format_path(path):.200}"
     if b"\0" in data:
         raise FileError(f"{name}: the file is not text.", "Give what a test prints.")
-    readers = HcclTestReader(name), NcclTestsReader(name), RcclCsvReader(name)
+    readers = HcclTestReader(name), NcclTestsReader(name), RcclFileReader(name)
     for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
         for reader in readers:
             reader.read(number, _RANK_PREFIX.sub("", line))

@@ -1,4 +1,4 @@
-"""What rccl-tests writes as CSV, read as calls with times."""
+"""What rccl-tests writes as CSV and JSON, read as calls with times."""
 
 from pathlib import Path
 
@@ -75,6 +75,46 @@ def test_columns_of_all_versions(tmp_path: Path) -> None:
         (Command("all_gather", 4, None, "fp32", None), [(1 << 20, 40.10, "")]),
         (Command("broadcast", 4, None, "fp64", None), [(1 << 20, 40.10, "")]),
     ]
+
+
+LIST = """\
+[
+{"numCycle":0, "name":"ReduceScatter", "nodes":2, "ranks":16, "ranksPerNode":8, "gpusPerRank":2, \
+"size":1048576, "type":"half", "redop":"sum", "inPlace":0, "time":45.1, "algBw":23.2, \
+"busBw":40.69, "wrong":"0"},
+{"numCycle":0, "name":"ReduceScatter", "nodes":2, "ranks":16, "ranksPerNode":8, "gpusPerRank":2, \
+"size":1048576, "type":"half", "redop":"sum", "inPlace":1, "time":45.2, "algBw":23.2, \
+"busBw":40.69, "wrong":"0"},
+{"numCycle":0, "name":"ReduceScatter", "nodes":2, "ranks":16, "ranksPerNode":8, "gpusPerRank":2, \
+"size":2097152, "type":"half", "redop":"sum", "inPlace":0, "time":90.5, "algBw":23.2, \
+"busBw":40.69, "wrong":"3"}
+]
+"""
+FRAGMENTS = """\
+{"#wrong":"0","algBw":0.05,"busBw":0.08,"gpus":4,"inPlace":0,"name":"AllReduce","redop":"sum",\
+"size":1024,"time":19.25,"type":"float"}
+{"#wrong":"N/A","algBw":0.05,"busBw":0.08,"gpus":4,"inPlace":0,"name":"Scatter","redop":"none",\
+"size":1024,"time":18.5,"type":"float"}
+{"#wrong":"0","algBw":0.05,"busBw":0.08,"gpus":4,"in
+"""
+
+
+def test_json_of_all_versions(tmp_path: Path) -> None:
+    assert tables(tmp_path, LIST, "a.json") == [
+        (
+            Command("reduce_scatter", 16, None, "fp16", "sum"),
+            [(1 << 20, 45.1, ""), (2 << 20, 90.5, "the check failed")],
+        )
+    ]
+    assert not is_list(str(tmp_path / "a.json"))
+    assert tables(tmp_path, FRAGMENTS, "b.json") == [
+        (Command("all_reduce", 4, None, "fp32", "sum"), [(1024, 19.25, "")]),
+        (Command("scatter", 4, None, "fp32", None), [(4096, 18.5, "")]),
+    ]
+    assert not is_list(str(tmp_path / "b.json"))
+    ours = tmp_path / "c.json"
+    ours.write_text('[\n{"op": "all_reduce", "bytes": "1M", "time_us": 3}\n]')
+    assert is_list(str(ours))
 
 
 def test_where_all_is_in_place_that_counts(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
-"""Reads the files that rccl-tests writes with `-Z csv -x FILE`.
+"""Reads the files that rccl-tests writes with `-x FILE`, as CSV (`-Z csv`) or JSON.
 
     numCycle,collective,ranks,rankspernode,gpusperrank,size,type,redop,inplace,time,algbw,busbw,#wrong
     0,"AllReduce",1,8,8,1,1048576,"float","sum",0,55.66,18.84,32.97,"0"
 
 Built for MPI it has one cell more in its rows than in its header, `nodes` before `ranks`; later
-versions have it in both, older ones no `numCycle`, and spaces behind the commas. A row for out of
-place is followed by one for in place; the first counts, as in what is printed.
+versions have it in both, older ones no `numCycle`, and spaces behind the commas. JSON has an object
+for each row, on a line of its own, in a list but for older versions: `name` is the collective,
+`wrong` is `#wrong`. A row for out of place is followed by one for in place; the first counts, as in
+what is printed.
 
 What is called a node is a communicator: `rankspernode` are its processes, each with `gpusperrank`
 devices, and `nodes` says how many communicators work at once. Which ranks share a machine stands
@@ -15,6 +17,7 @@ nowhere. `size` is what is printed as size; older versions write what a rank rec
 from __future__ import annotations
 
 import csv
+import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +25,7 @@ from pathlib import Path
 from hccl_py.simulator.hccl_test_log import Command, LogRow, LogTable, checked_time
 from hccl_py.simulator.nccl_tests_log import DTYPES, NONE
 
-__all__ = ["RcclCsvReader", "is_rccl_csv"]
+__all__ = ["RcclFileReader", "is_rccl_file"]
 
 _PROGRAMS = {
     "allgather": "all_gather",
@@ -37,17 +40,21 @@ _RECEIVE_A_PART = ("reduce_scatter", "scatter")
 _HEADER = re.compile(
     r"(numcycle\s*,\s*)?collective\s*,\s*(gpus|ranks|nodes)\s*,.*\btime\s*,\s*algbw\b"
 )
+_OBJECT = re.compile(r'\{".*"busBw"\s*:.*\},?$')
+_NAMES = {"name": "collective", "wrong": "#wrong"}
 _NUMBERS = ("gpus", "rankspernode", "gpusperrank", "size")
+_ALL = ("collective", "size", "type", "redop", "inplace", "time", "#wrong")
 
 
-def is_rccl_csv(path: str) -> bool:
-    """Whether a file begins with the header of such a file."""
+def is_rccl_file(path: str) -> bool:
+    """Whether a file begins as such files do."""
     try:
         with Path(path).open("rb") as file:
-            head = file.readline(1000)
+            lines = [file.readline(1000).decode(errors="replace").strip() for _ in range(2)]
     except OSError:
         return False
-    return _HEADER.match(head.decode(errors="replace").strip().lower()) is not None
+    first = lines[1] if lines[0] == "[" else lines[0]
+    return bool(_HEADER.match(first.lower()) or _OBJECT.match(first))
 
 
 @dataclass
@@ -59,7 +66,7 @@ class _Table:
     rows: tuple[list[LogRow], list[LogRow]] = field(default_factory=lambda: ([], []))
 
 
-class RcclCsvReader:
+class RcclFileReader:
     """Goes down the lines: the columns, and the tables so far."""
 
     def __init__(self, name: str) -> None:
@@ -79,19 +86,24 @@ class RcclCsvReader:
         """Take a line."""
         if _HEADER.match(line.strip().lower()):
             self._columns = [cell.strip() for cell in line.strip().lower().split(",")]
-        elif self._columns:
-            (cells,) = csv.reader([line], skipinitialspace=True) if line.strip() else ([],)
-            self._row(number, [cell.strip() for cell in cells])
+        elif _OBJECT.match(line.strip()):
+            self._row(number, _of_json(line))
+        elif self._columns and line.strip():
+            (cells,) = csv.reader([line], skipinitialspace=True)
+            self._row(number, self._of_csv([cell.strip() for cell in cells]))
 
-    def _row(self, number: int, cells: list[str]) -> None:
-        """Add a row, to another table where it is another call."""
+    def _of_csv(self, cells: list[str]) -> dict[str, str]:
+        """Return the cells of a row by their names; none for what is no row."""
         columns = self._columns
         if len(cells) == len(columns) + 1 and "ranks" in columns and "nodes" not in columns:
             at = columns.index("ranks")
             columns = [*columns[:at], "nodes", *columns[at:]]
-        of = dict(zip(columns, cells, strict=False))
-        numbers = [of[name] for name in _NUMBERS if name in of]
-        if len(cells) != len(columns) or not all(cell.isdigit() for cell in numbers):
+        return dict(zip(columns, cells, strict=True)) if len(cells) == len(columns) else {}
+
+    def _row(self, number: int, of: dict[str, str]) -> None:
+        """Add a row, to another table where it is another call."""
+        counts = [of[name] for name in _NUMBERS if name in of]
+        if not all(name in of for name in _ALL) or not all(cell.isdigit() for cell in counts):
             return
         command, is_old = _command(of), "numcycle" not in of
         if not self._tables or self._tables[-1].command != command:
@@ -104,6 +116,15 @@ class RcclCsvReader:
             why_not = "the check failed"
         in_place = of["inplace"] != "0"
         self._tables[-1].rows[in_place].append(LogRow(number, size, time_us, why_not))
+
+
+def _of_json(line: str) -> dict[str, str]:
+    """Return the values of an object by the names that CSV has for them; none for half a line."""
+    try:
+        found = json.loads(line.strip().removesuffix(","))
+    except ValueError:
+        return {}
+    return {_NAMES.get(name.lower(), name.lower()): str(value) for name, value in found.items()}
 
 
 def _command(of: dict[str, str]) -> Command:
