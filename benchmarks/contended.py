@@ -18,25 +18,37 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent / "simgrid"))
+import cases
+import compare
+from cases import uneven
+
 HERE = Path(__file__).parent
+SIMGRID = HERE / "simgrid"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 FIRST_MARK, LAST_MARK = "<!-- benchmarks/contended.py -->", "<!-- end -->"
 
 FULL, DIRECT = "RunAlltoAllVFullMesh", "RunAlltoAllDirectFullmesh"
 ALL_PAIRS = "AllGatherMeshOpbaseExecutor"
+AT_ONCE = "cases:EverybodyAtOnce"
+"""A stream for every peer, which no executor of HCCL's has; in benchmarks/simgrid/cases.py."""
+
 MOST_RANKS = 64
 """So many ranks SimGrid is given: its actors are threads in Python."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One call: bytes per rank as -b takes them; `budget_s` is for the whole process."""
+    """One call: bytes per rank as -b takes them, or a table of up to `most` elements of each rank
+    for each; `budget_s` is for the whole process.
+    """
 
     name: str
     executor: str
@@ -47,6 +59,7 @@ class Case:
     slow: tuple[str, ...] = ()
     op: str = "all_to_all"
     level1: str = ""
+    most: int = 0
 
 
 CASES = [
@@ -67,11 +80,30 @@ CASES = [
         op="all_gather",
     ),
     Case(
+        "all-to-all, 4 032 pairs at once, all uneven, torus 8 x 8",
+        *(AT_ONCE, "torus:8x8", 64, 0),
+        op="all_to_all_v",
+        most=200_000,
+    ),
+    Case(
+        "all-to-all, 65 280 pairs at once, all uneven, torus 16 x 16",
+        *(AT_ONCE, "torus:16x16", 256, 0, 10),
+        op="all_to_all_v",
+        most=200_000,
+    ),
+    Case(
+        "all-to-all, eight at once, all uneven, torus 16 x 16",
+        *(DIRECT, "torus:16x16", 256, 0, 10),
+        op="all_to_all_v",
+        most=200_000,
+    ),
+    Case(
         "all-gather, 1 047 552 pairs at once, torus 32 x 32",
         ALL_PAIRS,
         "torus:32x32",
         1024,
         4,
+        10,
         op="all_gather",
     ),
     Case(
@@ -89,10 +121,11 @@ CASES = [
 ]
 
 
-def command(case: Case) -> list[str]:
-    """Return what a user types."""
+def command(case: Case, counts: Path) -> list[str]:
+    """Return what a user types; the table of counts is in a file."""
     line = ["hccl-py", "simulate", case.op, "--topology", case.network]
-    line += ["--executor", case.executor, "-b", f"{case.mib}M", "--network", "contended"]
+    size = ["--counts", str(counts)] if case.most else ["-b", f"{case.mib}M"]
+    line += ["--executor", case.executor, *size, "--network", "contended"]
     if case.level1:
         line += ["--algo", f"level0:NA;level1:{case.level1}"]
     for slow in case.slow:
@@ -102,10 +135,14 @@ def command(case: Case) -> list[str]:
 
 def timed(case: Case) -> dict[str, Any]:
     """Run a command on one core: seconds by the clock and of the core, and what it reports."""
-    line = [*command(case), "--json"]
-    line[0] = str(Path(sys.executable).with_name(line[0]))
-    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(line, check=True, stdout=subprocess.PIPE)
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as counts:
+        if case.most:
+            json.dump(uneven(case.ranks, case.most), counts)
+            counts.flush()
+        line = [*command(case, Path(counts.name)), "--json"]
+        line[0] = str(Path(sys.executable).with_name(line[0]))
+        before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        done = subprocess.run(line, check=True, stdout=subprocess.PIPE, cwd=SIMGRID)
     wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return json.loads(done.stdout) | {"wall_s": wall, "core_s": spent}
@@ -113,12 +150,9 @@ def timed(case: Case) -> dict[str, Any]:
 
 def simgrid_s(case: Case, python: str, ours_us: float) -> float:
     """Return the seconds that SimGrid takes to replay a case; an error where its time differs."""
-    sys.path.insert(0, str(HERE / "simgrid"))
-    import cases
-    import compare
-
     place, kib = {"preset": case.network}, (case.mib << 10) // case.ranks
-    same = cases.Case(case.name, case.executor, place, kib)
+    executor = case.executor.removeprefix("cases:")
+    same = cases.Case(case.name, executor, place, kib, case.op, most=case.most)
     found = compare.simgrid(same, python)
     if abs(found["simgrid_us"] - ours_us) > 1e-6 * ours_us:
         raise SystemExit(f"{case.name}: {ours_us} us here, {found['simgrid_us']} us by SimGrid")
@@ -127,23 +161,24 @@ def simgrid_s(case: Case, python: str, ours_us: float) -> float:
 
 def table(python: str | None) -> Iterator[str]:
     """Yield the lines of the table of all cases."""
-    for case in (CASES[2], CASES[-1]):
+    for case in (CASES[2], CASES[3], CASES[-1]):
         timed(case)  # compiles what is not cached
     yield (
         "| | Tasks | Simulate | Whole process | of it, core | Peak memory | Budget "
-        "| SimGrid, simulate |"
+        "| SimGrid, simulate | of ours |"
     )
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for case in CASES:
         found = timed(case)
-        peer = ""
+        peer, ratio = "", ""
         if python is not None and case.ranks <= MOST_RANKS:
-            peer = f"{simgrid_s(case, python, found['simulated_us']):.1f} s"
+            spent = simgrid_s(case, python, found["simulated_us"])
+            peer, ratio = f"{spent:.1f} s", f"{spent / found['simulate_s']:.1f} x"
         yield (
             f"| {case.name} | {found['tasks']:,} | {found['simulate_s']:.2f} s "
             f"| {found['wall_s']:.1f} s | {found['core_s']:.1f} s | {found['peak_rss_mb']:.0f} MB "
             f"| {f'{case.budget_s:g} s' if case.budget_s else ''} "
-            f"| {peer} |"
+            f"| {peer} | {ratio} |"
         )
 
 

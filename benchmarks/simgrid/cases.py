@@ -73,10 +73,16 @@ class EverybodyAtOnce:
 EXECUTORS = {cls.__name__: cls for cls in (*hccl_executors.EXECUTORS, EverybodyAtOnce)}
 
 
+def uneven(ranks: int, most: int) -> tuple[tuple[int, ...], ...]:
+    """Return how many elements each rank sends to each, drawn from 1 to `most`."""
+    drawn = np.random.default_rng(17).integers(1, most + 1, (ranks, ranks))
+    return tuple(tuple(row) for row in drawn.tolist())
+
+
 @dataclass(frozen=True)
 class Case:
     """One call on one topology: `kib` per rank, `over` replaces fields of the product's costs,
-    `even` makes the blocks of a v-op the same.
+    `even` makes the blocks of a v-op the same, `most` gives all_to_all_v a table of `uneven` ones.
     """
 
     name: str
@@ -89,6 +95,7 @@ class Case:
     slow: tuple[str, ...] = ()
     variant: int = 0
     even: bool = False
+    most: int = 0
 
     def place(self) -> Topology:
         """Return the topology."""
@@ -108,6 +115,8 @@ class Case:
         op = OpParam(name, self.kib << 8, DataType.FP32, reduce, level1=self.level1)
         if self.even:
             op = replace(op, counts=(op.count,) * topology.size)
+        elif self.most:
+            op = replace(op, counts=uneven(topology.size, self.most))
         else:
             op = operator.variants()[self.variant](op, topology.size)
         return record(cls(), op, topology, operator, 200 << 20)

@@ -56,7 +56,10 @@ class AlphaRule:
         if self.of_messages is not None:
             return np.append(self.of_messages, False)[np.where(is_remote, cell, -1)]
         notify = np.mod(cell, self.stride)
-        is_answer, is_extra = np.isin(notify, (ACK, DATA_ACK)), notify >= OWN_NOTIFIES
+        is_answer, is_extra = (
+            np.equal(notify, ACK) | np.equal(notify, DATA_ACK),
+            notify >= OWN_NOTIFIES,
+        )
         by_number = np.where(is_rdma, ~is_answer, np.equal(notify, ACK) | is_extra)
         return np.asarray(is_remote & by_number)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,9 @@ from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats
 
 __all__ = ["TaskCosts", "simulate_reached", "simulate_tasks"]
+
+_AT_ONCE = 1 << 18
+"""Tasks that are looked up together."""
 
 
 def simulate_tasks(
@@ -88,25 +92,17 @@ class TaskCosts:
 
     @staticmethod
     def of(program: Program, durations: Durations) -> TaskCosts:
-        """Look every task up."""
-        tasks = program.tasks
-        kind, instruction = tasks.kind, tasks.instruction
-        is_data, is_post = moves_data(kind), kind == TaskKind.NOTIFY_POST
-        of = durations.classes(tasks.rank, tasks.end)
-        compute = durations.of_compute(of, tasks.table.duration_us[instruction])
-        on_stream = np.where(is_data, durations.on_stream(kind, of, tasks.size), compute)
-        on_stream = np.where(is_post, durations.post_us[of], on_stream)
-        on_stream = np.where(kind == WAIT, durations.wait_us[of], on_stream)
-        if durations.joins and tasks.table.joined.any():
+        """Look every task up, many at a time: what that takes besides stays in the cache."""
+        count = len(program.tasks)
+        queue, connection = np.empty(count, np.int32), np.empty(count, np.int64)
+        on_stream, after = np.empty(count), np.empty(count)
+        columns: list[Any] = [queue, on_stream, after, connection]
+        for first in range(0, count, _AT_ONCE):
+            rows = slice(first, min(first + _AT_ONCE, count))
+            for column, found in zip(columns, _looked_up(program, durations, rows), strict=True):
+                column[rows] = found
+        if durations.joins and program.tasks.table.joined.any():
             on_stream = _of_steps(program, on_stream)
-        after = np.where(is_data, durations.on_connection(kind, of, tasks.size), 0.0)
-        remote = tasks.end >= 0
-        latency = durations.of_post(of, durations.pays_alpha(of, tasks.cell))
-        after = np.where(is_post, latency, after)
-        is_rdma = np.zeros(len(tasks), np.bool_)
-        is_rdma[remote] = program.transports.is_rdma[tasks.end[remote]]
-        connection = np.where(is_rdma & (is_post | (after > 0)), tasks.end, -1)
-        queue = tasks.rank * np.int32(program.streams) + tasks.stream
         if durations.jitter.spread:
             longer = durations.jitter.of_rows(program, slice(None))
             on_stream, after = on_stream * longer, after * longer
@@ -119,6 +115,29 @@ class TaskCosts:
         us = durations.task_us[durations.classes(tasks.rank, tasks.end)]
         us = us * durations.jitter.of_rows(self.program, slice(None))
         return np.broadcast_to(us, tasks.kind.shape)
+
+
+def _looked_up(program: Program, durations: Durations, rows: slice) -> tuple[npt.NDArray[Any], ...]:
+    """Return the columns of TaskCosts for some rows, without what chance adds."""
+    tasks = program.tasks
+    kind, instruction, end, size = (
+        column[rows] for column in (tasks.kind, tasks.instruction, tasks.end, tasks.size)
+    )
+    is_data, is_post = moves_data(kind), kind == TaskKind.NOTIFY_POST
+    of = durations.classes(tasks.rank[rows], end)
+    compute = durations.of_compute(of, tasks.table.duration_us[instruction])
+    on_stream = np.where(is_data, durations.on_stream(kind, of, size), compute)
+    on_stream = np.where(is_post, durations.post_us[of], on_stream)
+    on_stream = np.where(kind == WAIT, durations.wait_us[of], on_stream)
+    after = np.where(is_data, durations.on_connection(kind, of, size), 0.0)
+    latency = durations.of_post(of, durations.pays_alpha(of, tasks.cell[rows]))
+    after = np.where(is_post, latency, after)
+    remote = end >= 0
+    is_rdma = np.zeros(len(kind), np.bool_)
+    is_rdma[remote] = program.transports.is_rdma[end[remote]]
+    connection = np.where(is_rdma & (is_post | (after > 0)), end, -1)
+    queue = tasks.rank[rows] * np.int32(program.streams) + tasks.stream[rows]
+    return queue, on_stream, after, connection
 
 
 def _of_steps(program: Program, on_stream: Floats) -> Floats:

@@ -26,7 +26,7 @@ def coupling(first: IntArray, link: Int32s, links: int, slots: int) -> Coupling:
     end = np.zeros(pair_first[-1], np.uint32)
     find(*columns, pair_first, end)
     pairs = np.arange(len(end), dtype=np.int32)
-    table = np.full(4 << len(end).bit_length(), -1, np.int32)
+    table = np.full(2 << (len(end) * 3 // 4).bit_length(), -1, np.int32)
     _fill_table.sized(len(end))(pair_first, end, table)
     return Coupling(
         first=reading(pair_first),

@@ -136,7 +136,7 @@ def _sharing(shared: SharedLinks) -> Sharing:
     most = int(shared.flows.max(initial=0))
     return Sharing(
         route_first=reading(np.append(shared.first, shared.first[-1])),
-        link=reading(shared.link.astype(np.uint32)),
+        link=reading(shared.link.view(np.uint32)),
         slot_first=reading(_begins(shared.hops)),
         bottleneck=np.full(entities, -1, np.int32),
         hop=np.zeros(entities, np.int64),
