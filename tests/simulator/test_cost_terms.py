@@ -20,6 +20,7 @@ from hccl_py.simulator import (
     simulate_contended,
     simulate_tasks,
 )
+from hccl_py.simulator.batches import time_ranks
 from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.entry import NETWORKS, Network
 from hccl_py.simulator.fit import Parameter, TimedCall, fit
@@ -248,3 +249,17 @@ def test_passes_of_an_algorithm_are_never_alike() -> None:
     for cost, is_steady in ((PLAIN, True), (PLAIN.model_copy(update={"jitter": 0.1}), False)):
         timeline = simulate_tasks(program, ring, cost)
         assert (steady_state(timeline, 1, 1, shares_links=False) is not None) == is_steady
+
+
+def test_chance_of_some_ranks_is_that_of_all() -> None:
+    topology = topology_of(servers=3, devices=2)
+    program = recorded("AllReduceMeshExecutor", op_of("all_reduce", 5000), topology)
+    found = time_ranks(program, topology, JITTERY, ranks=[1, 4], most=10_000)
+    whole = simulate_tasks(program, topology, JITTERY)
+    tasks, part = program.tasks, found.part.tasks
+    rows = np.lexsort((tasks.index, tasks.stream, tasks.rank))
+    rows = rows[np.isin(tasks.rank[rows], (1, 4))]
+    order = np.lexsort((part.index, part.stream, part.rank))
+    for name in ("start_us", "end_us", "effect_us"):
+        assert np.array_equal(getattr(found, name)[order], getattr(whole, name)[rows])
+    assert found.total_us == whole.total_us
