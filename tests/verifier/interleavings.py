@@ -1,13 +1,15 @@
 """What may happen before what, by going through every interleaving of a small program.
 
-A state is how far each queue has got; which notifies are there follows from it. Nothing here knows
-how the verifier does it, and nothing is fast.
+A state is how far each stream has got, and what is on its way on each RDMA connection; which
+notifies are there follows from it. Nothing here knows how the verifier does it, and nothing is
+fast.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from itertools import combinations, pairwise
+from typing import NamedTuple
 
 from hccl_py.enums import TaskKind
 from hccl_py.verifier.analysis.unrolled import Unrolled
@@ -15,91 +17,113 @@ from tests.verifier.naive import Byte, Naive
 
 __all__ = ["Interleavings", "TooMany"]
 
-State = tuple[int, ...]
-
 
 class TooMany(Exception):
     """A program has more states than are looked at."""
 
 
+class State(NamedTuple):
+    """How many nodes each stream has issued, and the nodes under way by end of a transport."""
+
+    at: tuple[int, ...]
+    flights: tuple[tuple[int, ...], ...]
+
+
 class Interleavings:
-    """All states of a program over SDMA that can be reached, notifies counting posts."""
+    """All states of a program that can be reached, notifies counting posts."""
 
     def __init__(self, run: Unrolled, most: int = 20_000) -> None:
-        self.run = run
-        self.queues = [run.nodes[a:b].tolist() for a, b in pairwise(run.first.tolist())]
-        self.queues = [queue for queue in self.queues if queue]
+        self.run, self.naive = run, Naive(run)
+        queues = [run.nodes[a:b].tolist() for a, b in pairwise(run.first.tolist())]
+        self.queues = [queue for queue in queues if queue]
+        tasks, calls = run.program.tasks, len(run.kind) - run.rows * run.copies
+        self.kind = run.kind.tolist()
+        self.cell = tasks.cell.tolist() * run.copies + [-1] * calls
+        self.end = tasks.end.tolist() * run.copies + [-1] * calls
         self.states, self.ends = self._reached(most)
+        self.without = self._without()
 
     def _reached(self, most: int) -> tuple[set[State], set[State]]:
-        begin = tuple(0 for _ in self.queues)
-        states, ends, left = {begin}, set(), [begin]
+        ends = len(self.run.program.transports)
+        begin = State((0,) * len(self.queues), ((),) * ends)
+        states, last, left = {begin}, set(), [begin]
         while left:
             state = left.pop()
             following = self._following(state)
             if not following:
-                ends.add(state)
+                last.add(state)
             left += [new for new in following if new not in states]
             states |= set(following)
             if len(states) > most:
                 raise TooMany
-        return states, ends
+        return states, last
 
     def _following(self, state: State) -> list[State]:
         count = self._counts(state)
         found = []
-        for number, (queue, at) in enumerate(zip(self.queues, state, strict=True)):
+        for number, (queue, at) in enumerate(zip(self.queues, state.at, strict=True)):
             if at == len(queue):
                 continue
-            if self._kind(queue[at]) == TaskKind.NOTIFY_WAIT and not count[self._cell(queue[at])]:
+            node = queue[at]
+            if self.kind[node] == TaskKind.NOTIFY_WAIT and not count[self.cell[node]]:
                 continue
-            found.append((*state[:number], at + 1, *state[number + 1 :]))
+            flights = list(state.flights)
+            if node in self.naive.issues:
+                flights[self.end[node]] += (node,)
+            moved = (*state.at[:number], at + 1, *state.at[number + 1 :])
+            found.append(State(moved, tuple(flights)))
+        for end, flight in enumerate(state.flights):
+            if flight:
+                flights = list(state.flights)
+                flights[end] = flight[1:]
+                found.append(State(state.at, tuple(flights)))
         return found
+
+    def _over(self, state: State) -> list[int]:
+        """Return the nodes whose effect is there."""
+        away = {node for flight in state.flights for node in flight}
+        issued = (queue[:at] for queue, at in zip(self.queues, state.at, strict=True))
+        return [node for nodes in issued for node in nodes if node not in away]
 
     def _counts(self, state: State) -> Counter[int]:
         count: Counter[int] = Counter()
-        for queue, at in zip(self.queues, state, strict=True):
-            for node in queue[:at]:
-                if self._kind(node) == TaskKind.NOTIFY_POST:
-                    count[self._cell(node)] += 1
-                elif self._kind(node) == TaskKind.NOTIFY_WAIT:
-                    count[self._cell(node)] -= 1
+        for node in self._over(state):
+            if self.kind[node] == TaskKind.NOTIFY_POST:
+                count[self.cell[node]] += 1
+            elif self.kind[node] == TaskKind.NOTIFY_WAIT:
+                count[self.cell[node]] -= 1
         return count
 
-    def _kind(self, node: int) -> int:
-        return int(self.run.kind[node])
-
-    def _cell(self, node: int) -> int:
-        return int(self.run.program.tasks.cell[node % self.run.rows])
+    def _without(self) -> dict[int, int]:
+        """Return, for every node, the bits of those that need not be over when it is."""
+        everything = (1 << len(self.kind)) - 1
+        found: dict[int, int] = defaultdict(int)
+        for state in self.states:
+            over = self._over(state)
+            missing = everything & ~sum(1 << node for node in over)
+            for node in over:
+                found[node] |= missing
+        return found
 
     def can_hang(self) -> bool:
         """Whether some interleaving does not come to the end."""
-        return self.ends != {tuple(map(len, self.queues))}
+        return {state.at for state in self.ends} != {tuple(map(len, self.queues))}
 
-    def may_be_first(self) -> set[tuple[int, int]]:
-        """Return pairs (one, other) of which the first can be over while the other is not begun."""
-        found = set()
-        spans = {tuple(pair) for s in self.states for pair in combinations(enumerate(s), 2)}
-        for (a, reached_a), (b, reached_b) in spans:
-            for one, at, other, upto in (
-                (a, reached_a, b, reached_b),
-                (b, reached_b, a, reached_a),
-            ):
-                for node in self.queues[one][:at]:
-                    found |= {(node, later) for later in self.queues[other][upto:]}
-        return found
+    def is_open(self, one: int, other: int) -> bool:
+        """Whether either of two nodes may come first."""
+        return bool(self.without[one] >> other & 1 and self.without[other] >> one & 1)
 
     def races(self) -> set[Byte]:
         """Return the bytes that two accesses touch which conflict and may come in either order."""
-        first, racing = self.may_be_first(), set()
         by_byte: dict[tuple[int, str, int, int], list[tuple[int, str]]] = defaultdict(list)
-        for access in Naive(self.run).accesses:
+        for access in self.naive.accesses:
             for byte in access.bytes:
                 by_byte[self._half(byte, access.node)].append((access.node, access.how))
+        racing = set()
         for (rank, name, at, _), touches in by_byte.items():
             for (one, how), (other, way) in combinations(touches, 2):
-                conflict = {how, way} not in ({"read"}, {"add"}) and one != other
-                if conflict and (one, other) in first and (other, one) in first:
+                agree = {how, way} in ({"read"}, {"add"}, {"add", "rdma add"})
+                if not agree and one != other and self.is_open(one, other):
                     racing.add((rank, name, at))
         return racing
 

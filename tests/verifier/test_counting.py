@@ -42,14 +42,17 @@ def random_program(random: Random, **more: object) -> Program:
     notify are mostly as many, and stand anywhere.
     """
     shape = random.choice(((1, 1), (2, 1), (2, 2), (3, 1)))
+    link = random.choice(("sdma", "sdma", "rdma"))
+    moves = ("write",) if link == "rdma" else ("read", "write")
     places = [(rank, stream) for rank in range(2) for stream in range(shape[rank])]
     streams: dict[tuple[int, int], list[Any]] = {place: [] for place in places}
     for _ in range(random.randint(2, 8)):
         place, other = random.choice(places), random.choice(places)
         peer, index, at = 1 - place[0], int(random.random() < 0.2), random.randint(0, 1)
         if random.random() < 0.3:
-            read = ["read", peer, ["CCL", at, 1], ["CCL", random.randint(2, 3), 1]]
-            streams[place].append(random.choice((read, ["copy", ["IN", 0, 1], ["CCL", at, 1]])))
+            into = ["CCL", random.randint(2, 3), 1]
+            move = [random.choice(moves), peer, ["CCL", at, 1], into]
+            streams[place].append(random.choice((move, ["copy", ["IN", 0, 1], ["CCL", at, 1]])))
         elif other[0] != place[0]:
             streams[place].append(["post", peer, index])
             streams[other].append(["wait", place[0], index])
@@ -63,7 +66,7 @@ def random_program(random: Random, **more: object) -> Program:
         if random.random() < 0.3:
             random.shuffle(listed)
         tasks[str(rank)][str(stream)] = listed
-    return counting(tasks, **more)
+    return counting(tasks, link=link, **more)
 
 
 def judged(program: Program, copies: int) -> tuple[Unrolled, Ordering, set[Byte]]:
@@ -190,3 +193,22 @@ def test_compiled_clocks_mean_the_same_where_notifies_count(
         found.append([judged(program, 3)[1].emitted.tolist() for program in programs])
     assert found[0] == found[1]
     assert any(found[0])
+
+
+def many_joins(ranks: int, subs: int, rounds: int) -> Program:
+    """Main forks its sub streams again and again, and they all join it by one notify."""
+    forks: list[Any] = [["local_post", sub, 0] for sub in range(1, subs + 1)]
+    streams: dict[str, list[Any]] = {"0": [*forks, *[["local_wait", 0]] * subs] * rounds}
+    for sub in range(1, subs + 1):
+        take: list[Any] = ["copy", ["IN", 0, 1], ["CCL", sub - 1, 1]]
+        streams[str(sub)] = [["local_wait", 0], take, ["local_post", 0, 0]] * rounds
+    return counting({str(rank): streams for rank in range(ranks)})
+
+
+def test_a_thousand_joins_by_one_notify_are_known_in_one_pass() -> None:
+    program = many_joins(2, 4, 250)
+    run, ordering, told = judged(program, 2)
+    assert len(shared_cells(program)) == 2
+    assert not len(run.stuck)
+    assert not told
+    assert not pairs(ordering, clock_arrays.TWO_WAITS, clock_arrays.NOT_JOINED)

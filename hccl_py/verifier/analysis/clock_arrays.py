@@ -17,6 +17,7 @@ __all__ = [
     "EMITTED",
     "ENOUGH",
     "LISTS",
+    "NONE",
     "NOT_JOINED",
     "NOT_STARTED",
     "OVERRUN",
@@ -53,6 +54,10 @@ ENOUGH, WIDTH, SLOTS, LISTS, EMITTED = 0, 1, 2, 3, 4
 """How the loop ended: well, or because an array was too small."""
 
 
+NONE = 2**31 - 1
+"""No wait: a post that comes after all those that the walk has met before it."""
+
+
 class DependencyGraph(NamedTuple):
     """Nodes in walk order and by queue, and what order depends on.
 
@@ -63,8 +68,8 @@ class DependencyGraph(NamedTuple):
     chain (-1: none) and how many nodes a copy has there.
 
     Where notifies count posts (`counts`), those that several streams post or wait for are `shared`
-    (by cell: their number, or -1), each with its posts and waits of all copies, in walk order. The
-    clock of the k-th such post is kept by holder `shared_base` + k.
+    (by cell: their number, or -1), each with its posts and waits of all copies, in walk order, and
+    how many streams post it. The clock of the k-th such post is kept by holder `shared_base` + k.
     """
 
     order: Int32s
@@ -94,6 +99,7 @@ class DependencyGraph(NamedTuple):
     shared: Int32s
     shared_first: Int64s
     shared_posts: Int32s
+    shared_posters: Int32s
     shared_wait_first: Int64s
     shared_waits: Int32s
     shared_base: int
@@ -123,7 +129,10 @@ class Touched(NamedTuple):
 
 class ClockState(NamedTuple):
     """What the loop changes. Holders of clocks are the chains, then the posts of shared cells, then
-    slots for other posts under way. `prior_...` are the records of the pass before.
+    slots for other posts under way. `prior_...` are the records of the pass before; `has_clock` is
+    1 where the clock of a shared cell's post is from there, 2 where it is of this pass.
+    `may_overtake` has, for each of these posts, the first wait that it may come before, by what the
+    pass is given, and `overtakes` by what it finds.
     """
 
     dense: Int32s
@@ -139,6 +148,12 @@ class ClockState(NamedTuple):
     slot_of_post: Int32s
     waits_seen: Int32s
     wait_number: Int32s
+    posts_over: Int64s
+    has_clock: npt.NDArray[np.int8]
+    may_overtake: Int32s
+    overtakes: Int32s
+    met_by: Int32s
+    chain_met_by: Int32s
     candidates: Int32s
     values: Int32s
     prior_upto: Int32s

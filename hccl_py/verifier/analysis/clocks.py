@@ -14,10 +14,11 @@ has merged it.
 
 A notify that counts is taken once for each post, so its k-th wait is in order behind whatever is
 before all but k - 1 of the posts that may come before it: one stream's k-th post and all before
-that, and of the posts of several streams what is certain, whichever come first. That takes the
-clocks of posts that the walk meets only later, so the loop is run again, with those that the pass
-before has found, until nothing is added. Every pass knows less than there is to know, and nothing
-that is not so.
+that, and of the posts of several streams what is certain, whichever come first. Posts that the walk
+meets later are taken to come after the wait. When one of them turns out not to know the wait, the
+loop is run again, with that one among those that may come first, and the clock that the pass before
+has found for it; until a pass finds what it was given. Then everything holds: whatever run broke an
+order first would have to have broken another one before.
 
 Of every interval of memory the loop keeps the last write, the atomic reductions since, and the
 reads since. An access is compared with these only: all older ones happen before them or were
@@ -37,6 +38,7 @@ from hccl_py.verifier.analysis.clock_arrays import (
     EMITTED,
     ENOUGH,
     LISTS,
+    NONE,
     NOT_JOINED,
     NOT_STARTED,
     OVERRUN,
@@ -80,15 +82,22 @@ def _last_up_to(values: Int32s, first: int, stop: int, limit: int) -> int:
     return int(low - 1)
 
 
-def _folded_place(g: DependencyGraph, s: ClockState, chain: int, main: int) -> int:
-    """Return up to where who knows a main stream up to `main` knows the chain through it."""
+def _folded_place(g: DependencyGraph, s: ClockState, chain: int, main: int, is_prior: bool) -> int:
+    """Return up to where who knows a main stream up to `main` knows the chain through it, in this
+    pass or in the one before.
+    """
     first = g.record_first[chain]
+    if is_prior:
+        at = _last_up_to(s.prior_main, first, first + s.prior_records[chain], main)
+        return int(s.prior_upto[at]) if at >= first else -1
     at = _last_up_to(s.record_main, first, first + s.records[chain], main)
-    known = int(s.record_upto[at]) if at >= first else -1
-    if s.prior_records[chain] == 0:
-        return known
-    at = _last_up_to(s.prior_main, first, first + s.prior_records[chain], main)
-    return max(known, int(s.prior_upto[at])) if at >= first else known
+    return int(s.record_upto[at]) if at >= first else -1
+
+
+def _is_prior(g: DependencyGraph, s: ClockState, holder: int) -> bool:
+    """Whether a clock is of the pass before: that of a post which this one has not met."""
+    at = holder - g.shared_base
+    return 0 <= at < len(g.shared_posts) and s.has_clock[at] < 2
 
 
 def _known_place(g: DependencyGraph, s: ClockState, holder: int, chain: int) -> int:
@@ -100,7 +109,7 @@ def _known_place(g: DependencyGraph, s: ClockState, holder: int, chain: int) -> 
     at = _last_up_to(s.sparse_chain, first, first + s.width[holder], chain)
     is_there = at >= first and s.sparse_chain[at] == chain
     known = int(s.sparse_place[at]) if is_there else -1
-    return max(known, _folded_place(g, s, chain, main))
+    return max(known, _folded_place(g, s, chain, main, _is_prior(g, s, holder)))
 
 
 def _knows(g: DependencyGraph, s: ClockState, holder: int, chain: int, place: int) -> bool:
@@ -153,7 +162,7 @@ def _merge(g: DependencyGraph, s: ClockState, into: int, other: int, rank: int) 
             j += 1
         if g.home[chain] == rank:
             _fold(g, s, chain, place, s.dense[into, rank])
-        elif _folded_place(g, s, chain, s.dense[into, g.home[chain]]) < place:
+        elif _folded_place(g, s, chain, s.dense[into, g.home[chain]], False) < place:
             s.scratch[0, k] = chain
             s.scratch[1, k] = place
             k += 1
@@ -363,10 +372,30 @@ def _post(g: DependencyGraph, s: ClockState, node: int, holder: int) -> None:
             slot = s.slot_of_cell[cell] = _free_slot(s)
     if slot < 0:
         return
+    is_shared = g.counts and g.shared[cell] >= 0
+    if is_shared:
+        s.has_clock[slot - g.shared_base] = 2
     chain = s.event_chain[node]
     _copy_clock(s, slot, chain)
     if not g.is_main[chain]:
         _learn(g, s, slot, chain, s.event_place[node])
+    if is_shared:
+        s.overtakes[slot - g.shared_base] = _first_unknown_wait(g, s, g.shared[cell], slot)
+
+
+def _first_unknown_wait(g: DependencyGraph, s: ClockState, cell: int, slot: int) -> int:
+    """Return the first of the waits so far that a post of theirs does not know: it may come before
+    it; NONE where it knows all.
+    """
+    found, at = NONE, s.waits_seen[cell] - 1
+    while at >= 0:
+        wait = g.shared_waits[g.shared_wait_first[cell] + at]
+        if not _knows(g, s, slot, g.chain[wait], g.place[wait]):
+            found = at
+        elif s.wait_number[wait] == at + 1:  # which knows all before it
+            break
+        at -= 1
+    return int(found)
 
 
 def _free_slot(s: ClockState) -> int:
@@ -408,11 +437,10 @@ def _wait_for_some(g: DependencyGraph, s: ClockState, node: int, holder: int) ->
     that are not certain to come after it.
     """
     cell = g.shared[g.cell[node]]
-    number, n = _number_of_wait(g, s, node, cell, holder), 0
-    for at in range(g.shared_first[cell], g.shared_first[cell + 1]):
-        if not _knows(g, s, g.shared_base + at, g.chain[node], g.place[node]):
-            s.candidates[n] = g.shared_base + at
-            n += 1
+    number = _number_of_wait(g, s, node, cell, holder)
+    number, n = _posts_to_come(g, s, node, cell, holder, number)
+    if number <= 0:
+        return
     for k in range(g.mains):
         for c in range(n):
             s.values[c] = s.dense[s.candidates[c], k]
@@ -422,6 +450,9 @@ def _wait_for_some(g: DependencyGraph, s: ClockState, node: int, holder: int) ->
         first = s.sparse_first[s.candidates[c]]
         for at in range(first, first + s.width[s.candidates[c]]):
             chain = s.sparse_chain[at]
+            if s.chain_met_by[chain] == node:
+                continue
+            s.chain_met_by[chain] = node
             for other in range(n):
                 s.values[other] = _known_place(g, s, s.candidates[other], chain)
             place = _kth_least(s, n, number)
@@ -430,6 +461,36 @@ def _wait_for_some(g: DependencyGraph, s: ClockState, node: int, holder: int) ->
                     _fold(g, s, chain, place, s.dense[holder, rank])
                 else:
                     _learn(g, s, holder, chain, place)
+
+
+def _posts_to_come(
+    g: DependencyGraph, s: ClockState, node: int, cell: int, holder: int, number: int
+) -> tuple[int, int]:
+    """Collect the posts that may come before a wait and are not over anyway; return how many of
+    them it needs, and how many there are.
+    """
+    at, stop = g.shared_first[cell], g.shared_first[cell + 1]
+    if s.wait_number[node] == s.waits_seen[cell]:  # it knows what all waits before it know
+        number -= s.posts_over[cell] - at
+        at = s.posts_over[cell]
+    n, over, streams = 0, at, 0
+    while at < stop and number > 0 and streams < g.shared_posters[cell]:
+        post = g.shared_posts[at]
+        if s.has_clock[at] > 1 and _is_before(g, s, post, holder):
+            number -= 1
+            if over == at:
+                over += 1
+        elif s.has_clock[at] > 1 or (s.may_overtake[at] < s.waits_seen[cell] and s.has_clock[at]):
+            s.candidates[n] = g.shared_base + at
+            n += 1
+        elif s.may_overtake[at] < s.waits_seen[cell]:
+            number -= 1  # it may come first, and nobody says what it knows
+        elif s.met_by[g.queue[post]] != node:  # it comes later, and so do all behind it
+            s.met_by[g.queue[post]] = node
+            streams += 1
+        at += 1
+    s.posts_over[cell] = max(s.posts_over[cell], over)
+    return number, n
 
 
 def _number_of_wait(g: DependencyGraph, s: ClockState, node: int, cell: int, holder: int) -> int:
@@ -453,13 +514,16 @@ def _number_of_wait(g: DependencyGraph, s: ClockState, node: int, cell: int, hol
 
 def _kth_least(s: ClockState, n: int, k: int) -> int:
     """Return the k-th least of the first n values, which change places."""
-    for at in range(k):
+    sign, steps = 1, k
+    if 2 * k > n + 1:  # look for it among the greatest
+        sign, steps = -1, n - k + 1
+    for at in range(steps):
         least = at
         for other in range(at + 1, n):
-            if s.values[other] < s.values[least]:
+            if sign * s.values[other] < sign * s.values[least]:
                 least = other
         s.values[at], s.values[least] = s.values[least], s.values[at]
-    return int(s.values[k - 1])
+    return int(s.values[steps - 1])
 
 
 def _imply_earlier(g: DependencyGraph, s: ClockState, node: int, slot: int) -> None:
@@ -505,6 +569,7 @@ def _check_started(g: DependencyGraph, s: ClockState, node: int, holder: int) ->
         _imply_earlier,
         _last_up_to,
         _folded_place,
+        _is_prior,
         _known_place,
         _knows,
         _learn,
@@ -523,8 +588,10 @@ def _check_started(g: DependencyGraph, s: ClockState, node: int, holder: int) ->
         _move,
         _knows_node,
         _free_slot,
+        _first_unknown_wait,
         _kth_least,
         _number_of_wait,
+        _posts_to_come,
         _wait_for_some,
         _post,
         _wait,

@@ -5,19 +5,18 @@ clocks.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 
 import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import NotSupportedError
-from hccl_py.program.matching import shared_cells
 from hccl_py.program.program import Program
-from hccl_py.values import IntArray
+from hccl_py.values import IntArray, count_up
 from hccl_py.verifier.analysis import clock_arrays
 from hccl_py.verifier.analysis.clock_arrays import ClockState, DependencyGraph, Touched
 from hccl_py.verifier.analysis.clocks import EMISSIONS, run_clocks
+from hccl_py.verifier.analysis.dependencies import graph_of, narrow
 from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.unrolled import Unrolled
 
@@ -31,7 +30,7 @@ MOST_BYTES = 8 << 30
 MOST_EMITTED = 1 << 20
 
 MOST_PASSES = 16
-"""Passes after which what is known of notifies that several streams use is known well enough."""
+"""Passes after which waits of notifies that several streams use count as knowing little."""
 
 WIDER = 8
 """A main stream that joins many others knows much of them for a while."""
@@ -80,7 +79,7 @@ class _Room:
 def ordering_of(run: Unrolled, memory: MemoryIntervals, *, meets: bool) -> Ordering:
     """Find everything that is in no order; `meets` keeps who knew of whom at the end."""
     ranks = _ranks_that_matter(run)
-    graph = _graph(run, ranks)
+    graph = graph_of(run, ranks)
     touched = _touched(run.program, memory)
     accesses = int((memory.intervals.src_stop - memory.intervals.src).sum())
     wide = graph.mains + run.program.streams
@@ -93,19 +92,22 @@ def ordering_of(run: Unrolled, memory: MemoryIntervals, *, meets: bool) -> Order
         1 << 12,
     )
     prior: ClockState | None = None
-    for number in count():
+    passes = 0
+    while True:
         state = _state(run, graph, memory, room, meets)
-        if prior is not None:
+        if passes > MOST_PASSES:
+            state.may_overtake[:] = 0  # sure, if not all that there is to know
+        elif prior is not None:
             _take_over(graph, state, prior)
         status = run_clocks.sized(steps)(graph, touched, state, run.post_of)
         if status != clock_arrays.ENOUGH:
             if not room.grow(status):
                 break
             prior = None
-        elif number >= MOST_PASSES or not _has_learnt(graph, state, prior):
+        elif passes > MOST_PASSES or _is_as_given(graph, state, prior):
             break
         else:
-            prior = state
+            prior, passes = state, passes + 1
     rows, copies = run.rows, run.copies
     implied = np.all(state.is_implied[: rows * copies].reshape(copies, rows), axis=0)
     emitted = _as_laid_out(state.emitted[: int(state.counts[EMISSIONS])], memory)
@@ -113,38 +115,42 @@ def ordering_of(run: Unrolled, memory: MemoryIntervals, *, meets: bool) -> Order
 
 
 def _take_over(graph: DependencyGraph, state: ClockState, prior: ClockState) -> None:
-    """Give a pass what the one before it has found: the clocks of the posts of shared cells, and
-    what main streams know of other chains.
+    """Give a pass what the one before it has found: which posts of shared cells may come before
+    waits that the walk meets earlier, their clocks, and what main streams know of other chains.
     """
+    np.minimum(prior.may_overtake, prior.overtakes, out=state.may_overtake)
     held = slice(graph.shared_base, graph.shared_base + len(graph.shared_posts))
     state.dense[held], state.width[held] = prior.dense[held], prior.width[held]
     entries = slice(int(state.sparse_first[held.start]), int(state.sparse_first[held.stop]))
     state.sparse_chain[entries] = prior.sparse_chain[entries]
     state.sparse_place[entries] = prior.sparse_place[entries]
+    state.has_clock[:] = 1
     state.prior_upto[:], state.prior_main[:] = prior.record_upto, prior.record_main
     state.prior_records[:] = prior.records
 
 
-def _has_learnt(graph: DependencyGraph, state: ClockState, prior: ClockState | None) -> bool:
-    """Whether a pass has found more than the one before it."""
-    if prior is None:
-        return len(graph.shared_posts) > 0
-    held = slice(graph.shared_base, graph.shared_base + len(graph.shared_posts))
-    if (state.dense[held] != prior.dense[held]).any():
-        return True
-    if (state.width[held] != prior.width[held]).any() or (state.records != prior.records).any():
-        return True
-    for first, width in zip(state.sparse_first[held], state.width[held], strict=True):
-        entries = slice(int(first), int(first + width))
-        if (state.sparse_chain[entries] != prior.sparse_chain[entries]).any():
-            return True
-        if (state.sparse_place[entries] != prior.sparse_place[entries]).any():
-            return True
-    for first, records in zip(graph.record_first[:-1], state.records, strict=True):
-        entries = slice(int(first), int(first + records))
-        if (state.record_main[entries] != prior.record_main[entries]).any():
-            return True
-    return False
+def _is_as_given(graph: DependencyGraph, state: ClockState, prior: ClockState | None) -> bool:
+    """Whether a pass has found what it was given: then all that it says is so."""
+    if (state.overtakes < state.may_overtake).any():
+        return False
+    used = np.flatnonzero(state.may_overtake != clock_arrays.NONE)
+    if prior is None or not len(used):
+        return not len(used)
+    if (state.records != prior.records).any():
+        return False
+    held = graph.shared_base + used
+    same = (state.dense[held] == prior.dense[held]).all()
+    same &= (state.width[held] == prior.width[held]).all()
+    spans = [(int(state.sparse_first[h]), int(state.width[h])) for h in held.tolist()]
+    for first, width in spans:
+        part = slice(first, first + width)
+        same &= (state.sparse_chain[part] == prior.sparse_chain[part]).all()
+        same &= (state.sparse_place[part] == prior.sparse_place[part]).all()
+    recorded = np.repeat(graph.record_first[:-1], state.records)
+    recorded = recorded + count_up(state.records.astype(np.int64))
+    same &= (state.record_main[recorded] == prior.record_main[recorded]).all()
+    same &= (state.record_upto[recorded] == prior.record_upto[recorded]).all()
+    return bool(same)
 
 
 def _as_laid_out(emitted: Int32s, memory: MemoryIntervals) -> Int32s:
@@ -165,106 +171,11 @@ def _ranks_that_matter(run: Unrolled) -> IntArray:
     return np.flatnonzero(matters)
 
 
-def _graph(run: Unrolled, ranks: IntArray) -> DependencyGraph:
-    program, transports = run.program, run.program.transports
-    lengths = np.diff(run.first)
-    main_of_rank = np.full(program.ranks, -1)
-    main_of_rank[ranks] = np.arange(len(ranks))
-    used = np.flatnonzero((lengths > 0) & np.repeat(main_of_rank >= 0, program.streams))
-    chain_of_queue = np.full(len(lengths), -1, np.int32)
-    chain_of_queue[used] = np.arange(len(used))
-    chain = chain_of_queue[run.queue]
-    conn = np.full(len(run.kind), -1, np.int32)
-    end = np.full(len(run.kind), -1, np.int32)
-    home, is_main = main_of_rank[used // program.streams], used % program.streams == 0
-    tasks, ends = run.rows * run.copies, max(len(transports), 1)
-    streams, of_end = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    if len(transports) and transports.is_rdma.any():
-        issued = np.flatnonzero(_issues(run))
-        end[:tasks] = np.tile(program.tasks.end, run.copies)
-        key = end[issued].astype(np.int64) * len(used) + chain[issued]
-        distinct, which = np.unique(key, return_inverse=True)
-        of_end, streams = np.divmod(distinct, len(used))
-        conn[issued] = len(used) + which.reshape(-1)
-        home = np.concatenate([home, main_of_rank[transports.rank[of_end]]])
-        is_main = np.concatenate([is_main, np.zeros(len(distinct), bool)])
-    events = np.where(conn >= 0, conn, chain)
-    issues = np.bincount(conn[conn >= 0], minlength=len(home))
-    tells = (run.kind == TaskKind.NOTIFY_POST) | (conn >= 0)
-    records = np.bincount(chain[tells], minlength=len(home))
-    records = np.maximum(records, np.bincount(events[tells], minlength=len(home)))
-    extra = (np.arange(len(lengths)) % program.streams == 0) * (run.copies + 1)
-    order = run.order[chain[run.order] >= 0]
-    cells = np.concatenate(
-        [np.tile(program.tasks.cell, run.copies), np.full(len(run.kind) - tasks, -1, np.int64)]
-    )
-    shared = np.full(max(program.cells, 1), -1, np.int32)
-    if program.counts_posts:
-        number = shared_cells(program)
-        shared[number] = np.arange(len(number))
-    posts, post_first = _by_cell(run, order, TaskKind.NOTIFY_POST, cells, shared)
-    waits, wait_first = _by_cell(run, order, TaskKind.NOTIFY_WAIT, cells, shared)
-    return DependencyGraph(
-        order=order,
-        first=run.first,
-        nodes=run.nodes,
-        queue=run.queue,
-        kind=run.kind,
-        chain=chain,
-        place=run.place,
-        cell=cells,
-        conn=conn,
-        end=end,
-        conn_first=_narrow(len(used) + np.searchsorted(of_end, np.arange(ends + 1))),
-        stream_of_conn=_narrow(np.concatenate([np.full(len(used), -1), streams])),
-        issue_first=_narrow(np.cumsum(issues) - issues),
-        home=home.astype(np.int32),
-        is_main=is_main,
-        record_first=np.concatenate([[0], np.cumsum(records)]).astype(np.int64),
-        chain_of_queue=chain_of_queue,
-        length_of_queue=((lengths - extra) // run.copies).astype(np.int32),
-        rows=run.rows,
-        copies=run.copies,
-        ranks=program.ranks,
-        streams=program.streams,
-        mains=len(ranks),
-        counts=program.counts_posts,
-        shared=shared,
-        shared_first=post_first,
-        shared_posts=posts,
-        shared_wait_first=wait_first,
-        shared_waits=waits,
-        shared_base=len(home),
-    )
-
-
-def _by_cell(
-    run: Unrolled, order: Int32s, kind: TaskKind, cells: IntArray, shared: Int32s
-) -> tuple[Int32s, IntArray]:
-    """Return the posts or waits of shared cells, in walk order, and where those of each begin."""
-    nodes = order[np.equal(run.kind[order], kind)]
-    number = shared[cells[nodes]]
-    nodes, number = nodes[number >= 0], number[number >= 0]
-    counts = np.bincount(number, minlength=int(shared.max(initial=-1)) + 1)
-    first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return nodes[np.argsort(number, kind="stable")], first
-
-
 def _slots(run: Unrolled, room: _Room) -> int:
     """Return how many posts may be under way at once."""
     program = run.program
     most = int((run.kind == TaskKind.NOTIFY_POST).sum()) if program.counts_posts else program.cells
     return min(room.slots, max(most, 1))
-
-
-def _issues(run: Unrolled) -> npt.NDArray[np.bool_]:
-    """Whether a node goes through an RDMA connection: writes, and posts to the other end."""
-    program = run.program
-    end = np.tile(program.tasks.end, run.copies)
-    kind = run.kind[: len(end)]
-    goes = np.isin(kind, (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE, TaskKind.NOTIFY_POST))
-    is_rdma: npt.NDArray[np.bool_] = program.transports.is_rdma[np.maximum(end, 0)]
-    return goes & (end >= 0) & is_rdma
 
 
 def _touched(program: Program, memory: MemoryIntervals) -> Touched:
@@ -287,24 +198,20 @@ def _touched(program: Program, memory: MemoryIntervals) -> Touched:
     )
     return Touched(
         move=move,
-        src=_narrow(intervals.src),
-        src_stop=_narrow(intervals.src_stop),
-        dst=_narrow(intervals.dst),
-        dst_stop=_narrow(intervals.dst_stop),
-        src_odd=_narrow(src_odd),
-        dst_odd=_narrow(dst_odd),
+        src=narrow(intervals.src),
+        src_stop=narrow(intervals.src_stop),
+        dst=narrow(intervals.dst),
+        dst_stop=narrow(intervals.dst_stop),
+        src_odd=narrow(src_odd),
+        dst_odd=narrow(dst_odd),
         how=how,
         alike=reduce.astype(np.int32) * 256 + dtype,
         rounds=rounds,
-        into=_narrow(into[0]),
-        into_stop=_narrow(into[1]),
-        out=_narrow(out[0]),
-        out_stop=_narrow(out[1]),
+        into=narrow(into[0]),
+        into_stop=narrow(into[1]),
+        out=narrow(out[0]),
+        out_stop=narrow(out[1]),
     )
-
-
-def _narrow(column: IntArray) -> Int32s:
-    return column.astype(np.int32)
 
 
 def _state(
@@ -338,6 +245,12 @@ def _state(
         slot_of_post=_slots_of_posts(graph, nodes),
         waits_seen=np.zeros(len(graph.shared_wait_first), np.int32),
         wait_number=_full(nodes if graph.counts else 0),
+        posts_over=graph.shared_first[:-1].copy(),
+        has_clock=np.zeros(len(graph.shared_posts), np.int8),
+        may_overtake=np.full(len(graph.shared_posts), clock_arrays.NONE, np.int32),
+        overtakes=np.full(len(graph.shared_posts), clock_arrays.NONE, np.int32),
+        chain_met_by=_full(chains),
+        met_by=_full(len(run.first)),
         candidates=_full(len(graph.shared_posts)),
         values=_full(len(graph.shared_posts)),
         prior_upto=np.empty(records, np.int32),
