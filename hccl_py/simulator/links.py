@@ -26,7 +26,7 @@ from hccl_py.values import Floats, IntArray
 __all__ = ["LinkClasses", "Links", "numbered"]
 
 
-_AT_ONCE = 1 << 18
+_AT_ONCE = 1 << 16
 """Transports whose routes are computed together."""
 
 _TABLE = 4

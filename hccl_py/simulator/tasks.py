@@ -120,9 +120,8 @@ class TaskCosts:
 def _looked_up(program: Program, durations: Durations, rows: slice) -> tuple[npt.NDArray[Any], ...]:
     """Return the columns of TaskCosts for some rows, without what chance adds."""
     tasks = program.tasks
-    kind, instruction, end, size = (
-        column[rows] for column in (tasks.kind, tasks.instruction, tasks.end, tasks.size)
-    )
+    instruction, end, size = tasks.instruction[rows], tasks.end[rows], tasks.size[rows]
+    kind, stream = tasks.table.kind[instruction], tasks.table.stream[instruction]
     is_data, is_post = moves_data(kind), kind == TaskKind.NOTIFY_POST
     of = durations.classes(tasks.rank[rows], end)
     compute = durations.of_compute(of, tasks.table.duration_us[instruction])
@@ -136,7 +135,7 @@ def _looked_up(program: Program, durations: Durations, rows: slice) -> tuple[npt
     is_rdma = np.zeros(len(kind), np.bool_)
     is_rdma[remote] = program.transports.is_rdma[end[remote]]
     connection = np.where(is_rdma & (is_post | (after > 0)), end, -1)
-    queue = tasks.rank[rows] * np.int32(program.streams) + tasks.stream[rows]
+    queue = tasks.rank[rows] * np.int32(program.streams) + stream
     return queue, on_stream, after, connection
 
 

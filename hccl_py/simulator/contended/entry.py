@@ -91,7 +91,7 @@ def _work(program: Program, durations: Durations, shared: SharedLinks) -> FlowWo
     waits = np.flatnonzero(tasks.kind == TaskKind.NOTIFY_WAIT).astype(np.int32)
     wait_of = np.full(len(tasks), -1, np.int32)
     wait_of[program.linked.post_of[waits]] = waits
-    moving = np.where(costs.connection >= 0, costs.after, costs.on_stream - costs.task_us)
+    moves = np.where(costs.connection >= 0, costs.after > 0, costs.on_stream > costs.task_us)
     work = FlowWork(
         first=queues.first,
         rows=queues.rows,
@@ -104,7 +104,7 @@ def _work(program: Program, durations: Durations, shared: SharedLinks) -> FlowWo
         on_stream=costs.on_stream,
         after=costs.after,
         connection=costs.connection,
-        route=np.where(moving > 0, shared.of_rows(program), np.int32(-1)),
+        route=np.where(moves, shared.of_rows(program), np.int32(-1)),
     )
     columns: list[Any] = [reading(column) for column in tuple[Any, ...](work)]
     return FlowWork(*columns)

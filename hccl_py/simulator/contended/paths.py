@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from hccl_py.enums import RDMA_WRITES, READS, TaskKind
 from hccl_py.program.instruction import Batch, Instruction
+from hccl_py.program.kernels import kernel, reading
 from hccl_py.program.program import Program
 from hccl_py.program.transports import Transports
 from hccl_py.simulator.contended.dirty import ENOUGH
@@ -72,12 +73,13 @@ class SharedLinks:
         routes = _routes(program, links, used)
         numbers, link = numbered(routes.link, links.network.nodes)
         capacity = links.capacities(numbers) * _BYTES_PER_US
-        hops = np.diff(routes.first)
-        rates = np.bincount(route, users.rate, len(used))
+        rates = np.bincount(route, users.rate, len(used)).astype(np.float64, copy=False)
         flows = np.bincount(route, minlength=len(used))
-        most = np.bincount(link, np.repeat(rates, hops), len(numbers))
+        most, at_once = np.zeros(len(numbers)), np.zeros(len(numbers), np.int64)
+        add_up = _add_up.sized(len(link))
+        routed = reading(routes.first), reading(link)
+        add_up(*routed, reading(rates), reading(flows), most, at_once)
         kept = most > capacity * (1 + ENOUGH)
-        at_once = np.bincount(link, np.repeat(flows, hops), len(numbers)).astype(np.int64)
         first, kept_links = _of_kept(routes.first, link, kept)
         hops = np.diff(first)
         number[used[hops == 0]] = -1
@@ -198,10 +200,28 @@ def _between(transports: Transports, links: Links, ends: IntArray) -> Routes:
     )
 
 
+@kernel
+def _add_up(
+    first: IntArray,
+    link: IntArray,
+    rates: Floats,
+    flows: IntArray,
+    most: Floats,
+    at_once: IntArray,
+) -> None:
+    """Add up what routes ask of their links, and how many flows they have at once."""
+    for route in range(len(first) - 1):
+        for hop in range(first[route], first[route + 1]):
+            most[link[hop]] += rates[route]
+            at_once[link[hop]] += flows[route]
+
+
 def _of_kept(
     first: IntArray, link: IntArray, kept: npt.NDArray[np.bool_]
 ) -> tuple[IntArray, Int32s]:
     """Leave out the other links of routes, and number those that are kept anew."""
+    if kept.all():
+        return first, link.astype(np.int32)
     number = np.cumsum(kept, dtype=np.int32) - 1
     is_there = kept[link]
     before = np.concatenate([[0], np.cumsum(is_there)])
