@@ -19,12 +19,12 @@ def coupling(first: IntArray, link: Int32s, links: int, slots: int) -> Coupling:
     route = np.zeros(len(link), np.int32)
     _list_routes.sized(len(link))(reading(first), reading(link), begins[:-1].copy(), route)
     columns = reading(first), reading(link), reading(begins), reading(route)
-    pair_first, end = np.zeros(links + 1, np.int64), np.zeros(0, np.uint32)
-    steps = 2 * len(link)
-    find = _find_pairs.sized(steps)
-    find(*columns, pair_first, end)
-    end = np.zeros(pair_first[-1], np.uint32)
-    find(*columns, pair_first, end)
+    hops = np.diff(first)
+    others = np.bincount(link, np.repeat(hops - 1, hops), links)
+    most = int(np.minimum(others, links - 1).sum())
+    pair_first, room = np.zeros(links + 1, np.int64), np.empty(most, np.uint32)
+    _find_pairs.sized(len(link))(*columns, pair_first, room)
+    end = room[: pair_first[-1]].copy()
     pairs = np.arange(len(end), dtype=np.int32)
     table = np.full(2 << (len(end) * 3 // 4).bit_length(), -1, np.int32)
     _fill_table.sized(len(end))(pair_first, end, table)
@@ -54,7 +54,7 @@ def _list_routes(first: Int64s, link: Int32s, behind: Int64s, route: Int32s) -> 
 def _find_pairs(
     first: Int64s, link: Int32s, begins: Int64s, route: Int32s, pair_first: Int64s, end: Uint32s
 ) -> None:
-    """Go over the routes of each link: find how many others they have, or which ones."""
+    """Go over the routes of each link, and list the others that these have."""
     links, found = len(begins) - 1, 0
     seen = np.full(links, -1, np.int32)
     for one in range(links):
@@ -64,8 +64,7 @@ def _find_pairs(
                 other = link[hop]
                 if seen[other] != one:
                     seen[other] = one
-                    if len(end):
-                        end[found] = other
+                    end[found] = other
                     found += 1
         pair_first[one + 1] = found
 
