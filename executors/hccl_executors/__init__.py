@@ -59,6 +59,7 @@ from hccl_executors.graph_pipelines import (
     AllReduceMeshGraphPipelineExecutor,
     ReduceScatterMeshGraphPipelineExecutor,
 )
+from hccl_executors.hccs_sio import AllGatherHccsSioExecutor, ReduceScatterHccsSioExecutor
 from hccl_executors.hierarchical import (
     AllGatherMeshExecutor,
     AllGatherMeshGraphExecutor,
@@ -216,6 +217,7 @@ EXECUTORS = (
     AllGatherARSFor91093Executor,
     AllGatherDoubleRingConcurrentExecutor,
     AllGatherFor310PExecutor,
+    AllGatherHccsSioExecutor,
     AllGatherMeshExecutor,
     AllGatherMeshGraphExecutor,
     AllGatherMeshOpbaseExecutor,
@@ -249,6 +251,7 @@ EXECUTORS = (
     ReduceScatterDeterPipelineExecutor,
     ReduceScatterDoubleRingConcurrentExecutor,
     ReduceScatterFastDoubleRingFor91093Executor,
+    ReduceScatterHccsSioExecutor,
     ReduceScatterMeshDmaEliminationExecutor,
     ReduceScatterMeshExecutor,
     ReduceScatterMeshGraphExecutor,

@@ -10,6 +10,7 @@ import numpy as np
 from hccl_py.cost import CostModel, LinkCost, per_byte
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.program.program import Program
+from hccl_py.simulator.links import ports_of
 from hccl_py.topology.networks import ProductNetwork, network_of
 from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
 from hccl_py.topology.topology import Topology
@@ -149,7 +150,7 @@ def used_parameters(samples: Iterable[TimedCall]) -> list[Parameter]:
         ends, network = sample.program.transports, network_of(sample.topology)
         media = np.where(ends.is_rdma, ROCE, HCCS)
         if isinstance(network, ProductNetwork):
-            media = network.media(ends.rank, ends.peer, ends.is_rdma)
+            media = network.media(ends.rank, ends.peer, ports_of(sample.topology, ends))
         used[media] = True
     links = [name for name, is_used in zip(MEDIA, used, strict=True) if is_used]
     of_links = [Parameter(link, field) for link in links for field in ("alpha_us", "gbps")]

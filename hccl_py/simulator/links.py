@@ -19,11 +19,12 @@ from hccl_py.program.program import Program
 from hccl_py.program.transports import Transports
 from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.networks import Network, ProductNetwork, Routes, network_of
+from hccl_py.topology.networks.network import OUT, SWITCHED, Ports
 from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["LinkClasses", "Links", "numbered"]
+__all__ = ["LinkClasses", "Links", "numbered", "ports_of"]
 
 
 _AT_ONCE = 1 << 16
@@ -77,8 +78,8 @@ class Links:
             return self._by_media(np.where(transports.is_rdma, ROCE, HCCS).astype(np.int8))
         network = self.network
         if isinstance(network, ProductNetwork) and not self.slow.links:
-            out = self._by_port(transports)
-            return self._by_media(network.media(transports.rank, transports.peer, out))
+            ports = ports_of(self.topology, transports)
+            return self._by_media(network.media(transports.rank, transports.peer, ports))
         return self._by_route(transports)
 
     def capacities(self, links: IntArray) -> Floats:
@@ -91,20 +92,16 @@ class Links:
     def routes(self, transports: Transports, ends: IntArray) -> Routes:
         """Return the routes of what ends send."""
         rank, peer = transports.rank[ends], transports.peer[ends]
-        return self.network.routes(rank, peer, self._by_port(transports)[ends])
+        return self.network.routes(rank, peer, self._ports(transports)[ends])
 
     @property
     def _is_clos(self) -> bool:
         return self.topology is not None and self.topology.product.shape == "clos"
 
-    def _by_port(self, transports: Transports) -> npt.NDArray[np.bool_]:
-        """Return which ends take the port that leads out of a server: those of RDMA, and where
-        that port leads to a Clos network, those of the plane that the author put on it.
-        """
-        if not self._is_clos:
-            return transports.is_rdma
-        numbers = [k for k, name in enumerate(transports.planes) if name == "level1"]
-        return np.isin(transports.plane, numbers)
+    def _ports(self, transports: Transports) -> Ports:
+        if self.topology is None:
+            raise ValueError("links of a program without a topology have no ports")
+        return ports_of(self.topology, transports)
 
     @cached_property
     def _slow_links(self) -> _SlowLinks:
@@ -135,10 +132,10 @@ class Links:
         routes = self.routes(transports, ends)
         rank, peer = transports.rank[ends], transports.peer[ends]
         media = np.full(len(ends), HCCS, np.int8)
-        network, out = self.network, self._by_port(transports)[ends]
+        network, ports = self.network, self._ports(transports)[ends]
         if isinstance(network, ProductNetwork):
-            media = network.media(rank, peer, out)
-        media[out] = ROCE
+            media = network.media(rank, peer, ports)
+        media[ports == OUT] = ROCE
         table = [getattr(self.cost, name) for name in MEDIA]
         alpha = np.array([m.alpha_us for m in table])[media]
         alone = np.array([m.beta_us for m in table])[media] / self.efficiency
@@ -152,6 +149,20 @@ class Links:
         beta = np.maximum.reduceat((1e-3 / rates.gbps * slow)[place], first) / self.efficiency
         beta = beta * self._slow_links.of_pairs(rank, peer)
         return np.stack([alpha * factor, beta])
+
+
+def ports_of(topology: Topology, transports: Transports) -> Ports:
+    """Return where each end's data leaves its rank: RDMA by the port of RoCE; where there is a Clos
+    network, what is of the plane level1 by the port to it; and what is of hccs by its switch.
+    """
+    of_plane = np.array([SWITCHED * (name == "hccs") for name in transports.planes], np.int8)
+    ports = of_plane[transports.plane]
+    out = transports.is_rdma
+    if topology.product.shape == "clos":
+        numbers = [k for k, name in enumerate(transports.planes) if name == "level1"]
+        out = np.isin(transports.plane, numbers)
+    ports[out] = OUT
+    return ports
 
 
 def numbered(link: IntArray, nodes: int) -> tuple[IntArray, IntArray]:

@@ -7,6 +7,8 @@ A plane is a small communicator: every rank has an index in it.
     level1          the ranks with the same index in every server of one superpod
     level2          the ranks with the same index in every superpod
     level12         the ranks with the same index in every server of all superpods: both in one
+    hccs            the ranks of one server once more, by the switch of HCCS: the two dies of a
+                    package of A3, which SIO joins on the other planes, meet there, too
     ring0 .. ring3  the ranks of one server in the orders of its rings, each with links of its own
     back            everybody once more, with links of its own: for what goes the other way at the
                     same time, on another stream
@@ -29,7 +31,7 @@ __all__ = ["PLANES", "RINGS", "PlaneColumns", "plane_of", "ring_orders"]
 
 RINGS = ("ring0", "ring1", "ring2", "ring3")
 
-PLANES = ("flat", "level0", "level1", "level2", "level12", *RINGS, "back")
+PLANES = ("flat", "level0", "level1", "level2", "level12", *RINGS, "back", "hccs")
 
 _8P_RINGS = (
     (0, 1, 2, 6, 5, 4, 7, 3),
@@ -51,7 +53,7 @@ def plane_of(topology: Topology, name: str) -> PlaneColumns:
     n = topology.size
     if name in ("flat", "back"):
         return np.zeros(n, np.int64), np.arange(n), np.full(n, n)
-    if name == "level0":
+    if name in ("level0", "hccs"):
         return grouped(topology.server)
     if name == "level1":
         return grouped(topology.superpod * n + topology.device)

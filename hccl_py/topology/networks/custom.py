@@ -10,7 +10,7 @@ import numpy as np
 
 from hccl_py.topology.networks.cuts import Partition
 from hccl_py.topology.networks.generated import memory_of
-from hccl_py.topology.networks.network import Bools, Floats, Network, Rates, Routes
+from hccl_py.topology.networks.network import Floats, Network, Ports, Rates, Routes
 from hccl_py.topology.networks.paths import Visited, ends
 from hccl_py.topology.networks.shortest import Graph, Shortest
 from hccl_py.values import IntArray
@@ -74,7 +74,7 @@ class CustomNetwork(Network):
         self.graph = Graph.of(self.nodes, self._table.source, self._table.target, length)
         self._shortest = Shortest(self.graph)
 
-    def routes(self, source: IntArray, target: IntArray, is_rdma: Bools) -> Routes:
+    def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
         """Declared routes where there are any, else shortest ones; switches that let through so
         much only are links of their routes.
         """

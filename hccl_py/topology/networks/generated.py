@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hccl_py.topology.networks.network import Bools, Floats, Network, Rates, Routes
+from hccl_py.topology.networks.network import Floats, Network, Ports, Rates, Routes
 from hccl_py.topology.networks.paths import Visited
 from hccl_py.values import IntArray
 
@@ -62,7 +62,7 @@ class Generated(Network):
     def neighbours(self, node: int) -> list[int]:
         """Return the nodes that a node has links to, and from."""
 
-    def routes(self, source: IntArray, target: IntArray, is_rdma: Bools) -> Routes:
+    def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
         """Return the links between what is visited; there is one sort of them."""
         return self.visited(source, target).routes(source, self.nodes)
 

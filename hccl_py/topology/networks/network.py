@@ -22,9 +22,17 @@ from hccl_py.values import Floats, IntArray
 if TYPE_CHECKING:
     from hccl_py.cost import CostModel
 
-__all__ = ["Bools", "Floats", "Network", "Rates", "Routes"]
+__all__ = ["NEAREST", "OUT", "SWITCHED", "Bools", "Floats", "Network", "Ports", "Rates", "Routes"]
 
 Bools = npt.NDArray[np.bool_]
+
+NEAREST, OUT, SWITCHED = range(3)
+"""Where data leaves a rank: over what joins it most directly with its peer, by the port of RoCE or
+of a Clos network, or by the switch of HCCS even where a link of their own joins the two.
+"""
+
+Ports = npt.NDArray[np.int8] | Bools
+"""One of these for each pair; of booleans, which take the port out."""
 
 
 class Routes(NamedTuple):
@@ -49,9 +57,9 @@ class Network(ABC):
     nodes: int
 
     @abstractmethod
-    def routes(self, source: IntArray, target: IntArray, is_rdma: Bools) -> Routes:
-        """Return the route of each pair of different ranks, always the same one; `is_rdma` says
-        which take RoCE on products that have both.
+    def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
+        """Return the route of each pair of different ranks, always the same one; `ports` count on
+        products, which have several ways.
         """
 
     @abstractmethod
@@ -121,9 +129,9 @@ class Subset(Network):
         self._whole, self._at = whole, ranks
         self.name, self.nodes, self.ranks = whole.name, whole.nodes, len(ranks)
 
-    def routes(self, source: IntArray, target: IntArray, is_rdma: Bools) -> Routes:
+    def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
         """Return the routes of the whole network."""
-        return self._whole.routes(self._at[source], self._at[target], is_rdma)
+        return self._whole.routes(self._at[source], self._at[target], ports)
 
     def rates(self, links: IntArray, cost: CostModel) -> Rates:
         """Return the rates of the whole network."""

@@ -2,7 +2,7 @@
 
     mesh   every pair of a server by an HCCS link of its own
     ring   neighbours; what goes further passes those in between, the shorter way round
-    dies   every die by HCCS to the switch of its superpod, the two dies of a package by SIO
+    dies   every die by HCCS to the switch of its superpod, the two dies of a package by SIO, too
     8p     two groups of four, each fully linked by HCCS, and device i with i + 4
     pcie   every device by PCIe to the switch of its server; so do devices of a mesh whose host has
            several modules, to those of the other ones
@@ -10,7 +10,8 @@
 
 Every device has a RoCE port to one switch that never blocks; with `clos` it is a port to the Clos
 network of all servers, which SDMA goes over, too: between servers always, inside a server where a
-transport is of the plane level1.
+transport is of the plane level1. Two dies of a package meet over the switch where a transport is of
+the plane hccs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,17 @@ import numpy.typing as npt
 
 from hccl_py.topology.networks.cuts import Partition
 from hccl_py.topology.networks.generated import memory_of
-from hccl_py.topology.networks.network import Bools, Floats, Network, Rates, Routes
+from hccl_py.topology.networks.network import (
+    NEAREST,
+    OUT,
+    SWITCHED,
+    Bools,
+    Floats,
+    Network,
+    Ports,
+    Rates,
+    Routes,
+)
 from hccl_py.topology.networks.paths import Visited, around, ends, times
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
@@ -58,7 +69,7 @@ class ProductNetwork(Network):
         self.roce = int(self._switch.max()) + 1
         self.nodes = self.roce + 1
 
-    def media(self, source: IntArray, target: IntArray, is_rdma: Bools) -> npt.NDArray[np.int8]:
+    def media(self, source: IntArray, target: IntArray, ports: Ports) -> npt.NDArray[np.int8]:
         """Return which sort of link each pair of ranks uses."""
         t = self.topology
         found = np.full(len(source), PCIE if self.shape == "pcie" else HCCS, np.int8)
@@ -68,23 +79,24 @@ class ProductNetwork(Network):
         elif self._has_pcie:
             found[~together] = PCIE
         if self.shape == "dies":
-            found[together & (t.device_id[source] // 2 == t.device_id[target] // 2)] = SIO
-        found[is_rdma] = ROCE
+            package = t.device_id[source] // 2 == t.device_id[target] // 2
+            found[together & package & (ports != SWITCHED)] = SIO
+        found[ports == OUT] = ROCE
         return found
 
-    def routes(self, source: IntArray, target: IntArray, is_rdma: Bools) -> Routes:
+    def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
         """One link, or two by way of a switch, or of the other group of an 8p server; round the
         ring of a server.
         """
         if self.shape == "ring":
-            return self._ring_routes(source, target, is_rdma)
-        media = self.media(source, target, is_rdma)
+            return self._ring_routes(source, target, ports == OUT)
+        media = self.media(source, target, ports)
         by_switch = media == (PCIE if self._has_pcie else HCCS)
         by_switch &= self._has_pcie or self.shape == "dies"
         via = np.where(by_switch, self._switch[source], target)
         via[media == ROCE] = self.roce
         if self.shape == "8p":
-            via = np.where(is_rdma, via, self._across(source, target))
+            via = np.where(ports == OUT, via, self._across(source, target))
         by_hop = Visited.by_hop(np.where(via == target, -1, via), target)
         return by_hop.routes(source, self.nodes)
 
@@ -95,7 +107,7 @@ class ProductNetwork(Network):
         is_rdma = np.maximum(source, target) == self.roce
         inside = ~at_switch
         media = np.full(len(links), PCIE if self._has_pcie else HCCS, np.int8)
-        media[inside] = self.media(source[inside], target[inside], np.zeros(inside.sum(), bool))
+        media[inside] = self.media(source[inside], target[inside], _nearest(inside.sum()))
         media[is_rdma] = ROCE
         table = [getattr(cost, name) for name in MEDIA]
         alone = np.array([np.inf if m.gbps is None else m.gbps for m in table])
@@ -144,7 +156,7 @@ class ProductNetwork(Network):
         pair = np.array([low]), np.array([high])
         if self.topology.server[low] != self.topology.server[high]:
             return False
-        return len(self.routes(*pair, np.zeros(1, bool)).link) == 1
+        return len(self.routes(*pair, _nearest(1)).link) == 1
 
     def node_name(self, node: int) -> str:
         """Return a rank's number, `roce`, `clos`, or `hccs0`, `pcie0` for group 0's switch."""
@@ -242,6 +254,10 @@ class ProductNetwork(Network):
         wanted = server * 8 + device
         at = np.minimum(np.searchsorted(place, wanted, sorter=order), self.ranks - 1)
         return np.where(place[order[at]] == wanted, order[at], -1)
+
+
+def _nearest(pairs: int) -> Ports:
+    return np.full(pairs, NEAREST, np.int8)
 
 
 def _link(link: LinkCost) -> float:
