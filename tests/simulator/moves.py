@@ -12,7 +12,7 @@ from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, LinkCost
 from hccl_py.topology import Topology
 from hccl_py.topology.networks import Network, Rates, Routes
-from hccl_py.topology.networks.network import Bools
+from hccl_py.topology.networks.network import Ports
 from hccl_py.topology.presets import PRESETS
 from hccl_py.values import IntArray
 from tests.recording import recorded
@@ -76,7 +76,7 @@ class Tangle(Network):
         self.name, self.ranks, self.nodes = "tangle", ranks, ranks + len(gbps)
         self.gbps, self.seed = np.array(gbps), seed
 
-    def routes(self, source: IntArray, target: IntArray, is_rdma: Bools) -> Routes:
+    def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
         """A random choice of links for each pair, at least one."""
         first, links = [0], []
         for a, b in zip(source.tolist(), target.tolist(), strict=True):
