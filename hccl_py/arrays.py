@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.device_arrays import DeviceArray, is_array
-from hccl_py.enums import DataType
+from hccl_py.enums import DataType, InPlace
 from hccl_py.errors import HcclResult, ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators.base import Operator
@@ -221,8 +221,9 @@ def flat_arrays(
     local_ranks: range,
     likes: Likes = None,
 ) -> Arrays:
-    """Return arrays for flat inputs of the right sizes; in place, each input lies at the beginning
-    of its output, or the other way round. They lie where those of `likes` do.
+    """Return arrays for flat inputs of the right sizes; in place, each input lies in its output, or
+    the other way round: at the beginning, or in the rank's own slot where the op says so. They lie
+    where those of `likes` do.
     """
     sizes = operator.user_bytes(op, ranks)[1] // op.unit
     given, taking = [], []
@@ -233,13 +234,22 @@ def flat_arrays(
         if op.in_place or like is not None:
             room = max(array.size, size) if op.in_place else array.size
             memory = np.empty(room, array.dtype, like=like)
-            memory[: array.size] = array
-            given.append(memory[: array.size])
-            taking.append(memory[:size] if op.in_place else np.empty(size, array.dtype, like=like))
+            begins = _own_slot(op, rank)
+            here, there = memory[begins[0] :], memory[begins[1] :]
+            here[: array.size] = array
+            given.append(here[: array.size])
+            taking.append(there[:size] if op.in_place else np.empty(size, array.dtype, like=like))
         else:
             given.append(array)
             taking.append(np.empty(size, array.dtype))
     return Arrays(op, given, taking, list(taking))
+
+
+def _own_slot(op: OpParam, rank: int) -> tuple[int, int]:
+    """Return where input and output begin in what they share, in elements."""
+    slot = OPS[op.name].own_slot if op.in_place == InPlace.SLOT else 0
+    begin = rank * op.size // op.unit
+    return begin * (slot > 0), begin * (slot < 0)
 
 
 def _flat_input(

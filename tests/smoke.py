@@ -12,7 +12,7 @@ SMOKE = (
     "executors/templates/test_mesh_push.py",
     *("formats/test_calls.py", "formats/test_load_save.py", "jobs/test_pieces.py"),
     *("jobs/test_events.py", "operators/test_operators.py", "operators/test_parts.py"),
-    "msccl/test_xml_text.py",
+    *("msccl/test_xml_text.py", "mscclpp/test_json_text.py"),
     *("orchestration/test_author_errors.py", "orchestration/test_record.py"),
     *("orchestration/test_region.py", "orchestration/test_stream.py"),
     *("orchestration/test_values.py", "platform/test_scheduler.py", "program/test_edit.py"),

@@ -7,7 +7,7 @@ import pytest
 
 from hccl_py.arrays import Arrays, MissingArrayError, flat_arrays, place
 from hccl_py.collectives import Ranks, same
-from hccl_py.enums import DataType, ReduceOp
+from hccl_py.enums import DataType, InPlace, ReduceOp
 from hccl_py.errors import HcclError, HcclResult, ParameterError
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
@@ -186,3 +186,16 @@ def test_flat_arrays_begin_at_the_same_address_in_place(name: str, in_place: boo
         assert np.shares_memory(i, o) == in_place
         assert not in_place or i.ctypes.data == o.ctypes.data
     assert [o.size for o in arrays.outputs] == [8 if name == "all_gather" else 4] * 2
+
+
+@pytest.mark.parametrize("name", ["all_gather", "reduce_scatter"])
+def test_flat_arrays_lie_in_the_own_slot_where_the_op_says_so(name: str) -> None:
+    op = OpParam(name, 4, DataType.FP32, ReduceOp.SUM, in_place=InPlace.SLOT)
+    gathers = name == "all_gather"
+    inputs = [np.arange(4 if gathers else 12, dtype=np.float32) + rank for rank in range(3)]
+    arrays = flat_arrays(make_operator(name), op, inputs, 3, range(3))
+    for rank, (mine, i, o) in enumerate(zip(inputs, arrays.inputs, arrays.outputs, strict=True)):
+        assert i.tolist() == mine.tolist()
+        large, small = (o, i) if gathers else (i, o)
+        assert small.ctypes.data - large.ctypes.data == rank * 16
+        assert (large.size, small.size) == (12, 4)

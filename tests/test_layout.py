@@ -71,7 +71,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("orchestration.author_errors", "orchestration.entry", "orchestration.record"),
     ("collectives", "scaffold", "selection", "verifier"),
     ("checker_logs", "cpp", "msccl", "planning", "testing", "trace"),
-    ("tuning",),
+    ("mscclpp", "tuning"),
     ("collective_ops", "communicator", "groups", "jobs", "measurement", "pending"),
     ("chakra",),
     ("", "simulate", "torch", "verify"),

@@ -19,7 +19,7 @@ from hccl_py.cli.request import (
     describe_op,
     spec_of,
 )
-from hccl_py.cli.sources import ALGORITHM, CHECKER_LOG, TRACE, Source, source_of
+from hccl_py.cli.sources import ALGORITHMS, CHECKER_LOG, TRACE, Source, source_of
 from hccl_py.cli.traces import TraceRequest
 from hccl_py.communicator import Plan
 from hccl_py.documents.disk import format_path
@@ -57,7 +57,7 @@ def request_of(options: ProgramOptions, schedule: Schedule | None = None) -> Req
     if source is None:
         _refuse_of_folders(options)
         return CallRequest(options, schedule)
-    if source is ALGORITHM:
+    if source in ALGORITHMS:
         return AlgorithmRequest(options, schedule)
     if source is CHECKER_LOG:
         return LogRequest(options, schedule)
@@ -133,7 +133,7 @@ def _refuse_of_folders(options: ProgramOptions) -> None:
     """Refuse options that say what is recorded from C++."""
     for option, is_given in (("--op", options.cpp_op is not None), ("--calls", options.calls > 1)):
         if is_given:
-            others = ", an MSCCL algorithm or a log" if option == "--op" else ""
+            others = ", an algorithm of another tool or a log" if option == "--op" else ""
             raise ParameterError(
                 f"{option} is about a folder with a custom op in C++{others}.",
                 f"Leave {option} out, or name the folder or file first.",

@@ -85,8 +85,8 @@ def command(
         typer.Argument(
             metavar="TARGET",
             show_default=False,
-            help="Program files, MSCCL XML files, logs of HCCL's checker, ops, executors, "
-            "module:Class from the current folder, or folders of custom ops in C++.",
+            help="Program files, MSCCL XML files, plans of mscclpp, logs of HCCL's checker, ops, "
+            "executors, module:Class from the current folder, or folders of custom ops in C++.",
         ),
     ],
     demands: _Demands,
@@ -310,12 +310,13 @@ def _verified(target: Target, cases: Cases, options: Options, seeds: int) -> Rep
     from hccl_py.cli.progress import Bar
     from hccl_py.cpp import Recording
     from hccl_py.msccl import Imported
+    from hccl_py.mscclpp import ImportedPlan
     from hccl_py.program.program import Program
     from hccl_py.verifier import verify_program
     from hccl_py.verifier.sweeps.sweep import verify_executor
 
     subject = target.subject.read() if isinstance(target.subject, LogTest) else target.subject
-    if isinstance(subject, Recording | Imported | CheckedTest):
+    if isinstance(subject, Recording | Imported | ImportedPlan | CheckedTest):
         report = subject.report(options).renamed(target.name)
         program = subject.program
         return _run_with_data(program, report, options, seeds) if seeds and program else report

@@ -13,6 +13,7 @@ from hccl_py.cli.options import Output, grouped
 
 if TYPE_CHECKING:
     from hccl_py.msccl import Imported
+    from hccl_py.mscclpp import ImportedPlan
     from hccl_py.program.program import Program
 
 __all__ = ["command"]
@@ -24,24 +25,34 @@ class _Call:
 
     cpp_op: Annotated[
         str | None,
-        typer.Option("--op", metavar="OP", help="XML, LOG in: the op, or a JSON file of one."),
+        typer.Option(
+            "--op", metavar="OP", help="XML, PLAN, LOG in: the op, or a JSON file of one."
+        ),
     ] = None
     minbytes: Annotated[
         str | None,
-        typer.Option("-b", "--minbytes", metavar="SIZE", help="XML in: data size, 1M by default."),
+        typer.Option(
+            "-b", "--minbytes", metavar="SIZE", help="XML, PLAN in: data size, 1M by default."
+        ),
     ] = None
     dtype: Annotated[
         str | None,
-        typer.Option("-d", "--dtype", metavar="TYPE", help="XML in: data type, fp32 by default."),
+        typer.Option(
+            "-d", "--dtype", metavar="TYPE", help="XML, PLAN in: data type, fp32 by default."
+        ),
     ] = None
     reduce_op: Annotated[
         str | None,
         typer.Option(
-            "-o", "--reduce-op", metavar="OP", help="XML in: sum (the default), prod, max or min."
+            "-o",
+            "--reduce-op",
+            metavar="OP",
+            help="XML, PLAN in: sum (the default), prod, max or min.",
         ),
     ] = None
     root: Annotated[
-        int | None, typer.Option("-r", "--root", metavar="RANK", help="XML in: root of rooted ops.")
+        int | None,
+        typer.Option("-r", "--root", metavar="RANK", help="XML, PLAN in: root of rooted ops."),
     ] = None
 
 
@@ -53,8 +64,8 @@ def command(
         typer.Argument(
             metavar="IN",
             show_default=False,
-            help="A program file (.json, .npz), MSCCL's .xml, a test of a log of HCCL's checker "
-            "(LOG#TEST), or a Chakra trace.",
+            help="A program file (.json, .npz), MSCCL's .xml, mscclpp's plan, a test of a log of "
+            "HCCL's checker (LOG#TEST), or a Chakra trace.",
         ),
     ],
     target: Annotated[
@@ -73,11 +84,11 @@ def command(
 ) -> None:
     """Write a program in another format.
 
-    An MSCCL algorithm becomes the program of one call, that of -b, -d, -o and -r. A program becomes
-    an algorithm where MSCCL's threadblocks can run it, and a log (.log) as HCCL's checker prints it
-    where it has HCCL's notifies and buffers; else the task that does not fit is named. A Chakra
-    trace becomes the program of its job, on as few servers as hold its ranks, or, where OUT
-    is a folder, a trace again, with streams, groups and reduced dependencies stated.
+    An algorithm of MSCCL or mscclpp becomes the program of one call, that of -b, -d, -o and -r. A
+    program becomes one of MSCCL where its threadblocks can run it, and a log (.log) as HCCL's
+    checker prints it where it has HCCL's notifies and buffers; else the task that does not fit is
+    named. A Chakra trace becomes the program of its job, on as few servers as hold its ranks, or,
+    where OUT is a folder, a trace again, with streams, groups and reduced dependencies stated.
     """
     from hccl_py.cli.output import Screen, counted, print_json
     from hccl_py.cli.sources import TRACE
@@ -181,18 +192,19 @@ def _writer(target: str, proto: str | None) -> Callable[[Program], None]:
     return lambda program: program.save(target)
 
 
-def _imported(source: str, call: _Call, max_size: str | None) -> Imported:
+def _imported(source: str, call: _Call, max_size: str | None) -> Imported | ImportedPlan:
     from hccl_py.cli.algorithms import AlgorithmCalls
+    from hccl_py.cli.notations import NotedCall
     from hccl_py.cli.sizes import first_size
     from hccl_py.enums import DataType, ReduceOp
 
-    calls = AlgorithmCalls(
+    noted = NotedCall(
         op=call.cpp_op,
-        size=first_size(call.minbytes),
         dtype=DataType.parse(call.dtype or "fp32"),
         reduce=None if call.reduce_op is None else ReduceOp.parse(call.reduce_op),
         root=call.root,
     )
+    calls = AlgorithmCalls(noted, None if call.minbytes is None else first_size(call.minbytes))
     return calls.only(source, _limit(max_size))
 
 
@@ -202,7 +214,7 @@ def _loaded(source: str, call: _Call, max_size: str | None) -> Program:
 
     if any(value is not None for value in astuple(call)):
         raise ParameterError(
-            "--op, -b, -d, -o and -r are about MSCCL algorithms and logs that are read.",
+            "--op, -b, -d, -o and -r are about algorithms of other tools and logs that are read.",
             "Leave them out: a program file says that itself.",
         )
     return load(source, max_bytes=_limit(max_size))

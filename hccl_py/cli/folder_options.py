@@ -29,8 +29,8 @@ class Folders:
         typer.Option(
             "--op",
             metavar="OP",
-            help="DIR, XML, LOG: the op that it implements; for the last two also a JSON file of "
-            "one.",
+            help="DIR, XML, PLAN, LOG: the op that it implements; for the last three also a "
+            "JSON file of one.",
         ),
     ] = None
     minbytes: Annotated[
@@ -39,7 +39,7 @@ class Folders:
             "-b",
             "--minbytes",
             metavar="SIZE",
-            help="DIR, XML: data size, 1M by default; LOG: else what tasks touch.",
+            help="DIR, XML, PLAN: data size, 1M by default; LOG: else what tasks touch.",
         ),
     ] = None
     calls: Annotated[
@@ -74,25 +74,26 @@ def check_folders(folders: Folders, targets: list[str]) -> None:
         has_folder or any(is_one(t) for t in targets for is_one in others)
     ):
         raise ParameterError(
-            "--op and -b are about folders of custom ops in C++, MSCCL algorithms and logs.",
-            "Leave them out, or name a folder, an .xml file or a log.",
+            "--op and -b are about folders of custom ops in C++, other tools' algorithms and logs.",
+            "Leave them out, or name a folder, an .xml file, a plan or a log.",
         )
 
 
 def algorithm_calls(folders: Folders, narrowing: Narrowing) -> AlgorithmCalls:
     """Return the call that the options describe; of lists, the first."""
     from hccl_py.cli.algorithms import AlgorithmCalls
+    from hccl_py.cli.notations import NotedCall
     from hccl_py.cli.sizes import first_size
     from hccl_py.enums import DataType, ReduceOp
 
     dtype, reduce, root = _first_of_each(narrowing)
-    return AlgorithmCalls(
+    call = NotedCall(
         op=folders.cpp_op,
-        size=first_size(folders.minbytes),
         dtype=DataType.FP32 if dtype is None else DataType.parse(dtype),
         reduce=None if reduce is None else ReduceOp.parse(reduce),
         root=None if root is None else int(root),
     )
+    return AlgorithmCalls(call, None if folders.minbytes is None else first_size(folders.minbytes))
 
 
 def stated_ops(folders: Folders, narrowing: Narrowing) -> Stated:

@@ -218,8 +218,8 @@ class ProgramOptions(CallOptions):
         typer.Option(
             "--op",
             metavar="OP",
-            help="DIR, XML, LOG: the op that it implements; for the last two also a JSON file of "
-            "one.",
+            help="DIR, XML, PLAN, LOG: the op that it implements; for the last three also a "
+            "JSON file of one.",
         ),
     ] = None
     calls: Annotated[

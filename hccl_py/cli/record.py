@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hccl_py.cli.options import ProgramOptions
     from hccl_py.cpp import Recording
     from hccl_py.msccl import Imported
+    from hccl_py.mscclpp import ImportedPlan
     from hccl_py.op_param import OpParam
 
 __all__ = ["command"]
@@ -87,9 +88,9 @@ def command(
     folder: Annotated[
         str,
         typer.Argument(
-            metavar="DIR|XML",
+            metavar="DIR|XML|PLAN",
             show_default=False,
-            help="The folder of the custom op, or an MSCCL algorithm (.xml).",
+            help="The folder of the custom op, an MSCCL algorithm (.xml), mscclpp's plan (.json).",
         ),
     ],
     call: _Call,
@@ -99,12 +100,12 @@ def command(
     ] = None,
     output: Output,
 ) -> None:
-    """Record a custom op in C++, or import an MSCCL algorithm.
+    """Record a custom op in C++, or import an algorithm of MSCCL or mscclpp.
 
     Builds the folder with $CXX or g++, runs its host code and its kernel once per rank, in
     processes of their own with the rights of the user, and puts together what they enqueue. Nothing
     is verified: `hccl-py check` takes the folder or the file. Exit status 1 where the code crashes,
-    does not end, or makes a call that cannot be, and where MSCCL's runtime refuses the algorithm.
+    does not end, or makes a call that cannot be, and where its runtime refuses the algorithm.
     """
     from hccl_py.cli.algorithms import AlgorithmRequest
     from hccl_py.cli.folders import FolderRequest
@@ -152,7 +153,7 @@ def _options(folder: str, call: _Call) -> ProgramOptions:
 def _show(
     request: FolderRequest | AlgorithmRequest,
     op: OpParam,
-    recording: Recording | Imported,
+    recording: Recording | Imported | ImportedPlan,
     out: str | None,
     output: Output,
 ) -> None:

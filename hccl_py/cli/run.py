@@ -22,7 +22,7 @@ from hccl_py.cli.errors import WrongResultError, status_of
 from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes, grouped
 from hccl_py.cli.output import format_levels, print_json
 from hccl_py.cli.progress import Bar
-from hccl_py.cli.sizes import last_size, row_sizes
+from hccl_py.cli.sizes import last_size, row_sizes, starting_at
 from hccl_py.cli.sources import check_save, save_program
 from hccl_py.cli.streams import results, say
 from hccl_py.cli.trace_files import check_timeline, write_timeline
@@ -190,7 +190,8 @@ class _Runs:
             )
         if request.is_fixed:
             return _Runs(request, [request.minbytes], request.minbytes, measuring, schedule)
-        rows, last = row_sizes(call.minbytes, sizes), last_size(call.minbytes, sizes)
+        start = starting_at(call.minbytes, request.minbytes)
+        rows, last = row_sizes(start, sizes), last_size(start, sizes)
         return _Runs(request, rows, last, measuring, schedule)
 
     def check_save(self, path: str) -> None:

@@ -23,7 +23,7 @@ from hccl_py.cli.call import (
 )
 from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes, TimeModel, grouped
 from hccl_py.cli.output import Screen, counted, facts, print_json, table
-from hccl_py.cli.sizes import row_sizes
+from hccl_py.cli.sizes import row_sizes, starting_at
 from hccl_py.cli.sources import check_save, save_program
 from hccl_py.cli.time_model import Model, model_of
 from hccl_py.cli.traces import (
@@ -93,7 +93,8 @@ def command(
     """
     request = request_of(call)
     request.check_sizes(sizes)
-    wanted = [request.minbytes] if request.is_fixed else row_sizes(call.minbytes, sizes)
+    start = starting_at(call.minbytes, request.minbytes)
+    wanted = [request.minbytes] if request.is_fixed else row_sizes(start, sizes)
     if sizes.maxbytes is not None:
         _refuse_one_size_s(report, saving)
     if saving.save is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hccl_py.cli.options import Sizes
 from hccl_py.errors import ParameterError
 
-__all__ = ["first_size", "last_size", "parse_size", "row_sizes"]
+__all__ = ["first_size", "last_size", "parse_size", "row_sizes", "starting_at"]
 
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
@@ -32,6 +32,11 @@ def parse_size(text: str, option: str) -> int:
 def first_size(minbytes: str | None) -> int:
     """Return -b, or its default."""
     return parse_size(DEFAULT if minbytes is None else minbytes, "-b/--minbytes")
+
+
+def starting_at(minbytes: str | None, usual: int) -> str | None:
+    """Return -b; where it is not given, and a call has other sizes than the default, the usual."""
+    return str(usual) if minbytes is None and usual != first_size(None) else minbytes
 
 
 def last_size(minbytes: str | None, sizes: Sizes) -> int:

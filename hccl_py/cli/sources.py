@@ -21,6 +21,7 @@ from hccl_py.program.program import Program
 
 __all__ = [
     "ALGORITHM",
+    "ALGORITHMS",
     "CHECKER_LOG",
     "FOLDER",
     "SOURCES",
@@ -64,7 +65,7 @@ def refuse_source(name: str, command: str, hint: str) -> None:
     if source is not None:
         is_plain = os.path.isdir(name) and source is not TRACE
         noun = "directory" if is_plain else source.noun
-        kind = f"{'an' if source is ALGORITHM else 'a'} {noun}"
+        kind = f"{'an' if source in ALGORITHMS else 'a'} {noun}"
         raise ParameterError(f"{command} takes an op, and {format_path(name)} is {kind}.", hint)
 
 
@@ -119,8 +120,22 @@ def is_folder(name: str) -> bool:
 
 
 def is_algorithm(name: str) -> bool:
+    """Whether an argument is an algorithm of another tool, to be imported for a call."""
+    return _is_xml(name) or _is_plan(name)
+
+
+def _is_xml(name: str) -> bool:
     """Whether an argument is an MSCCL XML file, or one of several algorithms in it: FILE.xml#2."""
     return re.search(r"\.xml(#[0-9]+)?$", name, re.IGNORECASE) is not None
+
+
+def _is_plan(name: str) -> bool:
+    """Whether an argument is a JSON file with an execution plan."""
+    if not (name.lower().endswith(".json") and os.path.isfile(name)):
+        return False
+    from hccl_py.mscclpp import is_plan_file
+
+    return is_plan_file(name)
 
 
 def _is_trace(name: str) -> bool:
@@ -140,10 +155,14 @@ def _is_checker_log(name: str) -> bool:
 
 
 FOLDER = Source("folder of a custom op", is_folder)
-ALGORITHM = Source("MSCCL algorithm", is_algorithm)
+ALGORITHM = Source("MSCCL algorithm", _is_xml)
+PLAN = Source("execution plan of mscclpp", _is_plan)
 TRACE = Source("Chakra trace", _is_trace)
 CHECKER_LOG = Source("log of HCCL's checker", _is_checker_log)
 PROGRAM_FILE = Source("program file", _is_program_file, _read_program_file)
 
-SOURCES = (ALGORITHM, TRACE, FOLDER, CHECKER_LOG, PROGRAM_FILE)
+ALGORITHMS = (ALGORITHM, PLAN)
+"""What is imported for the call that options describe (`notations.py`)."""
+
+SOURCES = (*ALGORITHMS, TRACE, FOLDER, CHECKER_LOG, PROGRAM_FILE)
 """Every kind, looked through in this order."""

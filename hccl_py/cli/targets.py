@@ -12,13 +12,14 @@ from hccl_py.cli.call import check_tasks
 from hccl_py.cli.checker_logs import LogTest, tests_named
 from hccl_py.cli.folders import FolderCalls
 from hccl_py.cli.options import CallOptions
-from hccl_py.cli.sources import ALGORITHM, CHECKER_LOG, TRACE, program_files_like, source_of
+from hccl_py.cli.sources import ALGORITHMS, CHECKER_LOG, TRACE, program_files_like, source_of
 from hccl_py.cli.traces import refuse_trace
 from hccl_py.cpp import Recording
 from hccl_py.discovery import Registry, installed_executors
 from hccl_py.errors import HcclError, ParameterError, did_you_mean
 from hccl_py.executor import Executor
 from hccl_py.msccl import Imported
+from hccl_py.mscclpp import ImportedPlan
 from hccl_py.operators import OPERATORS, make_operator
 from hccl_py.program.program import Program
 
@@ -32,7 +33,7 @@ class Target:
     """
 
     name: str
-    subject: Program | Recording | Imported | LogTest | Executor
+    subject: Program | Recording | Imported | ImportedPlan | LogTest | Executor
     stands_for_op: bool = False
     """Whether it is one of an op's executors, of which narrower calls need not concern all."""
 
@@ -47,7 +48,7 @@ class Target:
     @property
     def is_imported(self) -> bool:
         """Whether it was imported for a call that options describe."""
-        return isinstance(self.subject, Imported | LogTest)
+        return isinstance(self.subject, Imported | ImportedPlan | LogTest)
 
 
 def find_targets(
@@ -86,7 +87,7 @@ def _find(
     source = None if name in registry.executors else source_of(name)
     if source is TRACE:
         refuse_trace(name, "check")
-    if source is ALGORITHM:
+    if source in ALGORITHMS:
         for title, imported in algorithms.imported(name, max_bytes):
             yield Target(title, imported)
     elif source is CHECKER_LOG:

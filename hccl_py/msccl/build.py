@@ -67,9 +67,9 @@ def build(algorithm: XmlAlgorithm, call: MscclCall, *, keeps_own: bool = True) -
     return ImportedTasks(from_value(_document(layout, tasks), algorithm.file), places)
 
 
-def _streams(layout: CallLayout, gpu: Gpu) -> dict[int, TaskQueue]:
+def _streams(layout: CallLayout, gpu: Gpu) -> dict[int, TaskQueue[Place]]:
     """Return the streams of a rank."""
-    main = TaskQueue()
+    main: TaskQueue[Place] = TaskQueue()
     for source, target, line in gpu.copies:
         note: dict[str, object] = {"label": "copy", "source": layout.algorithm.source(line)}
         src, dst = (

@@ -366,7 +366,7 @@ def _check(program: Program, writer: _Writer) -> None:
         )
 
 
-def _members(program: Program, algorithm: XmlAlgorithm, chunk: int) -> Meaning:
+def _members(program: Program, algorithm: XmlAlgorithm, chunk: int) -> Meaning[XmlAlgorithm]:
     """Return what the program carries out, amounts in chunks."""
     op, elements = program.op, chunk // program.op.unit
     found: dict[str, Any] = {"name": op.name}

@@ -34,7 +34,7 @@ class Imported:
     """
 
     algorithm: XmlAlgorithm
-    meaning: Meaning
+    meaning: Meaning[XmlAlgorithm]
     call: MscclCall
     defects: tuple[Defect, ...]
     built: ImportedTasks | None
@@ -135,7 +135,7 @@ class Imported:
 
 def import_algorithm(
     algorithm: XmlAlgorithm,
-    meaning: Meaning,
+    meaning: Meaning[XmlAlgorithm],
     size: int = 1 << 20,
     dtype: DataType = DataType.FP32,
     reduce: ReduceOp | None = None,

@@ -10,18 +10,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import gcd
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from hccl_py.documents.disk import format_path
 from hccl_py.enums import DataType, InPlace, ReduceOp
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.formats.op import op_from
 from hccl_py.formats.op_file import AMOUNTS, op_members
-from hccl_py.msccl.algorithm import XmlAlgorithm
 from hccl_py.op_param import OpParam
 from hccl_py.ops import OPS
 
-__all__ = ["Meaning", "MscclCall", "meaning_of"]
+__all__ = ["Described", "Meaning", "MscclCall", "meaning_of"]
 
 _NAMES = {
     "allreduce": "all_reduce",
@@ -33,8 +32,49 @@ _NAMES = {
     "gather": "gather",
     "scatter": "scatter",
     "alltonext": "send_recv",
+    "sendrecv": "send_recv",
 }
-"""Ops by what MSCCL calls them, signs left out; one name before another that it contains."""
+"""Ops by what MSCCL and mscclpp call them, signs left out; one before another that it contains."""
+
+
+class Described(Protocol):
+    """What an algorithm of another tool says about itself: an MSCCL XML file, or a plan of mscclpp.
+    `chunks` is into how many parts the larger one of input and output is cut.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its own name."""
+
+    @property
+    def collective(self) -> str:
+        """What it carries out, in the tool's words."""
+
+    @property
+    def ranks(self) -> int:
+        """How many GPUs there are."""
+
+    @property
+    def chunks(self) -> int:
+        """The parts of the data."""
+
+    @property
+    def inplace(self) -> bool:
+        """Whether it is for calls in place."""
+
+    @property
+    def outofplace(self) -> bool:
+        """Whether it is for other calls."""
+
+    @property
+    def line(self) -> int:
+        """Where it stands."""
+
+    def source(self, line: int) -> str:
+        """Return a line of the file as findings name it."""
+
+
+A = TypeVar("A", bound=Described)
 
 
 class MscclCall(NamedTuple):
@@ -48,10 +88,10 @@ class MscclCall(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Meaning:
+class Meaning(Generic[A]):
     """The op, with amounts in chunks: `members` are those of an op's object in program files."""
 
-    algorithm: XmlAlgorithm
+    algorithm: A
     members: Mapping[str, Any] = field(default_factory=dict)
     place: str = "op"
 
@@ -131,7 +171,7 @@ def _pair(pair: object, chunk: int) -> object:
     return pair
 
 
-def meaning_of(algorithm: XmlAlgorithm, op: str | None = None) -> Meaning:
+def meaning_of(algorithm: A, op: str | None = None) -> Meaning[A]:
     """Return what an algorithm carries out: what `op` says, the name of an op or of a JSON file;
     else what the file says.
 
@@ -151,7 +191,7 @@ def meaning_of(algorithm: XmlAlgorithm, op: str | None = None) -> Meaning:
     found = next((name for name in _NAMES if name in inside), None)
     if known == "custom" and found is not None:
         return _named(algorithm, _NAMES[found], is_next=found == "alltonext")
-    what = f"coll is {algorithm.collective!r:.60}" if known != "custom" else "coll is custom"
+    what = f"its collective is {algorithm.collective!r:.60}"
     raise ParameterError(
         f"{algorithm.source(algorithm.line)}: what the algorithm carries out is not said: {what}.",
         "Name it: --op all_to_all, or --op FILE.json with the op's object, amounts in chunks.",
@@ -162,7 +202,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z]", "", name.lower())
 
 
-def _named(algorithm: XmlAlgorithm, op: str, *, is_next: bool = False) -> Meaning:
+def _named(algorithm: A, op: str, *, is_next: bool = False) -> Meaning[A]:
     members: dict[str, Any] = {"name": op}
     if is_next:  # every rank to the next one, the last one to nobody
         members["pairs"] = [[rank, rank + 1] for rank in range(algorithm.ranks - 1)]

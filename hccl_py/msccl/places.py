@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from hccl_py.msccl.algorithm import Connection, Gpu, ThreadBlock
 
 __all__ = ["Edges", "Place", "Role", "TaskQueue", "signaller"]
+
+P = TypeVar("P")
 
 
 class Role(Enum):
@@ -44,13 +46,13 @@ def signaller(block: ThreadBlock, deps: int) -> int | None:
 
 
 @dataclass
-class TaskQueue:
-    """The tasks of a stream."""
+class TaskQueue(Generic[P]):
+    """The tasks of a stream, and what each of them comes from."""
 
     tasks: list[list[Any]] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    places: list[P] = field(default_factory=list)
 
-    def add(self, place: Place, note: dict[str, object] | None, *task: object) -> None:
+    def add(self, place: P, note: dict[str, object] | None, *task: object) -> None:
         """Append a task."""
         self.tasks.append([*task, note] if note else [*task])
         self.places.append(place)

@@ -20,6 +20,7 @@ from math import gcd, lcm
 from typing import TYPE_CHECKING
 
 from hccl_py.errors import ParameterError
+from hccl_py.msccl.algorithm import XmlAlgorithm
 from hccl_py.msccl.build import build
 from hccl_py.msccl.layout import MAX_TASKS, CallLayout
 from hccl_py.msccl.operation import Meaning, MscclCall
@@ -51,14 +52,16 @@ class Repetition:
     one more than `depth` before it.
     """
 
-    meaning: Meaning
+    meaning: Meaning[XmlAlgorithm]
     call: MscclCall
     passes: int
     step: int
     depth: int
 
     @staticmethod
-    def of(meaning: Meaning, call: MscclCall, most: int = MAX_TASKS) -> Repetition | None:
+    def of(
+        meaning: Meaning[XmlAlgorithm], call: MscclCall, most: int = MAX_TASKS
+    ) -> Repetition | None:
         """Return what a call repeats; None where it is written out, with up to `most` tasks."""
         layout = CallLayout(meaning.algorithm, call, keeps_own=True)
         if layout.fits(most):

@@ -26,7 +26,7 @@ class BlockWriter:
         self._rank = gpu.id
         self._counts = {b.id: len(edges.waits[b.id]) for b in gpu.blocks}
         self._waits_of = {number + 1: len(edges.waits[b.id]) for number, b in enumerate(gpu.blocks)}
-        self._queue = TaskQueue()
+        self._queue: TaskQueue[Place] = TaskQueue()
         self._sent = self._received = 0
         self._outgoing = gpu.outgoing(block) if block.send >= 0 else None
         self._incoming = gpu.incoming(block) if block.recv >= 0 else None
@@ -35,7 +35,7 @@ class BlockWriter:
             for name in (self._outgoing, self._incoming)
         )
 
-    def queue(self) -> TaskQueue:
+    def queue(self) -> TaskQueue[Place]:
         """Return all tasks."""
         self._queue.add(Place(Role.FORK, self._block), None, "local_wait", 0)
         if self._from is not None and any(s.form.receives for s in self._block.steps):

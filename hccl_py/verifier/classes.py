@@ -49,9 +49,11 @@ RECORDING = _classes(
 
 IMPORTING = _classes(
     Severity.ERROR,
-    RUNTIME_LIMIT="what MSCCL's runtime refuses, or takes otherwise than it is meant",
-    LOST_DEPENDENCY="a step of an MSCCL algorithm that waits for what nobody says, or nothing",
-    MESSAGE_MISMATCH="an MSCCL message of which its two ends say different things",
+    RUNTIME_LIMIT="what MSCCL's runtime or mscclpp's refuses, or takes otherwise than it is meant",
+    LOST_DEPENDENCY="a step of such an algorithm that waits for what nobody says, or nothing",
+    MESSAGE_MISMATCH="a message of which its two ends say different things",
+    MISSING_NOP="operations of a threadblock of mscclpp that threads may do in another order",
+    PACKET_REUSE="packets of mscclpp written where others are, which flags do not tell apart",
 )
 """What is wrong with an algorithm in another tool's file beside what its program shows."""
 

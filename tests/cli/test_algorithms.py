@@ -133,7 +133,10 @@ def test_files_with_several(ring: str, capfd: pytest.CaptureFixture[str]) -> Non
         (("compare", "ring.xml"), "compare takes an op, and ring.xml is an MSCCL algorithm"),
         (("convert", "ring.xml", "out.txt"), "OUT 'out.txt' is no name of a program file"),
         (("convert", "ring.xml", "out.json", "--proto", "LL"), "--proto is about MSCCL XML"),
-        (("convert", "r.json", "out.xml", "-b", "1K"), "--op, -b, -d, -o and -r are about MSCCL"),
+        (
+            ("convert", "r.json", "out.xml", "-b", "1K"),
+            "--op, -b, -d, -o and -r are about algorithms",
+        ),
         (("convert", "r.json", "r.xml.npz", "--max-size", "10"), "expected at most 10 bytes"),
         (("convert", "mesh.json", "out.xml"), "threadblocks do not read the memory of peers"),
         (("convert", "ring.xml", "notes.xml"), "it would be lost"),
