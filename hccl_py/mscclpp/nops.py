@@ -36,20 +36,23 @@ def missing_nops(steps: Mapping[_Owner, list[PlanStep]]) -> Iterator[Defect]:
     """Yield the operations that need a nop before them, with the first that they need it for."""
     shared = _Shared(steps)
     for owner, listed in steps.items():
-        known: set[tuple[int, int]] = set()
+        most = 2 * len({id(step.op) for step in listed})  # two passes of a pipeline
+        looked_at: set[tuple[int, int, int]] = set()  # every pass does the same on other bytes
         since: list[PlanStep] = []
         for step in listed:
             if step.op.name in _MEETS:
                 since = []
                 continue
-            for before in since:
-                pair = id(before.op), id(step.op)
-                why = "" if pair in known else _why(shared, owner, before, step)
+            for number, before in enumerate(since, 1):
+                pair = id(before.op), id(step.op), step.number - before.number
+                if pair in looked_at:
+                    continue
+                looked_at.add(pair)
+                why = _why(shared, owner, before, since[number:], step)
                 if why:
-                    known.add(pair)
                     yield _defect(owner, before.op, step.op, why)
                     break
-            since.append(step)
+            since = [*since[1 - most :], step]
 
 
 def _defect(owner: _Owner, before: PlanOp, after: PlanOp, why: str) -> Defect:
@@ -118,7 +121,9 @@ def _touched(step: PlanStep) -> Iterator[tuple[PlanSlice, bool]]:
     yield from ((slice_, True) for slice_ in step.dst)
 
 
-def _why(shared: _Shared, owner: _Owner, before: PlanStep, after: PlanStep) -> str:
+def _why(
+    shared: _Shared, owner: _Owner, before: PlanStep, between: list[PlanStep], after: PlanStep
+) -> str:
     """Return what may happen without a nop between two steps; empty where nothing may."""
     moves_before, moves_after = FORMS[before.op.name].moves, FORMS[after.op.name].moves
     if moves_before and after.op.name in _SAYS and _is_by_all(before):
@@ -127,7 +132,7 @@ def _why(shared: _Shared, owner: _Owner, before: PlanStep, after: PlanStep) -> s
     elif before.op.name in _WAITS and moves_after and _is_by_all(after):
         if shared.concerns_others(owner, after):
             return "threads that do not wait may move their part before the wait is over"
-    elif moves_before and moves_after and _conflict(owner[0], before, after):
+    elif moves_before and moves_after and _conflict(owner[0], before, between, after):
         return "threads may touch what others still read or write"
     return ""
 
@@ -137,14 +142,31 @@ def _is_by_all(step: PlanStep) -> bool:
     return step.op.channel_type != "port" or FORMS[step.op.name].src_packets == 0
 
 
-def _conflict(rank: int, before: PlanStep, after: PlanStep) -> bool:
-    """Whether two steps touch the same local bytes, one of them to write, in different ways."""
-    return any(
-        (first or second) and one.overlaps(other) and not _alike(before, after, one, other)
-        for one, first in _touched(before)
-        for other, second in _touched(after)
-        if one.rank == rank
-    )
+def _conflict(rank: int, before: PlanStep, between: list[PlanStep], after: PlanStep) -> bool:
+    """Whether two steps touch the same local bytes, one of them to write, in different ways; and
+    no packets keep them in order: of the first, for which the second waits, or a step between,
+    after which the same threads go on with the same bytes.
+    """
+    if _follows(before, after):
+        return False
+    handed = [step for step in between if _follows(before, step)]
+    for one, first in _touched(before):
+        for other, second in _touched(after):
+            if one.rank != rank or not (first or second) or not one.overlaps(other):
+                continue
+            in_order = any(
+                _alike(step, after, slice_, other)
+                for step in handed
+                for slice_, _ in _touched(step)
+            )
+            if not (in_order or _alike(before, after, one, other)):
+                return True
+    return False
+
+
+def _follows(before: PlanStep, after: PlanStep) -> bool:
+    """Whether a step waits for packets of another one."""
+    return any(read.overlaps(written) for read in after.reads for written in before.packets)
 
 
 def _alike(before: PlanStep, after: PlanStep, one: PlanSlice, other: PlanSlice) -> bool:

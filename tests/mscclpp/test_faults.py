@@ -11,6 +11,25 @@ from tests.mscclpp import plans
 from tests.mscclpp.importing import checked, named, place
 from tests.mscclpp.plans import Op, PlanText, local
 
+
+def sums_by_way_of_packets() -> PlanText:
+    """A sum is stored plainly and as packets, and unpacked to the same place in two parts: threads
+    that unpack are others than those that stored, and wait for their packets.
+    """
+    plan = plans.packet_all_reduce(2)
+    plan.chunks = (2, 2, 6)
+    for rank, (block, _) in enumerate(plan.blocks):
+        sum_op = named(block, "respkt")
+        sum_op["name"] = "recspkt"
+        sum_op["dst_buff"].insert(1, local("s", 2 + rank))
+        for part in range(2):
+            shared = {"tb_id": part, "tbg_size": 2}
+            block.op("upkt", [local("s", 2 + rank)], [local("i", rank)], tbg_info=shared)
+            block.op("cpkt", [local("i", rank)], [local("s", 4 + rank)], tbg_info=shared)
+            block.op("upkt", [local("s", 4 + rank)], [local("i", rank)], tbg_info=shared)
+    return plan
+
+
 CLEAN: dict[str, Callable[[], PlanText]] = {
     "puts": plans.puts_all_gather,
     "puts in place": lambda: plans.puts_all_gather(3, inplace=True),
@@ -20,6 +39,7 @@ CLEAN: dict[str, Callable[[], PlanText]] = {
     "packets of three ranks in groups": lambda: plans.packet_all_reduce(3, group=2),
     "ports": lambda: plans.port_exchange(3),
     "a switch": plans.switch_all_reduce,
+    "packets that keep threads in order": sums_by_way_of_packets,
     "a pipeline": plans.pipelined_gather,
     "a pipeline with room for one": lambda: plans.pipelined_gather(first=1),
     "a barrier": plans.barrier_between_blocks,
