@@ -35,6 +35,7 @@ NEVER = {
     "UNDECLARED_STREAM": "handles of threads, too",
     "CONCURRENT_OPS": "a recording has one stream of the caller",
     "SLICE_LEN_MISMATCH": "the API has one length for both sides",
+    "WAITS_UNORDERED": "notifies of NPUs hold one bit",
 }
 
 
