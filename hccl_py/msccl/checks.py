@@ -7,12 +7,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from hccl_py.errors import ParameterError
 from hccl_py.msccl.algorithm import Connection, Gpu, ThreadBlock, XmlAlgorithm, XmlStep
 from hccl_py.msccl.places import signaller
 from hccl_py.msccl.protocols import MAX_COUNT
 from hccl_py.ops import OPS
+
+if TYPE_CHECKING:  # who only times a program does without the verifier
+    from hccl_py.verifier import Finding
 
 __all__ = ["Defect", "defects_of"]
 
@@ -39,6 +43,23 @@ class Defect(NamedTuple):
     hint: str
     is_fatal: bool = False
     is_warning: bool = False
+
+    def finding(self, source: str) -> Finding:
+        """Return it as a finding at a place, `file:line`."""
+        from hccl_py.verifier import Finding, Severity
+
+        return Finding(
+            name=self.name,
+            message=self.message,
+            hint=self.hint,
+            severity=Severity.WARNING if self.is_warning else Severity.ERROR,
+            ranks=self.ranks,
+            source=source,
+        )
+
+    def refusal(self, source: str) -> ParameterError:
+        """Return the error of who needs a program where this leaves none."""
+        return ParameterError(f"{source}: {self.name}: {self.message}", self.hint)
 
 
 def defects_of(algorithm: XmlAlgorithm, op: str) -> list[Defect]:

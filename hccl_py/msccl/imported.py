@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.errors import ParameterError
 from hccl_py.msccl.algorithm import XmlAlgorithm
 from hccl_py.msccl.build import ImportedTasks, build
 from hccl_py.msccl.checks import Defect, defects_of
@@ -50,13 +49,12 @@ class Imported:
         if self.built is not None:
             return self.built.program
         first = next(defect for defect in self.defects if defect.is_fatal)
-        place = self.algorithm.source(first.line)
-        raise ParameterError(f"{place}: {first.name}: {first.message}", first.hint)
+        raise first.refusal(self.algorithm.source(first.line))
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What is wrong with the algorithm itself."""
-        return tuple(map(self._finding, self.defects))
+        return tuple(d.finding(self.algorithm.source(d.line)) for d in self.defects)
 
     def recorded(self) -> Report:
         """Return these findings alone."""
@@ -102,18 +100,6 @@ class Imported:
             op = replace(call.op, in_place=self.meaning.placement)
             built = build(self.algorithm, call._replace(op=op), keeps_own=False)
             yield "in place" if self.algorithm.outofplace else "", built
-
-    def _finding(self, defect: Defect) -> Finding:
-        from hccl_py.verifier import Finding, Severity
-
-        return Finding(
-            name=defect.name,
-            message=defect.message,
-            hint=defect.hint,
-            severity=Severity.WARNING if defect.is_warning else Severity.ERROR,
-            ranks=defect.ranks,
-            source=self.algorithm.source(defect.line),
-        )
 
     def _notes(self) -> Iterator[str]:
         """Yield what the runtime would do otherwise."""

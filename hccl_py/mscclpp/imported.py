@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.errors import ParameterError
 from hccl_py.msccl import Meaning
 from hccl_py.msccl.checks import Defect
 from hccl_py.mscclpp.build import PlanTasks, build
@@ -49,8 +48,7 @@ class ImportedPlan:
         if self.built is not None:
             return self.built.program
         first = next(defect for defect in self.defects if defect.is_fatal)
-        place = self.plan.source(first.line)
-        raise ParameterError(f"{place}: {first.name}: {first.message}", first.hint)
+        raise first.refusal(self.plan.source(first.line))
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -58,7 +56,7 @@ class ImportedPlan:
         alike: dict[tuple[str, str, bool], list[Finding]] = {}
         for defect in self.defects:
             key = defect.name, defect.hint, defect.is_warning
-            alike.setdefault(key, []).append(self._finding(defect))
+            alike.setdefault(key, []).append(defect.finding(self.plan.source(defect.line)))
         return tuple(_counted(found) for found in alike.values())
 
     def recorded(self) -> Report:
@@ -82,18 +80,6 @@ class ImportedPlan:
         found = (f.changed(self._explained) for f in report.findings if self._is_authors(f))
         programs, notes = {"": self.built.program}, (*self._notes(), *report.notes)
         return Report.of(name, [*self.findings, *found], programs, notes=notes)
-
-    def _finding(self, defect: Defect) -> Finding:
-        from hccl_py.verifier import Finding, Severity
-
-        return Finding(
-            name=defect.name,
-            message=defect.message,
-            hint=defect.hint,
-            severity=Severity.WARNING if defect.is_warning else Severity.ERROR,
-            ranks=defect.ranks,
-            source=self.plan.source(defect.line),
-        )
 
     def _is_authors(self, finding: Finding) -> bool:
         """Whether it is about something that the author can change: the executor asks for streams
