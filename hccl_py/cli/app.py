@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from hccl_py.cli.options import CallCommand
+from hccl_py.cli.grouping import CallCommand
 
 __all__ = ["COMMANDS", "app"]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hccl_py.cli.declared import MAX_SIZE
 from hccl_py.cli.errors import WRONG, say_error, say_problems
 from hccl_py.cli.folder_options import (
     Folders,
@@ -20,8 +21,9 @@ from hccl_py.cli.folder_options import (
     folder_calls,
     stated_ops,
 )
+from hccl_py.cli.grouping import grouped
 from hccl_py.cli.narrowing import Narrowing, cases_of
-from hccl_py.cli.options import Output, grouped
+from hccl_py.cli.options import Output
 
 if TYPE_CHECKING:
     from hccl_py.cli.targets import Target
@@ -90,10 +92,7 @@ def command(
         ),
     ],
     demands: _Demands,
-    max_size: Annotated[
-        str | None,
-        typer.Option("--max-size", metavar="SIZE", help="Of a program file; else 32M, npz 1G."),
-    ] = None,
+    max_size: Annotated[str | None, MAX_SIZE] = None,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Show every finding and the tasks around it.")
     ] = False,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hccl_py.cli.call import CallRequest
-from hccl_py.cli.options import CallOptions, Output, Sizes, TimeModel, grouped
+from hccl_py.cli.grouping import grouped
+from hccl_py.cli.options import CallOptions, Output, Sizes, TimeModel
 from hccl_py.cli.output import Screen, print_json, table
 from hccl_py.cli.progress import Bar
 from hccl_py.cli.sizes import row_sizes

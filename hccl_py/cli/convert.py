@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hccl_py.cli.options import Output, grouped
+from hccl_py.cli.declared import (
+    DTYPE,
+    IMPLEMENTED_OP,
+    MAX_SIZE,
+    MINBYTES,
+    REDUCE_OP,
+    ROOT,
+    here,
+)
+from hccl_py.cli.grouping import grouped
+from hccl_py.cli.options import Output
 
 if TYPE_CHECKING:
     from hccl_py.msccl import Imported
@@ -24,36 +34,18 @@ class _Call:
     """The call for which an algorithm is imported."""
 
     cpp_op: Annotated[
-        str | None,
-        typer.Option(
-            "--op", metavar="OP", help="XML, PLAN, LOG in: the op, or a JSON file of one."
-        ),
+        str | None, here(IMPLEMENTED_OP, help="XML, PLAN, LOG in: the op, or a JSON file of one.")
     ] = None
     minbytes: Annotated[
-        str | None,
-        typer.Option(
-            "-b", "--minbytes", metavar="SIZE", help="XML, PLAN in: data size, 1M by default."
-        ),
+        str | None, here(MINBYTES, help="XML, PLAN in: data size, 1M by default.")
     ] = None
-    dtype: Annotated[
-        str | None,
-        typer.Option(
-            "-d", "--dtype", metavar="TYPE", help="XML, PLAN in: data type, fp32 by default."
-        ),
-    ] = None
+    dtype: Annotated[str | None, here(DTYPE, help="XML, PLAN in: data type, fp32 by default.")] = (
+        None
+    )
     reduce_op: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--reduce-op",
-            metavar="OP",
-            help="XML, PLAN in: sum (the default), prod, max or min.",
-        ),
+        str | None, here(REDUCE_OP, help="XML, PLAN in: sum (the default), prod, max or min.")
     ] = None
-    root: Annotated[
-        int | None,
-        typer.Option("-r", "--root", metavar="RANK", help="XML, PLAN in: root of rooted ops."),
-    ] = None
+    root: Annotated[int | None, here(ROOT, help="XML, PLAN in: root of rooted ops.")] = None
 
 
 @grouped
@@ -76,10 +68,7 @@ def command(
         str | None,
         typer.Option("--proto", metavar="NAME", help="XML out: Simple (the default), LL or LL128."),
     ] = None,
-    max_size: Annotated[
-        str | None,
-        typer.Option("--max-size", metavar="SIZE", help="Of the file; else 32M, npz 1G."),
-    ] = None,
+    max_size: Annotated[str | None, MAX_SIZE] = None,
     output: Output,
 ) -> None:
     """Write a program in another format.

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hccl_py.cli.options import Output, grouped
+from hccl_py.cli.grouping import grouped
+from hccl_py.cli.options import Output
 
 if TYPE_CHECKING:
     from hccl_py.cli.examining import Examined

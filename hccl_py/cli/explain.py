@@ -14,7 +14,8 @@ from hccl_py.cli.call import (
     describe_topology,
     document_of_plan,
 )
-from hccl_py.cli.options import CallOptions, Output, Sizes, grouped
+from hccl_py.cli.grouping import grouped
+from hccl_py.cli.options import CallOptions, Output, Sizes
 from hccl_py.cli.output import Screen, counted, facts, format_levels, print_json
 from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.cli.sources import refuse_source

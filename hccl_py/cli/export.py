@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hccl_py.cli import complete
+from hccl_py.cli.declared import ALGO, DETERMINISTIC, HCCL_BUFFER, MODE, here
 from hccl_py.cli.errors import WRONG
-from hccl_py.cli.options import Output, grouped
+from hccl_py.cli.grouping import grouped
+from hccl_py.cli.options import CallOptions, CustomOpCall, Output
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,71 +24,20 @@ __all__ = ["command"]
 
 
 @dataclass(frozen=True)
-class _Call:
+class _Call(CustomOpCall):
     """The call that the project is for."""
 
-    minbytes: Annotated[
-        str | None,
-        typer.Option("-b", "--minbytes", metavar="SIZE", help="Data size, 1M by default."),
-    ] = None
-    ranks: Annotated[
-        int | None, typer.Option("--ranks", metavar="N", help="N ranks; 4 by default.")
-    ] = None
-    servers: Annotated[
-        int | None, typer.Option("--servers", metavar="S", help="Number of servers.")
-    ] = None
-    devices: Annotated[
-        int | None, typer.Option("--devices", metavar="D", help="Devices of each server.")
-    ] = None
-    superpods: Annotated[
-        int | None, typer.Option("--superpods", metavar="P", help="Number of superpods.")
-    ] = None
-    topology: Annotated[
-        str | None,
-        typer.Option(
-            "--topology",
-            metavar="NAME|FILE",
-            help="A product (ascend950 by default), a network, or the file of one.",
-            autocompletion=complete.topologies,
-        ),
-    ] = None
-    dtype: Annotated[
-        str, typer.Option("-d", "--dtype", metavar="TYPE", help="Data type, such as fp16.")
-    ] = "fp32"
-    reduce_op: Annotated[
-        str | None,
-        typer.Option("--reduce-op", metavar="OP", help="sum (the default), prod, max or min."),
-    ] = None
-    root: Annotated[
-        int | None, typer.Option("-r", "--root", metavar="RANK", help="Root of rooted ops.")
-    ] = None
     buffsize: Annotated[
         int | None,
-        typer.Option(
-            "--buffsize",
-            metavar="MB",
+        here(
+            HCCL_BUFFER,
             min=2,
-            max=2 << 20,
             help="The HCCL buffer, one half of it CCL_In, one CCL_Out; 400 by default.",
         ),
     ] = None
-    algo: Annotated[
-        str | None,
-        typer.Option(
-            "--algo", metavar="LEVELS", help='HCCL_ALGO, such as "level0:NA;level1:ring".'
-        ),
-    ] = None
-    mode: Annotated[
-        str | None, typer.Option("--mode", metavar="MODE", help="op_base (the default) or graph.")
-    ] = None
-    deterministic: Annotated[
-        str | None,
-        typer.Option(
-            "--deterministic",
-            metavar="[WORD]",
-            help="HCCL_DETERMINISTIC: true (also without a word), strict or false.",
-        ),
-    ] = None
+    algo: Annotated[str | None, ALGO] = None
+    mode: Annotated[str | None, MODE] = None
+    deterministic: Annotated[str | None, DETERMINISTIC] = None
 
 
 @grouped
@@ -140,7 +91,6 @@ def _request(executor: str, call: _Call) -> tuple[CallRequest, OpParam]:
     """Return the call of the executor, as the API of C++ makes it."""
     from hccl_py.authors import author_class
     from hccl_py.cli.folders import as_called
-    from hccl_py.cli.options import CallOptions
     from hccl_py.cli.request import CallRequest
     from hccl_py.cpp.export import CAN_EXPORT
     from hccl_py.discovery import Registry, installed_executors
@@ -155,7 +105,7 @@ def _request(executor: str, call: _Call) -> tuple[CallRequest, OpParam]:
     else:
         hint = did_you_mean(executor, registry.executors, listed_by="`hccl-py list`")
         raise ParameterError(f"Executor {executor!r} is unknown.", hint)
-    given: dict[str, Any] = {field.name: getattr(call, field.name) for field in fields(call)}
+    given = asdict(call)
     given |= {"topology": call.topology or "ascend950", "buffsize": (call.buffsize or 400) // 2}
     ops = (found.op,) if isinstance(found.op, str) else found.op
     op = next((op for op in ops if op in CAN_EXPORT), ops[0])

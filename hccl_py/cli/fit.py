@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
+from hccl_py.cli.declared import COST, IMPLEMENTED_OP, NETWORK, here
 from hccl_py.cli.fit_groups import TimesGroup, read_groups
 from hccl_py.cli.fit_report import FitReport
-from hccl_py.cli.options import CallOptions, Output, grouped
+from hccl_py.cli.grouping import grouped
+from hccl_py.cli.options import CallOptions, Output
 from hccl_py.cli.output import Screen, print_json
 from hccl_py.cli.time_model import network_named
 from hccl_py.cost import CostModel
@@ -30,10 +32,7 @@ _OF_PROGRAMS = ("copy_gbps", "task_us")
 class LoggedCall(CallOptions):
     """A call whose op the log may say."""
 
-    op: Annotated[
-        str,
-        typer.Option("--op", metavar="OP", help="The op, where the log has no command line."),
-    ] = ""
+    op: Annotated[str, here(IMPLEMENTED_OP, help="The op, where the log has no command line.")] = ""
 
 
 @grouped
@@ -51,20 +50,13 @@ def command(
     call: LoggedCall,
     base: Annotated[
         str | None,
-        typer.Option(
-            "--cost",
+        here(
+            COST,
             metavar="MODEL",
             help="The model of what the times say nothing about; the product's by default.",
         ),
     ] = None,
-    network: Annotated[
-        str,
-        typer.Option(
-            "--network",
-            metavar="KIND",
-            help="uncontended: every transfer alone on its links; contended: they share links.",
-        ),
-    ] = "uncontended",
+    network: Annotated[str, NETWORK] = "uncontended",
     parameters: Annotated[
         str | None,
         typer.Option(

@@ -7,8 +7,7 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from hccl_py.cli.declared import CALLS, IMPLEMENTED_OP, MINBYTES, here
 from hccl_py.cli.narrowing import Narrowing
 from hccl_py.cli.sources import CHECKER_LOG, is_algorithm, is_folder
 
@@ -24,34 +23,14 @@ __all__ = ["Folders", "algorithm_calls", "check_folders", "folder_calls", "state
 class Folders:
     """The call for which folders are recorded and algorithms are imported."""
 
-    cpp_op: Annotated[
-        str | None,
-        typer.Option(
-            "--op",
-            metavar="OP",
-            help="DIR, XML, PLAN, LOG: the op that it implements; for the last three also a "
-            "JSON file of one.",
-        ),
-    ] = None
+    cpp_op: Annotated[str | None, IMPLEMENTED_OP] = None
     minbytes: Annotated[
         str | None,
-        typer.Option(
-            "-b",
-            "--minbytes",
-            metavar="SIZE",
-            help="DIR, XML, PLAN: data size, 1M by default; LOG: else what tasks touch.",
+        here(
+            MINBYTES, help="DIR, XML, PLAN: data size, 1M by default; LOG: else what tasks touch."
         ),
     ] = None
-    calls: Annotated[
-        int | None,
-        typer.Option(
-            "--calls",
-            metavar="N",
-            min=1,
-            max=64,
-            help="DIR: calls in a row, on one set of resources.",
-        ),
-    ] = None
+    calls: Annotated[int | None, CALLS] = None
 
     @property
     def is_given(self) -> bool:

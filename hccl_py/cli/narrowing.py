@@ -9,6 +9,21 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from hccl_py.cli.declared import (
+    ALGO,
+    BUFFSIZE,
+    DEVICES,
+    DTYPE,
+    MODE,
+    RANKS,
+    REDUCE_OP,
+    ROOT,
+    SERVERS,
+    SUPERPODS,
+    TOPOLOGY,
+    here,
+)
+
 if TYPE_CHECKING:
     from hccl_py.enums import InPlace, Mode
     from hccl_py.verifier.sweeps.cases import Cases
@@ -23,48 +38,28 @@ class Narrowing:
     """Which calls of an executor are verified; what is left out stays the sweep's choice."""
 
     ranks: Annotated[
-        str | None,
-        typer.Option("--ranks", metavar="N,...", help="Only these numbers of ranks: 4,8."),
+        str | None, here(RANKS, metavar="N,...", help="Only these numbers of ranks: 4,8.")
     ] = None
-    servers: Annotated[
-        int | None, typer.Option("--servers", metavar="S", help="Only this number of servers.")
-    ] = None
-    devices: Annotated[
-        int | None, typer.Option("--devices", metavar="D", help="Devices of each server.")
-    ] = None
-    superpods: Annotated[
-        int | None, typer.Option("--superpods", metavar="P", help="Superpods, of S servers each.")
-    ] = None
-    algo: Annotated[
-        str | None,
-        typer.Option("--algo", metavar="LEVELS", help="Only these of the levels that are open."),
-    ] = None
+    servers: Annotated[int | None, here(SERVERS, help="Only this number of servers.")] = None
+    devices: Annotated[int | None, DEVICES] = None
+    superpods: Annotated[int | None, here(SUPERPODS, help="Superpods, of S servers each.")] = None
+    algo: Annotated[str | None, here(ALGO, help="Only these of the levels that are open.")] = None
     topology: Annotated[
         str | None,
-        typer.Option(
-            "--topology",
-            metavar="NAME|FILE",
-            help="Only this product, network such as torus:4x4, or the file of one.",
-        ),
+        here(TOPOLOGY, help="Only this product, network such as torus:4x4, or the file of one."),
     ] = None
     count: Annotated[
         str | None, typer.Option("--count", metavar="N,...", help="Only these counts of elements.")
     ] = None
-    dtype: Annotated[
-        str | None, typer.Option("-d", "--dtype", metavar="TYPE,...", help="Only these data types.")
-    ] = None
+    dtype: Annotated[str | None, here(DTYPE, metavar="TYPE,...", help="Only these data types.")] = (
+        None
+    )
     reduce_op: Annotated[
-        str | None, typer.Option("-o", "--reduce-op", metavar="OP,...", help="Only these: sum,max.")
+        str | None, here(REDUCE_OP, metavar="OP,...", help="Only these: sum,max.")
     ] = None
-    mode: Annotated[
-        str | None, typer.Option("--mode", metavar="MODE", help="Only op_base, or only graph.")
-    ] = None
-    root: Annotated[
-        str | None, typer.Option("-r", "--root", metavar="RANK,...", help="Only these roots.")
-    ] = None
-    buffsize: Annotated[
-        int | None, typer.Option("--buffsize", metavar="MB", min=1, help="Each CCL buffer.")
-    ] = None
+    mode: Annotated[str | None, here(MODE, help="Only op_base, or only graph.")] = None
+    root: Annotated[str | None, here(ROOT, metavar="RANK,...", help="Only these roots.")] = None
+    buffsize: Annotated[int | None, here(BUFFSIZE, help="Each CCL buffer.")] = None
 
     @property
     def is_given(self) -> bool:
@@ -74,6 +69,7 @@ class Narrowing:
 
 def cases_of(narrowing: Narrowing, *, in_place: bool | InPlace) -> Cases:
     """Return the cases that the options leave; ParameterError where one makes no sense."""
+    from hccl_py.config import Config
     from hccl_py.enums import DataType, ReduceOp
     from hccl_py.operators.base import MAX_COUNT
     from hccl_py.topology.presets import MAX_RANKS
@@ -81,6 +77,7 @@ def cases_of(narrowing: Narrowing, *, in_place: bool | InPlace) -> Cases:
 
     ranks = numbers_of_ranks(narrowing)
     _check_topologies(narrowing, ranks)
+    Config.load({}, buffsize_mb=narrowing.buffsize)  # raises for what is no size
     return Cases(
         ranks=ranks,
         servers=narrowing.servers,

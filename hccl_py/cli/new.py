@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
-from hccl_py.cli.options import CallCommand, Output, grouped
+from hccl_py.cli.declared import DEBUG, JSON, here
+from hccl_py.cli.grouping import CallCommand, grouped
+from hccl_py.cli.options import Output
 from hccl_py.cli.streams import say
 
 __all__ = ["app"]
@@ -37,10 +39,8 @@ def group(
             "--path", metavar="DIR", help="With --cpp: its folder, new or empty; else ./NAME."
         ),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="With --cpp: one JSON document on stdout.")
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    json: Annotated[bool, here(JSON, help="With --cpp: one JSON document on stdout.")] = False,
+    debug: Annotated[bool, DEBUG] = False,
 ) -> None:
     """Write a project to start from.
 

@@ -1,27 +1,45 @@
-"""The options of the commands, each declared once.
+"""The options of the commands, in groups: a command takes a whole group as one parameter.
 
-A command takes a whole group as one parameter, annotated with a dataclass below; `grouped` spreads
-the group's fields over the signature that typer reads.
+What several groups or commands have is declared once, in `declared.py`; `grouping.py` spreads the
+fields of a group over a command's signature.
 """
 
-import inspect
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from hccl_py.cli import complete
-from hccl_py.cli.errors import PipeClosedError
-from hccl_py.cli.streams import aside
+from hccl_py.cli.declared import (
+    ALGO,
+    BUFFSIZE,
+    CALLS,
+    COST,
+    DEBUG,
+    DETERMINISTIC,
+    DEVICES,
+    DTYPE,
+    HCCL_BUFFER,
+    IMPLEMENTED_OP,
+    JSON,
+    MINBYTES,
+    MODE,
+    NETWORK,
+    RANKS,
+    REDUCE_OP,
+    ROOT,
+    SERVERS,
+    SLOW,
+    SUPERPODS,
+    TOPOLOGY,
+    here,
+)
 
 __all__ = [
     "OF_SELECTION",
-    "CallCommand",
     "CallOptions",
+    "CustomOpCall",
     "Debug",
     "Output",
     "ProgramOptions",
@@ -29,11 +47,7 @@ __all__ = [
     "Sizes",
     "TimeModel",
     "given",
-    "grouped",
 ]
-
-_ALONE = {"--deterministic": ("true", "strict", "false"), "--in-place": ("all", "start", "slot")}
-"""Options that may stand alone, which means the first of the words that may follow."""
 
 
 @dataclass(frozen=True)
@@ -49,35 +63,11 @@ class CallOptions:
             autocompletion=complete.ops,
         ),
     ]
-    ranks: Annotated[
-        int | None,
-        typer.Option(
-            "--ranks", metavar="N", help="N ranks on as few servers as hold them; 4 by default."
-        ),
-    ] = None
-    servers: Annotated[
-        int | None,
-        typer.Option("--servers", metavar="S", help="Number of servers, instead of --ranks."),
-    ] = None
-    devices: Annotated[
-        int | None, typer.Option("--devices", metavar="D", help="Devices of each server.")
-    ] = None
-    superpods: Annotated[
-        int | None,
-        typer.Option(
-            "--superpods", metavar="P", help="Number of superpods; --servers counts those of each."
-        ),
-    ] = None
-    topology: Annotated[
-        str | None,
-        typer.Option(
-            "--topology",
-            metavar="NAME|FILE",
-            help="A product (atlas-800t-a2 by default), a network such as torus:4x4, or the file "
-            "of one; `hccl-py list` shows them.",
-            autocompletion=complete.topologies,
-        ),
-    ] = None
+    ranks: Annotated[int | None, RANKS] = None
+    servers: Annotated[int | None, SERVERS] = None
+    devices: Annotated[int | None, DEVICES] = None
+    superpods: Annotated[int | None, SUPERPODS] = None
+    topology: Annotated[str | None, TOPOLOGY] = None
     rank_table: Annotated[
         str | None,
         typer.Option(
@@ -102,12 +92,7 @@ class CallOptions:
             "cost, or from a tuning table.",
         ),
     ] = "rules"
-    algo: Annotated[
-        str | None,
-        typer.Option(
-            "--algo", metavar="LEVELS", help='HCCL_ALGO, such as "level0:NA;level1:ring".'
-        ),
-    ] = None
+    algo: Annotated[str | None, ALGO] = None
     ruleset: Annotated[
         str | None,
         typer.Option(
@@ -116,9 +101,7 @@ class CallOptions:
             help="HCCL_PY_RULESET: whose rules choose, cann-2025.07 or cann-2026.08 (the default).",
         ),
     ] = None
-    mode: Annotated[
-        str | None, typer.Option("--mode", metavar="MODE", help="op_base (the default) or graph.")
-    ] = None
+    mode: Annotated[str | None, MODE] = None
     platform: Annotated[
         str, typer.Option("--platform", metavar="NAME", help="Where programs run.")
     ] = "emulated"
@@ -138,14 +121,7 @@ class CallOptions:
             help="HCCL_PY_DEVICE: what --platform device runs on; what torch finds by default.",
         ),
     ] = None
-    deterministic: Annotated[
-        str | None,
-        typer.Option(
-            "--deterministic",
-            metavar="[WORD]",
-            help="HCCL_DETERMINISTIC: true (also without a word), strict or false.",
-        ),
-    ] = None
+    deterministic: Annotated[str | None, DETERMINISTIC] = None
     strict_hccl: Annotated[
         bool,
         typer.Option(
@@ -155,30 +131,10 @@ class CallOptions:
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Input and output in the same memory.")
     ] = False
-    buffsize: Annotated[
-        int | None,
-        typer.Option(
-            "--buffsize",
-            metavar="MB",
-            help="HCCL_BUFFSIZE: size of each CCL buffer; 200 by default.",
-        ),
-    ] = None
-    dtype: Annotated[
-        str, typer.Option("-d", "--dtype", metavar="TYPE", help="Data type, such as fp16.")
-    ] = "fp32"
-    reduce_op: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--reduce-op",
-            metavar="OP",
-            help="Reduction: sum (the default), prod, max or min.",
-        ),
-    ] = None
-    root: Annotated[
-        int | None,
-        typer.Option("-r", "--root", metavar="RANK", help="Root rank of rooted ops; 0 by default."),
-    ] = None
+    buffsize: Annotated[int | None, BUFFSIZE] = None
+    dtype: Annotated[str, DTYPE] = "fp32"
+    reduce_op: Annotated[str | None, REDUCE_OP] = None
+    root: Annotated[int | None, ROOT] = None
     counts: Annotated[
         str | None,
         typer.Option(
@@ -187,15 +143,7 @@ class CallOptions:
             help="Elements of every rank in v-ops, a JSON list or matrix, instead of -b.",
         ),
     ] = None
-    minbytes: Annotated[
-        str | None,
-        typer.Option(
-            "-b",
-            "--minbytes",
-            metavar="SIZE",
-            help="Data size, 1M by default; K, M, G, T, P mean 1024^k.",
-        ),
-    ] = None
+    minbytes: Annotated[str | None, MINBYTES] = None
 
 
 @dataclass(frozen=True)
@@ -213,25 +161,8 @@ class ProgramOptions(CallOptions):
             autocompletion=complete.ops,
         ),
     ]
-    cpp_op: Annotated[
-        str | None,
-        typer.Option(
-            "--op",
-            metavar="OP",
-            help="DIR, XML, PLAN, LOG: the op that it implements; for the last three also a "
-            "JSON file of one.",
-        ),
-    ] = None
-    calls: Annotated[
-        int,
-        typer.Option(
-            "--calls",
-            metavar="N",
-            min=1,
-            max=64,
-            help="DIR: calls in a row, on one set of resources.",
-        ),
-    ] = 1
+    cpp_op: Annotated[str | None, IMPLEMENTED_OP] = None
+    calls: Annotated[int, CALLS] = 1
     roofline: Annotated[
         str | None,
         typer.Option(
@@ -244,6 +175,29 @@ class ProgramOptions(CallOptions):
         bool,
         typer.Option("--buffered", help="Chakra: what depends on a send does not wait for it."),
     ] = False
+
+
+@dataclass(frozen=True)
+class CustomOpCall:
+    """The call for which a custom op in C++ is recorded or written."""
+
+    minbytes: Annotated[str | None, MINBYTES] = None
+    ranks: Annotated[int | None, RANKS] = None
+    servers: Annotated[int | None, SERVERS] = None
+    devices: Annotated[int | None, DEVICES] = None
+    superpods: Annotated[int | None, SUPERPODS] = None
+    topology: Annotated[
+        str | None,
+        here(
+            TOPOLOGY,
+            help="A product (ascend950 by default), a network such as torus:4x4, or the file of "
+            "one; `hccl-py list` shows them.",
+        ),
+    ] = None
+    dtype: Annotated[str, DTYPE] = "fp32"
+    reduce_op: Annotated[str | None, here(REDUCE_OP, "--reduce-op")] = None
+    root: Annotated[int | None, ROOT] = None
+    buffsize: Annotated[int | None, HCCL_BUFFER] = None
 
 
 @dataclass(frozen=True)
@@ -287,72 +241,24 @@ class Sizes:
 class TimeModel:
     """What model times are computed with."""
 
-    cost: Annotated[
-        str | None,
-        typer.Option(
-            "--cost",
-            metavar="NAME|FILE",
-            help="The cost model, not the product's: a name, `formula`, or a JSON or YAML file.",
-        ),
-    ] = None
-    network: Annotated[
-        str,
-        typer.Option(
-            "--network",
-            metavar="KIND",
-            help="uncontended: every transfer alone on its links; contended: they share links.",
-        ),
-    ] = "uncontended"
-    slow: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--slow",
-            metavar="WHAT",
-            help="A straggler, rank=3:2x, or a bad link, link=0-1:10x; may be repeated.",
-        ),
-    ] = None
+    cost: Annotated[str | None, COST] = None
+    network: Annotated[str, NETWORK] = "uncontended"
+    slow: Annotated[list[str] | None, SLOW] = None
 
 
 @dataclass(frozen=True)
 class Debug:
     """What a command says of errors."""
 
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
+    debug: Annotated[bool, DEBUG] = False
 
 
 @dataclass(frozen=True)
 class Output:
     """How a command speaks."""
 
-    json: Annotated[
-        bool, typer.Option("--json", help="One JSON document on stdout, nothing else.")
-    ] = False
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
-
-
-class CallCommand(TyperCommand):
-    """A command whose options may stand alone: `--deterministic` means `--deterministic true`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Spell out what may be left out, then parse as usual."""
-        valued = [o for p in self.params if not getattr(p, "is_flag", False) for o in p.opts]
-        words = {option: _ALONE[option] for option in valued if option in _ALONE}
-        try:
-            return super().parse_args(ctx, _with_values(args, words))
-        except Exception as error:
-            if getattr(error, "ctx", ctx) is None:  # a usage error that names no command
-                error.ctx = ctx  # type: ignore[attr-defined]
-            raise
-
-
-def _with_values(args: list[str], words: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Give options that stand alone the first of the words that may follow them."""
-    found = []
-    for argument, following in zip(args, [*args, ""][1:], strict=True):
-        may_follow = words.get(argument, ())
-        alone = may_follow and following.lower() not in may_follow
-        found.append(f"{argument}={may_follow[0]}" if alone else argument)
-    return found
+    json: Annotated[bool, JSON] = False
+    debug: Annotated[bool, DEBUG] = False
 
 
 OF_SELECTION = (
@@ -375,41 +281,3 @@ def given(options: CallOptions, names: Iterable[str]) -> Iterator[str]:
     for name in names:
         if getattr(options, name) != defaults[name]:
             yield "--" + name.replace("_", "-")
-
-
-def grouped(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Return a command whose dataclass parameters are replaced by their fields, one option each."""
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {n: hint for n, hint in hints.items() if is_dataclass(hint)}
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        spread = _fields(groups[name]) if name in groups else [parameter]
-        parameters += [
-            p.replace(
-                kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints.get(p.name, p.annotation)
-            )
-            for p in spread
-        ]
-
-    @wraps(command)
-    def called(**given: Any) -> int | None:
-        for name, group in groups.items():
-            given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
-        try:
-            with aside():
-                status = command(**given)
-            sys.stdout.flush()
-            return status
-        except BrokenPipeError:
-            raise PipeClosedError from None
-
-    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {p.name: p.annotation for p in parameters}
-    del called.__wrapped__
-    return called
-
-
-def _fields(group: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    found = inspect.signature(group).parameters.values()
-    return [parameter.replace(annotation=hints[parameter.name]) for parameter in found]

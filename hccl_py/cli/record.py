@@ -4,82 +4,25 @@ that all commands take.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hccl_py.cli import complete
+from hccl_py.cli.declared import CALLS, IMPLEMENTED_OP, here
 from hccl_py.cli.errors import WRONG
-from hccl_py.cli.options import Output, grouped
+from hccl_py.cli.grouping import grouped
+from hccl_py.cli.options import CustomOpCall, Output, ProgramOptions
 
 if TYPE_CHECKING:
     from hccl_py.cli.algorithms import AlgorithmRequest
     from hccl_py.cli.folders import FolderRequest
-    from hccl_py.cli.options import ProgramOptions
     from hccl_py.cpp import Recording
     from hccl_py.msccl import Imported
     from hccl_py.mscclpp import ImportedPlan
     from hccl_py.op_param import OpParam
 
 __all__ = ["command"]
-
-
-@dataclass(frozen=True)
-class _Call:
-    """The call to record."""
-
-    cpp_op: Annotated[
-        str | None,
-        typer.Option(
-            "--op",
-            metavar="OP",
-            help="The op that the folder implements; what its functions say by default.",
-            autocompletion=complete.ops,
-        ),
-    ] = None
-    minbytes: Annotated[
-        str | None,
-        typer.Option("-b", "--minbytes", metavar="SIZE", help="Data size, 1M by default."),
-    ] = None
-    ranks: Annotated[
-        int | None, typer.Option("--ranks", metavar="N", help="N ranks; 4 by default.")
-    ] = None
-    servers: Annotated[
-        int | None, typer.Option("--servers", metavar="S", help="Number of servers.")
-    ] = None
-    devices: Annotated[
-        int | None, typer.Option("--devices", metavar="D", help="Devices of each server.")
-    ] = None
-    topology: Annotated[
-        str | None,
-        typer.Option(
-            "--topology",
-            metavar="NAME|FILE",
-            help="A product (ascend950 by default), a network, or the file of one.",
-            autocompletion=complete.topologies,
-        ),
-    ] = None
-    dtype: Annotated[
-        str, typer.Option("-d", "--dtype", metavar="TYPE", help="Data type, such as fp16.")
-    ] = "fp32"
-    reduce_op: Annotated[
-        str | None,
-        typer.Option("--reduce-op", metavar="OP", help="sum (the default), prod, max or min."),
-    ] = None
-    root: Annotated[
-        int | None, typer.Option("-r", "--root", metavar="RANK", help="Root of rooted ops.")
-    ] = None
-    buffsize: Annotated[
-        int | None,
-        typer.Option("--buffsize", metavar="MB", help="The HCCL buffer; 400 by default."),
-    ] = None
-    calls: Annotated[
-        int,
-        typer.Option(
-            "--calls", metavar="N", min=1, max=64, help="Calls in a row, on one set of resources."
-        ),
-    ] = 1
 
 
 @grouped
@@ -93,7 +36,15 @@ def command(
             help="The folder of the custom op, an MSCCL algorithm (.xml), mscclpp's plan (.json).",
         ),
     ],
-    call: _Call,
+    cpp_op: Annotated[
+        str | None,
+        here(
+            IMPLEMENTED_OP,
+            help="The op that the folder implements; what its functions say by default.",
+        ),
+    ] = None,
+    call: CustomOpCall,
+    calls: Annotated[int, here(CALLS, help="Calls in a row, on one set of resources.")] = 1,
     out: Annotated[
         str | None,
         typer.Option("-o", "--out", metavar="FILE", help="Keep the program, as .json or .npz."),
@@ -121,7 +72,7 @@ def command(
     if out is not None:
         check_save(out, "-o")
     made = AlgorithmRequest if is_algorithm(folder) else FolderRequest
-    request = made(_options(folder, call))
+    request = made(ProgramOptions(op=folder, cpp_op=cpp_op, calls=calls, **asdict(call)))
     op = request.op(request.minbytes)
     recording = request.recording(op)
     if recording.program is not None and not recording.findings:
@@ -129,25 +80,6 @@ def command(
     _show(request, op, recording, out, output)
     if recording.findings or recording.program is None:
         raise typer.Exit(WRONG)
-
-
-def _options(folder: str, call: _Call) -> ProgramOptions:
-    from hccl_py.cli.options import ProgramOptions
-
-    return ProgramOptions(
-        op=folder,
-        cpp_op=call.cpp_op,
-        minbytes=call.minbytes,
-        ranks=call.ranks,
-        servers=call.servers,
-        devices=call.devices,
-        topology=call.topology,
-        dtype=call.dtype,
-        reduce_op=call.reduce_op,
-        root=call.root,
-        buffsize=call.buffsize,
-        calls=call.calls,
-    )
 
 
 def _show(

@@ -18,8 +18,10 @@ from hccl_py.cli.call import (
     document_of_call,
     request_of,
 )
+from hccl_py.cli.declared import SLOW, here
 from hccl_py.cli.errors import WrongResultError, status_of
-from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes, grouped
+from hccl_py.cli.grouping import grouped
+from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes
 from hccl_py.cli.output import format_levels, print_json
 from hccl_py.cli.progress import Bar
 from hccl_py.cli.sizes import last_size, row_sizes, starting_at
@@ -99,10 +101,8 @@ class _Interleaving:
     ] = None
     slow: Annotated[
         list[str] | None,
-        typer.Option(
-            "--slow",
-            metavar="WHAT",
-            help="A straggler, rank=3:2x, or a slow link, link=0-1:10x, in the interleaving.",
+        here(
+            SLOW, help="A straggler, rank=3:2x, or a slow link, link=0-1:10x, in the interleaving."
         ),
     ] = None
 

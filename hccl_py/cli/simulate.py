@@ -21,7 +21,8 @@ from hccl_py.cli.call import (
     document_of_plan,
     request_of,
 )
-from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes, TimeModel, grouped
+from hccl_py.cli.grouping import grouped
+from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes, TimeModel
 from hccl_py.cli.output import Screen, counted, facts, print_json, table
 from hccl_py.cli.sizes import row_sizes, starting_at
 from hccl_py.cli.sources import check_save, save_program

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hccl_py.cli.call import Request, check_tasks, document_of_plan, request_of
 from hccl_py.cli.errors import WRONG
-from hccl_py.cli.options import Output, ProgramOptions, Saving, TimeModel, grouped
+from hccl_py.cli.grouping import grouped
+from hccl_py.cli.options import Output, ProgramOptions, Saving, TimeModel
 from hccl_py.cli.output import print_json
 from hccl_py.cli.progress import working
 from hccl_py.cli.scenes import scene_of_plan

@@ -6,7 +6,8 @@ import os
 import sys
 
 from hccl_py.cli.call import request_of
-from hccl_py.cli.options import Debug, ProgramOptions, TimeModel, grouped
+from hccl_py.cli.grouping import grouped
+from hccl_py.cli.options import Debug, ProgramOptions, TimeModel
 from hccl_py.cli.progress import working
 from hccl_py.cli.scenes import scene_of_plan
 from hccl_py.cli.time_model import model_of

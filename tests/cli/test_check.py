@@ -358,7 +358,8 @@ BAD_OPTIONS = {
     "-o sum,sim": ["Reduce op 'sim' is unknown", "Did you mean sum?"],
     "--mode eager": ["--mode 'eager' is unknown", "graph, op_base"],
     "--max-size 3Q": ["--max-size '3Q' is not a size", "64M"],
-    "--buffsize 0": ["--buffsize", "hint"],
+    "--buffsize 0": ["illegal value 0", "1 to 1048576"],
+    "--buffsize 2000000": ["illegal value 2000000", "1 to 1048576"],
 }
 
 

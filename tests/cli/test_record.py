@@ -43,6 +43,13 @@ def test_a_program_is_kept_and_taken_up_again(
     assert (document["ok"], document["tasks"], document["ranks"]) == (True, 104, 4)
 
 
+def test_ranks_may_be_those_of_superpods(capfd: pytest.CaptureFixture[str]) -> None:
+    pods = ("--topology", "atlas-900-a3", "--superpods", "2", "--servers", "1", "--devices", "3")
+    assert run("record", RING, *pods, "-b", "1K", "--json") == 0
+    document = json.loads(capfd.readouterr().out)
+    assert (document["ok"], document["ranks"]) == (True, 6)
+
+
 def test_every_command_takes_a_folder(capfd: pytest.CaptureFixture[str]) -> None:
     sized = ("--ranks", "4", "-b", "64K")
     assert run("check", RING, *sized) == 0
@@ -88,6 +95,7 @@ def test_findings_end_with_status_1(tmp_path: Path, capfd: pytest.CaptureFixture
         (("simulate", "all_gather", "--op", "all_gather"), "--op is about a folder"),
         (("simulate", RING, "--executor", "X"), "--executor does not go with a folder"),
         (("record", "{empty}/gone"), "There is no folder"),
+        (("record", RING, "--buffsize", "0"), "--buffsize': Input should be greater"),
         (("record", RING, "-o", "x.txt"), "-o 'x.txt' is no name of a program file"),
         (("explain", RING), "explain takes an op, and"),
     ],
