@@ -16,7 +16,6 @@ A comment right above a block changes what is done with it: <!-- not run: reason
 pytest, ...) are compared with the project, not run.
 """
 
-import ast
 import json
 import os
 import re
@@ -51,13 +50,6 @@ PAGES = [
         if not path.name.endswith(".zh.md")
     ),
 ]
-TRANSLATIONS = {
-    "README.zh.md": "README.md",
-    "docs/channels.zh.md": "docs/channels.md",
-    "docs/cpp.zh.md": "docs/cpp.md",
-}
-"""Pages whose blocks are those of another one, which runs."""
-
 REAL = {"README.md", "page.md"}
 """Pages whose commands run in processes of their own, those of hccl-py the first time that a page
 has them; all other calls of hccl-py do not pay for its imports each time.
@@ -405,32 +397,6 @@ def run_apart(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_page(page: str, tmp_path: Path) -> None:
     done = run_apart(ROOT / page, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(("page", "original"), TRANSLATIONS.items())
-def test_a_translation_has_the_same_blocks(page: str, original: str) -> None:
-    """Python may differ in comments and docstrings, all else in nothing."""
-    ours, theirs = (read_blocks((ROOT / name).read_text("utf-8")) for name in (page, original))
-    for block, other in zip(ours, theirs, strict=True):
-        found, wanted = ((b.language, meaning(b), b.note) for b in (block, other))
-        assert found == wanted, f"{page}:{block.line} is not as in {original}:{other.line}"
-
-
-def meaning(block: Block) -> str:
-    """Return what a block does."""
-    if block.language != "python":
-        return block.text
-    tree = ast.parse(block.text)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
-            del node.body[0]
-    return ast.dump(tree)
-
-
-def test_another_statement_is_another_meaning() -> None:
-    one, other = (Block("python", 1, f"f(4)  # {text}\n") for text in ("four", "vier"))
-    assert meaning(one) == meaning(other)
-    assert meaning(one) != meaning(Block("python", 1, "f(5)  # four\n"))
 
 
 GOOD_PAGE = """
