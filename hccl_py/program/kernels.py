@@ -6,7 +6,7 @@ the machine code is cached on disk, so that only the very first run compiles.
 
 A kernel may call helpers, plain functions too. numba learns of them when their kernel is first
 compiled. Its cache on disk looks at the age of the kernel's file only; here it is told that of
-files that helpers live in, too.
+files that helpers live in, too, and the numbers that both take from other files.
 """
 
 from __future__ import annotations
@@ -85,14 +85,25 @@ class Kernel(Generic[P, R]):
 
 
 def _stamp(jitted: Any, plain: Callable[..., object], helpers: tuple[Any, ...]) -> None:
-    """Let what is cached be out of date where a helper's file is another one than it was."""
+    """Let what is cached be out of date where a helper's file is another one than it was, or a
+    number that is compiled in.
+    """
     kept = getattr(getattr(jitted, "_cache", None), "_cache_file", None)  # none: nothing is kept
     own = plain.__code__.co_filename
     files = sorted({helper.__code__.co_filename for helper in helpers} - {own})
-    if kept is not None and files:
+    if kept is not None:
         stats = [os.stat(file) for file in files]
         ages = [(stat.st_mtime, stat.st_size) for stat in stats]
-        kept._source_stamp = (kept._source_stamp, *ages)
+        kept._source_stamp = (kept._source_stamp, *ages, *_numbers(plain, helpers))
+
+
+def _numbers(plain: Any, helpers: tuple[Any, ...]) -> list[tuple[str, float]]:
+    """Return the numbers outside of functions that they use by name."""
+    used = ((f.__globals__, name) for f in (plain, *helpers) for name in f.__code__.co_names)
+    found = {
+        (name, known[name]) for known, name in used if isinstance(known.get(name), int | float)
+    }
+    return sorted(found)
 
 
 @cache

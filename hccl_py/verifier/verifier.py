@@ -20,7 +20,8 @@ import numpy as np
 from hccl_py.program.describe import format_ranks
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis.contents import Contents, Int32s, contents_of
+from hccl_py.verifier.analysis.contents import Contents, contents_of
+from hccl_py.verifier.analysis.contents.arrays import Int32s
 from hccl_py.verifier.analysis.memory import MemoryIntervals, memory_of
 from hccl_py.verifier.analysis.ordering import Ordering, ordering_of
 from hccl_py.verifier.analysis.unrolled import Unrolled, unrolled

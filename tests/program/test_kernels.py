@@ -71,25 +71,28 @@ def test_arrays_that_are_only_read_are_of_one_type() -> None:
     assert (taken[2] == strided).all()
 
 
-def test_a_helper_in_another_file_makes_what_is_cached_old(
+def test_what_is_in_other_files_makes_what_is_cached_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process of its own each time, as numba keeps what it has compiled."""
     (tmp_path / "loops.py").write_text(
         "from hccl_py.program.kernels import Kernel\n"
+        "from numbers_of_steps import LEAST\n"
         "from steps import step\n"
-        "def stepped(value):\n    return step(value)\n"
+        "def stepped(value):\n    return max(LEAST, step(value))\n"
         "print(Kernel(stepped, lambda: (step,)).compiled(20))\n"
     )
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
 
-    def printed(step: str) -> str:
-        (tmp_path / "steps.py").write_text(f"def step(value):\n    return {step}\n")
+    def printed(name: str, text: str) -> str:
+        (tmp_path / name).write_text(text)
         command = [sys.executable, "-B", "loops.py"]
         return subprocess.run(
             command, cwd=tmp_path, check=True, capture_output=True, text=True
         ).stdout.strip()
 
-    assert printed("value + 1") == "21"
+    (tmp_path / "numbers_of_steps.py").write_text("LEAST = 0\n")
+    assert printed("steps.py", "def step(value):\n    return value + 1\n") == "21"
     assert list((tmp_path / "cache").rglob("*.nbi")), "nothing was kept"
-    assert printed("value + 111") == "131"
+    assert printed("steps.py", "def step(value):\n    return value + 111\n") == "131"
+    assert printed("numbers_of_steps.py", "LEAST = 200\n") == "200"

@@ -14,8 +14,9 @@ from hccl_py.formats import from_json
 from hccl_py.program.matching import shared_cells
 from hccl_py.program.program import Program
 from hccl_py.verifier import verify_program
-from hccl_py.verifier.analysis import clock_arrays, clocks, dependencies
+from hccl_py.verifier.analysis import clocks, dependencies
 from hccl_py.verifier.analysis import ordering as ordering_module
+from hccl_py.verifier.analysis.clocks import emissions
 from hccl_py.verifier.analysis.memory import memory_of
 from hccl_py.verifier.analysis.ordering import Ordering, ordering_of
 from hccl_py.verifier.analysis.unrolled import Unrolled, unrolled
@@ -157,7 +158,7 @@ def test_a_race_is_told_where_two_accesses_have_no_order_in_all_interleavings(
         races = found.every.races()
         assert found.told == races, found.seed
         if found.every.can_hang():
-            assert pairs(found.ordering, clock_arrays.TWO_WAITS), found.seed
+            assert pairs(found.ordering, emissions.TWO_WAITS), found.seed
         looked_at += 1
         racing += bool(races)
         with_shared += len(shared_cells(found.program)) > 0
@@ -294,4 +295,4 @@ def test_a_thousand_joins_by_one_notify_are_known_in_one_pass() -> None:
     assert len(shared_cells(program)) == 2
     assert not len(run.stuck)
     assert not told
-    assert not pairs(ordering, clock_arrays.TWO_WAITS, clock_arrays.NOT_JOINED)
+    assert not pairs(ordering, emissions.TWO_WAITS, emissions.NOT_JOINED)

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.program.program import Program
-from hccl_py.verifier.analysis import clock_arrays, clocks
+from hccl_py.verifier.analysis import clocks
+from hccl_py.verifier.analysis.clocks import emissions
 from hccl_py.verifier.analysis.memory import MemoryIntervals, memory_of
 from hccl_py.verifier.analysis.ordering import Ordering, ordering_of
 from hccl_py.verifier.analysis.unrolled import Unrolled, unrolled
@@ -14,7 +15,7 @@ from hccl_py.verifier.subject import Options, Subject
 from tests.verifier.naive import Byte, Naive
 from tests.verifier.scripts import programs, seeded
 
-RACES = (clock_arrays.BESIDE_READ, clock_arrays.BESIDE_WRITE, clock_arrays.REUSE)
+RACES = (emissions.BESIDE_READ, emissions.BESIDE_WRITE, emissions.REUSE)
 
 
 def judged(program: Program, copies: int) -> tuple[Unrolled, MemoryIntervals, Ordering]:
@@ -75,7 +76,7 @@ def check_races(program: Program, copies: int) -> None:
             found = bytes_of(memory, range(first, last))
             covered |= found
             is_sent = found.isdisjoint(naive.written.get(early, ()))  # and so late overwrites it
-            assert (what == clock_arrays.REUSE) == (is_sent and naive.is_issued_before(early, late))
+            assert (what == emissions.REUSE) == (is_sent and naive.is_issued_before(early, late))
     assert covered == set(races)
 
 
@@ -87,7 +88,7 @@ def test_connections_waits_and_streams_by_definition(program: Program, copies: i
 def check_order(program: Program, copies: int) -> None:
     run, _, ordering = judged(program, copies)
     naive = Naive(run)
-    assert pairs(ordering, clock_arrays.CONNECTION) == {
+    assert pairs(ordering, emissions.CONNECTION) == {
         (min(pair), max(pair)) for pair in naive.unordered
     }
     implied = np.zeros((copies, run.rows), bool)
@@ -95,7 +96,7 @@ def check_order(program: Program, copies: int) -> None:
         implied[divmod(node, run.rows)] = naive.is_implied(node)
     assert (ordering.is_implied == implied.all(axis=0)).all()
     not_started = {node for node in run.order.tolist() if is_early(run, naive, node)}
-    told = ordering.emitted[ordering.emitted[:, 0] == clock_arrays.NOT_STARTED][:, 1].tolist()
+    told = ordering.emitted[ordering.emitted[:, 0] == emissions.NOT_STARTED][:, 1].tolist()
     assert set(told) <= not_started
     assert {int(run.queue[n]) for n in told} == {int(run.queue[n]) for n in not_started}
 

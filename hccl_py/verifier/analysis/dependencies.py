@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hccl_py.enums import TaskKind
 from hccl_py.program.matching import shared_cells
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis.clock_arrays import DependencyGraph, Int32s
+from hccl_py.verifier.analysis.clocks.arrays import DependencyGraph, Int32s
 from hccl_py.verifier.analysis.unrolled import Unrolled
 
 __all__ = ["graph_of", "narrow"]

@@ -1,5 +1,5 @@
-"""What is in no order, for a program that runs several times: the arrays around the loop of
-clocks.py.
+"""What is in no order, for a program that runs several times: the arrays around the loop over
+clocks.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import NotSupportedError
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray, count_up
-from hccl_py.verifier.analysis import clock_arrays
-from hccl_py.verifier.analysis.clock_arrays import ClockState, DependencyGraph, Touched
-from hccl_py.verifier.analysis.clocks import EMISSIONS, run_clocks
+from hccl_py.verifier.analysis.clocks import arrays, run_clocks
+from hccl_py.verifier.analysis.clocks.arrays import ClockState, DependencyGraph, Touched
 from hccl_py.verifier.analysis.dependencies import graph_of, narrow
 from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.unrolled import Unrolled
@@ -64,13 +63,13 @@ class _Room:
 
     def grow(self, status: int) -> bool:
         """Make room after the loop has ended early; False where there is enough of it."""
-        if status == clock_arrays.EMITTED and self.emitted >= MOST_EMITTED:
+        if status == arrays.EMITTED and self.emitted >= MOST_EMITTED:
             return False
         name = {
-            clock_arrays.WIDTH: "width",
-            clock_arrays.SLOTS: "slots",
-            clock_arrays.LISTS: "lists",
-            clock_arrays.EMITTED: "emitted",
+            arrays.WIDTH: "width",
+            arrays.SLOTS: "slots",
+            arrays.LISTS: "lists",
+            arrays.EMITTED: "emitted",
         }[status]
         setattr(self, name, 4 * getattr(self, name))
         return True
@@ -100,7 +99,7 @@ def ordering_of(run: Unrolled, memory: MemoryIntervals, *, meets: bool) -> Order
         elif prior is not None:
             _take_over(graph, state, prior)
         status = run_clocks.sized(steps)(graph, touched, state, run.post_of)
-        if status != clock_arrays.ENOUGH:
+        if status != arrays.ENOUGH:
             if not room.grow(status):
                 break
             prior = None
@@ -110,7 +109,7 @@ def ordering_of(run: Unrolled, memory: MemoryIntervals, *, meets: bool) -> Order
             prior, passes = state, passes + 1
     rows, copies = run.rows, run.copies
     implied = np.all(state.is_implied[: rows * copies].reshape(copies, rows), axis=0)
-    emitted = _as_laid_out(state.emitted[: int(state.counts[EMISSIONS])], memory)
+    emitted = _as_laid_out(state.emitted[: int(state.counts[arrays.EMISSIONS])], memory)
     return Ordering(emitted, implied, ranks, state.met)
 
 
@@ -133,7 +132,7 @@ def _is_as_given(graph: DependencyGraph, state: ClockState, prior: ClockState | 
     """Whether a pass has found what it was given: then all that it says is so."""
     if (state.overtakes < state.may_overtake).any():
         return False
-    used = np.flatnonzero(state.may_overtake != clock_arrays.NONE)
+    used = np.flatnonzero(state.may_overtake != arrays.NONE)
     if prior is None or not len(used):
         return not len(used)
     if (state.records != prior.records).any():
@@ -184,10 +183,10 @@ def _touched(program: Program, memory: MemoryIntervals) -> Touched:
     move[moves.row] = np.arange(len(moves))
     at = tasks.instruction[moves.row]
     kind, dtype, reduce = (getattr(tasks.table, name)[at] for name in ("kind", "dtype", "reduce"))
-    how = np.full(len(moves), clock_arrays.COPY, np.int8)
-    how[np.isin(kind, [k for k in TaskKind if k.reduces])] = clock_arrays.PLAIN
-    how[np.isin(kind, [k for k in TaskKind if k.is_atomic])] = clock_arrays.ATOMIC
-    how[kind == TaskKind.RDMA_WRITE_REDUCE] = clock_arrays.ATOMIC_RDMA
+    how = np.full(len(moves), arrays.COPY, np.int8)
+    how[np.isin(kind, [k for k in TaskKind if k.reduces])] = arrays.PLAIN
+    how[np.isin(kind, [k for k in TaskKind if k.is_atomic])] = arrays.ATOMIC
+    how[kind == TaskKind.RDMA_WRITE_REDUCE] = arrays.ATOMIC_RDMA
     floats = [t.number for t in DataType if t.is_float]
     rounds = np.isin(dtype, floats) & np.isin(reduce, (ReduceOp.SUM, ReduceOp.PROD))
     into, out = memory.owned("IN"), memory.owned("OUT")
@@ -247,8 +246,8 @@ def _state(
         wait_number=_full(nodes if graph.counts else 0),
         posts_over=graph.shared_first[:-1].copy(),
         has_clock=np.zeros(len(graph.shared_posts), np.int8),
-        may_overtake=np.full(len(graph.shared_posts), clock_arrays.NONE, np.int32),
-        overtakes=np.full(len(graph.shared_posts), clock_arrays.NONE, np.int32),
+        may_overtake=np.full(len(graph.shared_posts), arrays.NONE, np.int32),
+        overtakes=np.full(len(graph.shared_posts), arrays.NONE, np.int32),
         chain_met_by=_full(chains),
         met_by=_full(len(run.first)),
         candidates=_full(len(graph.shared_posts)),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hccl_py.program.describe import format_notify
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis import clock_arrays
+from hccl_py.verifier.analysis.clocks import emissions
 from hccl_py.verifier.analysis.ordering import Ordering
 from hccl_py.verifier.analysis.unrolled import Unrolled
 from hccl_py.verifier.checks.culprits import findings_at
@@ -30,12 +30,12 @@ def find_overruns(
     op have findings already.
     """
     lost = run.overruns.astype(np.int64)[:, ::-1]
-    late = _emitted(ordering, clock_arrays.OVERRUN)
+    late = _emitted(ordering, emissions.OVERRUN)
     late = late[~np.isin(late[:, 1], lost[:, 1])]
     for pairs, make in (
         (lost, _lost),
         (late, _may_be_lost),
-        (_emitted(ordering, clock_arrays.TWO_WAITS), _two_waits),
+        (_emitted(ordering, emissions.TWO_WAITS), _two_waits),
     ):
         pairs = _first_of_each(run, pairs)
         yield from _each(subject, run, pairs[~_are_loose(run, pairs, loose)], make)
@@ -45,7 +45,7 @@ def find_unordered_connections(
     subject: Subject, run: Unrolled, ordering: Ordering
 ) -> Iterator[Finding]:
     """Yield CONNECTION_UNORDERED."""
-    pairs = _first_of_each(run, _emitted(ordering, clock_arrays.CONNECTION))
+    pairs = _first_of_each(run, _emitted(ordering, emissions.CONNECTION))
     yield from _each(subject, run, pairs, _unordered)
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis import clock_arrays
+from hccl_py.verifier.analysis.clocks import emissions
 from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.ordering import Ordering
 from hccl_py.verifier.analysis.unrolled import Unrolled
@@ -22,10 +22,10 @@ from hccl_py.verifier.subject import Subject, shortened
 __all__ = ["find_races", "racing_rows"]
 
 _RACES = (
-    clock_arrays.BESIDE_READ,
-    clock_arrays.BESIDE_WRITE,
-    clock_arrays.UNORDERED_SUM,
-    clock_arrays.REUSE,
+    emissions.BESIDE_READ,
+    emissions.BESIDE_WRITE,
+    emissions.UNORDERED_SUM,
+    emissions.REUSE,
 )
 
 
@@ -76,9 +76,7 @@ def _with_own_caller(run: Unrolled, emitted: IntArray, loose: IntArray) -> npt.N
 def racing_rows(run: Unrolled, ordering: Ordering) -> IntArray:
     """Return the task rows that take part in a race: what they read depends on timing."""
     emitted = ordering.emitted
-    races = np.isin(
-        emitted[:, 0], (clock_arrays.BESIDE_READ, clock_arrays.BESIDE_WRITE, clock_arrays.REUSE)
-    )
+    races = np.isin(emitted[:, 0], (emissions.BESIDE_READ, emissions.BESIDE_WRITE, emissions.REUSE))
     nodes = emitted[races, 1:3].reshape(-1)
     return np.unique(nodes[nodes < run.rows * run.copies] % max(run.rows, 1)).astype(np.int64)
 
@@ -124,7 +122,7 @@ def _is_turned(run: Unrolled, found: IntArray) -> npt.NDArray[np.bool_]:
     at whichever rank, is taken to be first. The caller's place is known, and that of RDMA issues.
     """
     row, copy = _rows_and_copies(run, found[:, 1:3])
-    are_tasks = (row < run.rows).all(axis=1) & (found[:, 0] != clock_arrays.REUSE)
+    are_tasks = (row < run.rows).all(axis=1) & (found[:, 0] != emissions.REUSE)
     tasks = run.program.tasks
     at = np.minimum(row, run.rows - 1)
     place = at - tasks.first[tasks.rank[at]] if run.rows else at
@@ -175,12 +173,12 @@ class _Finder:
         calls = [self.run.call(node) for node in (pair.early, pair.late)]
         interval = pair.ranges[0][0]
         early, late = self._side(pair.early, interval, pair), self._side(pair.late, interval, pair)
-        if pair.what == clock_arrays.UNORDERED_SUM:
+        if pair.what == emissions.UNORDERED_SUM:
             return self._unordered_sum(pair, early)
         shared = self.memory.is_shared and None in calls and calls[0] == calls[1]
         if shared and early.buffer != late.buffer:
             return self._clobber(pair, early, late)
-        if pair.what == clock_arrays.REUSE:
+        if pair.what == emissions.REUSE:
             return self._reuse(pair, early, late)
         name = "RACE_WW" if early.writes and late.writes else "RACE_RW"
         for number, call in enumerate(calls):
@@ -281,7 +279,7 @@ class _Finder:
         at, kind = tasks.instruction[row], self.subject.kind(row)
         rank, peer = int(tasks.rank[row]), int(tasks.peer[row])
         writes = bool(intervals.dst[transfer] <= interval < intervals.dst_stop[transfer])
-        if writes and not (pair.what == clock_arrays.REUSE and node == pair.early):
+        if writes and not (pair.what == emissions.REUSE and node == pair.early):
             owner = peer if kind.writes_remote else rank
             return _Access(owner, int(table.dst_buffer[at]), True)
         owner = peer if kind.reads_remote else rank

@@ -10,7 +10,7 @@ import numpy as np
 
 from hccl_py.program.describe import format_stream
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis import clock_arrays
+from hccl_py.verifier.analysis.clocks import emissions
 from hccl_py.verifier.analysis.ordering import Ordering
 from hccl_py.verifier.analysis.unrolled import Unrolled
 from hccl_py.verifier.finding import Finding
@@ -39,8 +39,8 @@ class Loose:
 def loose_streams(run: Unrolled, ordering: Ordering) -> Loose:
     """Return the sub streams that are not between the beginning and the end of main."""
     emitted = ordering.emitted.astype(np.int64)
-    early = emitted[emitted[:, 0] == clock_arrays.NOT_STARTED][:, 1]
-    late = emitted[emitted[:, 0] == clock_arrays.NOT_JOINED][:, 2]
+    early = emitted[emitted[:, 0] == emissions.NOT_STARTED][:, 1]
+    late = emitted[emitted[:, 0] == emissions.NOT_JOINED][:, 2]
     last = run.nodes[run.first[np.unique(late) + 1] - 1].astype(np.int64)
     # A stream that is loose is so in every copy.
     return Loose(np.unique(early[early < run.rows]), last % max(run.rows, 1))

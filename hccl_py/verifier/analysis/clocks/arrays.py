@@ -1,4 +1,4 @@
-"""The arrays that the loop of clocks.py reads, changes and emits."""
+"""The columns that the loop reads, changes and emits."""
 
 from __future__ import annotations
 
@@ -10,22 +10,16 @@ import numpy.typing as npt
 __all__ = [
     "ATOMIC",
     "ATOMIC_RDMA",
-    "BESIDE_READ",
-    "BESIDE_WRITE",
-    "CONNECTION",
     "COPY",
+    "EMISSIONS",
     "EMITTED",
     "ENOUGH",
+    "FREE",
     "LISTS",
     "NONE",
-    "NOT_JOINED",
-    "NOT_STARTED",
-    "OVERRUN",
     "PLAIN",
-    "REUSE",
     "SLOTS",
-    "TWO_WAITS",
-    "UNORDERED_SUM",
+    "STATUS",
     "WIDTH",
     "ClockState",
     "DependencyGraph",
@@ -37,14 +31,6 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-BESIDE_READ, BESIDE_WRITE, UNORDERED_SUM, REUSE = 0, 1, 2, 3
-OVERRUN, TWO_WAITS, CONNECTION, NOT_STARTED, NOT_JOINED = 4, 5, 6, 7, 8
-"""What is emitted, with two nodes, the earlier in the walk first. A read and a write, two writes,
-or two atomic sums are in no order; a write follows an RDMA read that is issued but not over; a post
-may find its notify still set; two waits of one notify are in no order, or two issues on one
-connection; a sub stream works before its main, or after it.
-"""
-
 COPY, PLAIN, ATOMIC, ATOMIC_RDMA = 0, 1, 2, 3
 """How a move writes: a copy; a reduction that reads and writes; one that hardware makes atomic,
 over SDMA or over RDMA. No source says that two over RDMA are atomic with each other.
@@ -53,9 +39,11 @@ over SDMA or over RDMA. No source says that two over RDMA are atomic with each o
 ENOUGH, WIDTH, SLOTS, LISTS, EMITTED = 0, 1, 2, 3, 4
 """How the loop ended: well, or because an array was too small."""
 
-
 NONE = 2**31 - 1
 """No wait: a post that comes after all those that the walk has met before it."""
+
+FREE, EMISSIONS, STATUS = 0, 1, 2
+"""Places in ClockState.counts: head of the free list nodes, emissions so far, how it ended."""
 
 
 class DependencyGraph(NamedTuple):
