@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise, zip_longest
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from markdown_it import MarkdownIt
@@ -76,7 +77,8 @@ def pieces(page: str, text: str) -> Iterator[Piece]:
 
 def piece_of(page: str, line: int, children: list[Token]) -> Piece:
     prose = "\n".join(child.content for child in children if child.type == "text")
-    links = (str(child.attrs["href"]) for child in children if child.type == "link_open")
+    assert "*" not in prose, f"{page}:{line}: asterisks that emphasise nothing"
+    links = (unquote(str(child.attrs["href"])) for child in children if child.type == "link_open")
     return Piece(
         line,
         "text",
@@ -186,6 +188,12 @@ def test_what_one_page_lacks_is_seen(text: str, lacks: str) -> None:
     both = zip(pieces("docs/x.md", text), pieces("docs/x.md", SENTENCE), strict=True)
     assert lacks in "".join(piece.lacks(other) for piece, other in both)
     assert lacks or not any(piece.lacks(other) for piece, other in both)
+
+
+def test_emphasis_that_does_not_end_is_seen() -> None:
+    """Asterisks between a full stop of Chinese and a letter do not end what they began."""
+    with pytest.raises(AssertionError, match=r"x.md:1: asterisks"):
+        list(pieces("docs/x.md", "**分轮。**CCL buffer"))
 
 
 def test_readers_of_chinese_are_led_to_pages_in_chinese() -> None:
