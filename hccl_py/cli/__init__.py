@@ -1,7 +1,8 @@
 """The command `hccl-py`, one file per command.
 
 Exit status: 0 fine, 1 a result was wrong, 2 bad usage or input, 3 a defect of hccl-py itself, 130
-interrupted. Nothing heavy is imported before a command runs: `hccl-py --help` needs typer only.
+interrupted. Nothing heavy is imported before a command runs: a command's file declares what it
+takes, and its body imports what does the work. `hccl-py COMMAND --help` needs typer only.
 """
 
 from collections.abc import Sequence

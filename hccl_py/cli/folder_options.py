@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from hccl_py.cli.declared import CALLS, IMPLEMENTED_OP, MINBYTES, here
 from hccl_py.cli.narrowing import Narrowing
-from hccl_py.cli.sources import CHECKER_LOG, is_algorithm, is_folder
 
 if TYPE_CHECKING:
     from hccl_py.checker_logs import Stated
@@ -40,6 +39,7 @@ class Folders:
 
 def check_folders(folders: Folders, targets: list[str]) -> None:
     """Refuse the options where neither a folder nor an algorithm is named."""
+    from hccl_py.cli.sources import CHECKER_LOG, is_algorithm, is_folder
     from hccl_py.errors import ParameterError
 
     has_folder = any(map(is_folder, targets))

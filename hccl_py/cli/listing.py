@@ -37,14 +37,16 @@ def command(
     from hccl_py.cli.output import print_json
     from hccl_py.operators import make_operator
 
-    document = _document(None if op is None else make_operator(op).runs_as)
+    runs_as = None if op is None else make_operator(op).runs_as
+    document = _document(runs_as, with_sources=output.json or verbose)
     if output.json:
         print_json(document)
     else:
         _print(document, verbose)
 
 
-def _document(op: str | None) -> Document:
+def _document(op: str | None, *, with_sources: bool) -> Document:
+    """Return what is installed; where it is written only on demand, which reads every file."""
     from hccl_py.discovery import installed_executors, installed_platforms
     from hccl_py.executor import ops_of
     from hccl_py.fidelity import declared
@@ -63,7 +65,7 @@ def _document(op: str | None) -> Document:
                 "package": found.package,
                 "fidelity": declared(found.executor).document(),
                 "summary": _summary(type(found.executor)),
-                "source": _source(type(found.executor)),
+                "source": _source(type(found.executor)) if with_sources else None,
             }
             for found in registry.executors.values()
             if op is None or op in ops_of(found.executor)
@@ -114,10 +116,10 @@ def _summary(thing: type) -> str:
 def _source(thing: type) -> str | None:
     """Return the file and line where a class is written; None where Python does not know it."""
     try:
-        file, (_, line) = inspect.getsourcefile(thing), inspect.getsourcelines(thing)
+        file, (_, index) = inspect.getsourcefile(thing), inspect.findsource(thing)
     except (OSError, TypeError):
         return None
-    return f"{file}:{line}"
+    return f"{file}:{index + 1}"
 
 
 def _print(document: Document, verbose: bool) -> None:

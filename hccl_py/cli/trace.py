@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from hccl_py.cli.call import Request, check_tasks, document_of_plan, request_of
+from typing import TYPE_CHECKING
+
 from hccl_py.cli.errors import WRONG
 from hccl_py.cli.grouping import grouped
 from hccl_py.cli.options import Output, ProgramOptions, Saving, TimeModel
-from hccl_py.cli.output import print_json
-from hccl_py.cli.progress import working
-from hccl_py.cli.scenes import scene_of_plan
-from hccl_py.cli.sources import check_save, save_program
-from hccl_py.cli.time_model import Model, model_of
-from hccl_py.cli.trace_files import TraceFiles, check_files, write_files
-from hccl_py.cli.trace_views import Views, check_views, draw, draw_steps, is_wrong
-from hccl_py.planning import Plan
-from hccl_py.simulator import simulate
-from hccl_py.trace.document import resources, task_documents
+from hccl_py.cli.trace_options import TraceFiles, Views
+
+if TYPE_CHECKING:
+    from hccl_py.cli.call import Request
+    from hccl_py.cli.time_model import Model
+    from hccl_py.planning import Plan
 
 __all__ = ["command"]
 
@@ -37,6 +34,14 @@ def command(
     error the status is 1. --json has all ranks and all tasks. In the place of an op, a program
     file is drawn as it is.
     """
+    from hccl_py.cli.call import check_tasks, request_of
+    from hccl_py.cli.progress import working
+    from hccl_py.cli.scenes import scene_of_plan
+    from hccl_py.cli.sources import check_save, save_program
+    from hccl_py.cli.time_model import model_of
+    from hccl_py.cli.trace_files import check_files, write_files
+    from hccl_py.cli.trace_views import check_views, draw, draw_steps, is_wrong
+
     request = request_of(call)
     if saving.save is not None:
         check_save(saving.save)
@@ -68,6 +73,11 @@ def command(
 
 
 def _print_document(request: Request, plan: Plan, model: Model) -> None:
+    from hccl_py.cli.call import document_of_plan
+    from hccl_py.cli.output import print_json
+    from hccl_py.simulator import simulate
+    from hccl_py.trace.document import resources, task_documents
+
     timeline = simulate(
         plan.program, request.topology, model.cost, network=model.network, slow=model.slow
     )

@@ -5,17 +5,15 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from hccl_py.cli.call import request_of
 from hccl_py.cli.options import ProgramOptions, TimeModel
 from hccl_py.cli.scenes import scene_of_plan
 from hccl_py.cli.sources import source_of
 from hccl_py.cli.time_model import model_of
+from hccl_py.cli.trace_options import TraceFiles
 from hccl_py.documents.disk import check_place, format_path, replacing
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import ParameterError
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from hccl_py.topology import Topology
     from hccl_py.trace.scene import Scene
 
-__all__ = ["TraceFiles", "check_files", "check_timeline", "write_files", "write_timeline"]
+__all__ = ["check_files", "check_timeline", "write_files", "write_timeline"]
 
 TIMELINE = FileKind(
     noun="timeline",
@@ -43,59 +41,6 @@ PICTURE = FileKind(
 )
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class TraceFiles:
-    """The files that are made of a scene, where they are asked for."""
-
-    html: Annotated[
-        str | None,
-        typer.Option("--html", metavar="FILE", help="Write a page to browse, for any browser."),
-    ] = None
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against", metavar="PROGRAM", help="In the page, beside the program in this file."
-        ),
-    ] = None
-    svg: Annotated[
-        str | None,
-        typer.Option("--svg", metavar="FILE", help="Write a picture of a small algorithm's steps."),
-    ] = None
-    perfetto: Annotated[
-        str | None,
-        typer.Option(
-            "--perfetto", metavar="FILE", help="Write a .pftrace file for ui.perfetto.dev."
-        ),
-    ] = None
-    chrome: Annotated[
-        str | None,
-        typer.Option(
-            "--chrome",
-            metavar="FILE",
-            help="Write Chrome's .json trace events, for MindStudio Insight.",
-        ),
-    ] = None
-    flows: Annotated[
-        int | None,
-        typer.Option(
-            "--flows",
-            metavar="N",
-            min=0,
-            help="Arrows from posts to waits in these two, the longest waits first: 10000.",
-        ),
-    ] = None
-
-    @property
-    def wanted(self) -> bool:
-        """Whether any file is asked for."""
-        return any(file is not None for file in (self.html, self.svg, *self.traces))
-
-    @property
-    def traces(self) -> tuple[str | None, str | None]:
-        """The files for other viewers."""
-        return self.perfetto, self.chrome
 
 
 def check_files(files: TraceFiles) -> None:

@@ -1,18 +1,16 @@
-"""What `hccl-py trace` draws: options, and the drawing."""
+"""What `hccl-py trace` draws on the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import inf
-from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from hccl_py.cli.call import Request, describe_topology
 from hccl_py.cli.output import Screen, counted
 from hccl_py.cli.time_model import Model
+from hccl_py.cli.trace_options import Views
 from hccl_py.cli.traces import NOT_VERIFIED
 from hccl_py.cost import CostModel
 from hccl_py.errors import ParameterError
@@ -26,53 +24,9 @@ from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words
 from hccl_py.verifier import Severity
 
-__all__ = ["Views", "check_views", "draw", "draw_steps", "is_wrong"]
+__all__ = ["check_views", "draw", "draw_steps", "is_wrong"]
 
 _SHORTEST_US = 1e-6
-
-
-@dataclass(frozen=True)
-class Views:
-    """What is drawn of a program."""
-
-    rank: Annotated[
-        int | None,
-        typer.Option("--rank", metavar="R", help="Draw this rank alone, and list its tasks."),
-    ] = None
-    all_ranks: Annotated[
-        bool, typer.Option("--all-ranks", help="Draw every rank, and list all tasks.")
-    ] = False
-    limit: Annotated[
-        int,
-        typer.Option(
-            "--limit",
-            metavar="N",
-            min=0,
-            help="List the first N tasks of a rank; 0: all, and all streams.",
-        ),
-    ] = 200
-    ranks_shown: Annotated[
-        int,
-        typer.Option(
-            "--ranks-shown",
-            metavar="N",
-            min=1,
-            help="Draw at most N groups of ranks that do the same.",
-        ),
-    ] = 8
-    step: Annotated[
-        bool,
-        typer.Option(
-            "--step", help="Show what memory holds, task by task: keys, forwards and back."
-        ),
-    ] = False
-    from_us: Annotated[
-        float | None,
-        typer.Option("--from", metavar="US", help="Draw the time from this microsecond on."),
-    ] = None
-    to_us: Annotated[
-        float | None, typer.Option("--to", metavar="US", help="Draw the time until then.")
-    ] = None
 
 
 def check_views(views: Views, ranks: int) -> None:

@@ -5,14 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from hccl_py.cli.call import request_of
 from hccl_py.cli.grouping import grouped
 from hccl_py.cli.options import Debug, ProgramOptions, TimeModel
-from hccl_py.cli.progress import working
-from hccl_py.cli.scenes import scene_of_plan
-from hccl_py.cli.time_model import model_of
-from hccl_py.errors import ParameterError
-from hccl_py.trace.screen import browse, check_screen
 
 __all__ = ["command"]
 
@@ -25,6 +19,13 @@ def command(*, call: ProgramOptions, model: TimeModel, output: Debug) -> None:
     path; go from a finding to its tasks. ? lists the keys. In the place of an op, a program file
     is shown as it is.
     """
+    from hccl_py.cli.call import request_of
+    from hccl_py.cli.progress import working
+    from hccl_py.cli.scenes import scene_of_plan
+    from hccl_py.cli.time_model import model_of
+    from hccl_py.errors import ParameterError
+    from hccl_py.trace.screen import browse, check_screen
+
     check_screen()
     ends, out = (sys.__stdin__, sys.__stderr__), sys.__stderr__
     if not all(end and end.isatty() for end in ends) or os.environ.get("TERM") == "dumb":

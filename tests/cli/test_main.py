@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hccl_py.cli import main
+from hccl_py.cli.app import COMMANDS
 
 SCRIPT = str(Path(sys.executable).parent / "hccl-py")
 
@@ -48,6 +50,34 @@ def test_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_of_a_command_imports_its_options_and_nothing_that_does_the_work() -> None:
+    code = (
+        "import sys; from hccl_py.cli import main; from hccl_py.cli.app import COMMANDS\n"
+        "for name in COMMANDS:\n"
+        "    assert main([name, '--help']) == 0\n"
+        "    print(name, *sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shown = [line.split() for line in done.stderr.splitlines()]
+    assert [name for name, *_ in shown] == list(COMMANDS)
+    options = re.compile(r"hccl_py(\.cli(\..+)?|\.printable)?")
+    for name, *modules in shown:
+        ours = [m for m in modules if m.startswith("hccl_") and not options.fullmatch(m)]
+        found = [*ours, *({"numpy", "rich", "numba", "scipy", "torch"} & set(modules))]
+        assert not found, f"`hccl-py {name} --help` imports {', '.join(found[:3])}"
+
+
+def test_list_reads_sources_only_where_it_shows_them() -> None:
+    code = (
+        "import linecache, sys; from hccl_py.cli import main; main(['list', *sys.argv[1:]]);"
+        "print(any('hccl_executors' in file for file in linecache.cache))"
+    )
+    for options, reads in (([], "False"), (["-v"], "True")):
+        command = [sys.executable, "-c", code, *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == reads
 
 
 def test_run_takes_at_most_five_times_what_its_dependencies_take() -> None:

@@ -1,0 +1,226 @@
+"""What `hccl-py simulate` says of a call, and of a row of sizes."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hccl_py.cli.call import (
+    ProgramRequest,
+    Request,
+    describe_op,
+    describe_topology,
+    document_of_call,
+    document_of_plan,
+)
+from hccl_py.cli.output import Screen, counted, facts, print_json, table
+from hccl_py.cli.simulations import Simulated
+from hccl_py.cli.traces import document_of_job, drawing_of_job, is_job
+from hccl_py.simulator.summary import MOST, Summary
+from hccl_py.trace.units import format_size, format_time
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hccl_py.cli.options import Output
+    from hccl_py.cli.time_model import Model
+
+__all__ = ["document_of", "drawing", "show_rows"]
+
+
+def document_of(found: Simulated, report: bool, notifies: str) -> dict[str, Any]:
+    """Return the JSON document on one size."""
+    document = {
+        "schema": "hccl-py.simulate/1",
+        **_of_plan(found),
+        **found.model.document(),
+        "notifies": _kind_of_notifies([found], notifies),
+        **_measures(found),
+        "peak_rss_mb": _peak_rss_mb(),
+    }
+    if report and found.times.timeline is not None:
+        document["report"] = Summary(found.times.timeline).document()
+    return document | document_of_job(found.plan.program, found.times.timeline)
+
+
+def _of_plan(found: Simulated) -> dict[str, Any]:
+    """Return what was called and what runs for it, passes that were not written out included."""
+    document, repeated = document_of_plan(found.request, found.plan), found.times.repeated
+    if repeated is None:
+        return document
+    return document | {"rounds": repeated.passes, "tasks": repeated.tasks}
+
+
+def _measures(found: Simulated) -> dict[str, Any]:
+    return {
+        "walk": found.times.walk,
+        "simulated_us": found.times.total_us,
+        "overruns": found.times.overruns or 0,
+        "algbw_gbps": found.algbw_gbps,
+        "busbw_gbps": found.busbw_gbps,
+        "lower_bound_us": found.lower_bound_us,
+        "record_s": found.record_s,
+        "link_s": found.times.link_s,
+        "simulate_s": found.times.simulate_s,
+    }
+
+
+_NAMES = 14
+"""Columns of the names on the left, the same in both parts of what people read."""
+
+_OF_A_ROW = ("bytes", "count", "executor", "algorithm", "rounds", "tasks")
+
+
+def show_rows(
+    request: Request, model: Model, rows: Iterator[Simulated], notifies: str, output: Output
+) -> None:
+    """Show a row for each size."""
+    simulated = list(rows)
+    found = [_row(row) for row in simulated]
+    op = request.op(request.minbytes)
+    if output.json:
+        head = {"schema": "hccl-py.simulate/1", **document_of_call(request, op)}
+        kind = {"notifies": _kind_of_notifies(simulated, notifies)}
+        print_json(head | model.document() | kind, rows=found)
+        return
+    screen = Screen()
+    screen.show(f"{describe_op(op)}, {op.dtype.value}, {op.mode.value}")
+    screen.show(describe_topology(request.topology))
+    screen.show(f"cost model {model.cost.name}, {model.conditions}")
+    if early := [row.times.overruns for row in simulated if row.times.overruns is not None]:
+        screen.show(_of_overruns(sum(early)))
+    screen.show()
+    screen.show_whole(_table(found))
+
+
+def _row(found: Simulated) -> dict[str, Any]:
+    head = _of_plan(found)
+    return {name: head[name] for name in _OF_A_ROW} | _measures(found)
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> RenderableType:
+    shown = table("bytes", "us", "GB/s", "bus GB/s", "vs bound", left=("executor",))
+    for row in rows:
+        bound, us = row["lower_bound_us"], row["simulated_us"]
+        shown.add_row(
+            format_size(row["bytes"]),
+            format_time(us),
+            f"{row['algbw_gbps']:.2f}",
+            f"{row['busbw_gbps']:.2f}",
+            f"{us / bound:.2f}" if bound else "",
+            " ".join([row["executor"], *row["algorithm"].values()]),
+        )
+    return shown
+
+
+def drawing(found: Simulated, *, is_brief: bool) -> Iterator[RenderableType]:
+    """Yield what people read, part by part; without the report where it is brief."""
+    program, times = found.plan.program, found.times
+    yield found.request.describe(found.plan.op)
+    yield describe_topology(found.request.topology)
+    yield found.request.describe_executor(found.plan.selection)
+    yield f"cost model {found.model.cost.name}, {found.model.conditions}"
+    of_plan = _of_plan(found)
+    tasks, rounds = counted(of_plan["tasks"], "task"), counted(of_plan["rounds"], "round")
+    is_read = isinstance(found.request, ProgramRequest)
+    recorded = "" if is_read else f"recorded in {found.record_s:.3f} s, "
+    yield (
+        f"{tasks} in {rounds}: {recorded}"
+        f"simulated in {times.link_s + times.simulate_s:.3f} s by {times.walk}"
+    )
+    if times.repeated is not None:
+        yield f"{times.repeated.written} of the rounds were timed: the others take what these take"
+    if times.overruns is not None:
+        yield _of_overruns(times.overruns)
+    elif program.counts_posts:
+        yield "notifies count posts"
+    yield ""
+    if is_job(program) or not program.has_op:
+        yield facts([("time", [f"{times.total_us:.2f} us of model time"])], least=_NAMES)
+        yield from drawing_of_job(program, times.timeline)
+    else:
+        yield _speed(found)
+    yield ""
+    if times.repeated is not None:
+        yield "A smaller -b says what the time goes into."
+    elif times.timeline is None or is_brief:
+        yield "--report says what the time goes into."
+    elif not times.total_us:
+        yield "Nothing takes any time."
+    else:
+        yield facts(_report(Summary(times.timeline)), least=_NAMES)
+
+
+def _speed(found: Simulated) -> RenderableType:
+    """Return the time of a call, its bandwidths, and how far it is from the lower bound."""
+    times, bound = found.times, found.times_bound
+    longer = "" if bound is None else f": the program takes {bound:.4g} times as long"
+    return facts(
+        [
+            ("time", [f"{times.total_us:.2f} us of model time"]),
+            ("bandwidth", [f"{found.algbw_gbps:.5g} GB/s, on the bus {found.busbw_gbps:.5g} GB/s"]),
+            ("lower bound", [f"{found.lower_bound_us:.2f} us{longer}"]),
+        ],
+        least=_NAMES,
+    )
+
+
+def _kind_of_notifies(simulated: Sequence[Simulated], asked: str) -> str:
+    """Return what notifies are: as asked for, unless programs say that they count."""
+    counts = any(found.plan.program.counts_posts for found in simulated)
+    return "counting" if counts else asked
+
+
+def _of_overruns(early: int) -> str:
+    """Say that notifies count posts, and what that hides."""
+    if not early:
+        return "notifies count posts: no post came too early"
+    return (
+        f"notifies count posts: {counted(early, 'post')} came while a notify was still set, where "
+        "hardware may lose one; `hccl-py check` says where"
+    )
+
+
+_PARTS = {
+    "launch_us": "launch",
+    "alpha_us": "α",
+    "notify_us": "notifies",
+    "handling_us": "posts and waits on their streams",
+    "link_us": "bytes over links",
+    "reduce_us": "reductions",
+    "copy_us": "local copies",
+    "compute_us": "compute",
+}
+
+
+def _report(summary: Summary) -> Iterator[tuple[str, list[str]]]:
+    """Yield what the time goes into: ranks, waits, links, the critical path."""
+    for use in summary.ranks():
+        use_of_time = f"busy {use.busy:.1%}, waiting {use.waiting:.1%}, idle {use.idle:.1%}"
+        yield _RANKS[use.which], [f"{use.rank}: {use_of_time}"]
+    waits = [f"rank {w.rank} {w.us:.2f} us for rank {w.on}" for w in summary.waits(MOST)]
+    yield "longest waits", waits
+    links = summary.links(MOST)
+    yield "busiest links", [f"{a} to {b}: {share:.1%}, {size} bytes" for a, b, size, share in links]
+    path, total = summary.timeline.critical_path(), summary.timeline.total_us
+    parts = path.parts()._asdict().items()
+    shares = [f"{us:.2f} us ({us / total:.1%}) {_PARTS[name]}" for name, us in parts if us]
+    yield "critical path", [counted(len(path.rows), "task"), *shares]
+    phases = [(name, us) for name, us in summary.phases().items() if us]
+    lines = [f"{us:.2f} us {name or 'no phase'}" for name, us in phases[:MOST]]
+    if len(phases) > MOST:
+        lines.append(f"{sum(us for _, us in phases[MOST:]):.2f} us {len(phases) - MOST} others")
+    yield "by phase", lines
+    first = summary.first_tasks(MOST)
+    yield "its first tasks", [f"{b:.2f}-{e:.2f}  {task}" for b, e, task in first]
+
+
+_RANKS = {"busiest": "busiest rank", "median": "median rank", "idlest": "least busy"}
+
+
+def _peak_rss_mb() -> float:
+    """Return the most memory that this process had, in 2^20 bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / ((1 << 20) if sys.platform == "darwin" else 1 << 10)
