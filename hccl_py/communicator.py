@@ -12,23 +12,18 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hccl_py.arrays import Arrays, place
 from hccl_py.collective_ops import CollectiveOps, Layout, Outputs
-from hccl_py.collectives import Ranks, averaged, check_average, index_of
+from hccl_py.collectives import Ranks, averaged, check_average
 from hccl_py.config import Config
 from hccl_py.device_arrays import DeviceArray, is_array
-from hccl_py.discovery import (
-    Registered,
-    Registry,
-    check_platform,
-    find_platform,
-    installed_executors,
-)
+from hccl_py.discovery import Registered
+from hccl_py.domain import Domain, domain_of
 from hccl_py.enums import Mode
 from hccl_py.errors import NotSupportedError, ParameterError, PeerLostError
 from hccl_py.executor import Executor
@@ -36,12 +31,11 @@ from hccl_py.groups import check_name, members_of, members_of_colors
 from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.pending import CallQueue, Pending, Result
-from hccl_py.planning import BatchingWarning, ExecutorChooser, Plan, Planner, idle
+from hccl_py.planning import BatchingWarning, Plan, Planner, idle
 from hccl_py.planning import ExecutorChoice as Choice
 from hccl_py.platforms import (
     Abortable,
     Asynchronous,
-    Group,
     OnDevice,
     Platform,
     ProcessPlatform,
@@ -51,35 +45,16 @@ from hccl_py.platforms import (
     Timed,
 )
 from hccl_py.selection import Selection
-from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.tensors import Tensors, tensors_in
-from hccl_py.topology import Topology, topology_of
+from hccl_py.topology import Topology
 from hccl_py.topology.presets import DEFAULT_PRESET
 
 if TYPE_CHECKING:
     from hccl_py.cost import CostModel
     from hccl_py.tuning.table import TuningTable
 
+
 __all__ = ["BatchingWarning", "Communicator", "Pending", "Plan", "Result"]
-
-
-@dataclass(frozen=True)
-class Domain:
-    """What a communicator is made of: where its ranks are and what serves them. `name` is what tags
-    carry, `group` what platforms are told, `ranks` has the numbers that the members of a group have
-    in their `parent`.
-    """
-
-    topology: Topology
-    config: Config
-    registry: Registry
-    chooser: ExecutorChooser | None
-    platform: Platform
-    schedule: Schedule | None
-    group: Group
-    ranks: tuple[int, ...]
-    name: str = GROUP_NAME
-    parent: Communicator | None = None
 
 
 class Communicator(CollectiveOps):
@@ -164,52 +139,28 @@ class Communicator(CollectiveOps):
         device: str | None = None,
         domain: Domain | None = None,
     ) -> None:
-        if domain is not None:
-            self._enter(domain)
-            return
-        config = Config.load(
-            mode=mode,
-            buffsize_mb=buffsize_mb,
-            algo=algo,
-            deterministic=deterministic,
-            strict=strict,
-            ruleset=ruleset,
-            zero_copy=zero_copy,
-            wire=wire,
-            device=device,
-        )
-        if schedule is not None and not isinstance(schedule, Schedule):
-            raise ParameterError(
-                f"schedule is {schedule!r}.", "Give hccl_py.Schedule(seed, adversary)."
+        if domain is None:
+            config = Config.load(
+                mode=mode,
+                buffsize_mb=buffsize_mb,
+                algo=algo,
+                deterministic=deterministic,
+                strict=strict,
+                ruleset=ruleset,
+                zero_copy=zero_copy,
+                wire=wire,
+                device=device,
             )
-        if not isinstance(topology, (str, Topology)):
-            raise ParameterError(
-                f"topology is {topology!r}.", "Give a preset's name or a Topology."
+            domain = domain_of(
+                topology,
+                {"ranks": ranks, "servers": servers, "devices": devices, "superpods": superpods},
+                config,
+                platform=platform,
+                schedule=schedule,
+                executors=executors,
+                selection=selection,
+                cost=cost,
             )
-        sizes = {"ranks": ranks, "servers": servers, "devices": devices, "superpods": superpods}
-        if isinstance(topology, str):
-            whole = {k: None if n is None else index_of(n, k) for k, n in sizes.items()}
-            topology = topology_of(**whole, preset=topology)
-        elif any(n is not None for n in sizes.values()):
-            raise ParameterError(
-                "A Topology already says how many ranks there are.",
-                "Leave ranks, servers, devices and superpods out.",
-            )
-        if not isinstance(executors, (list, tuple)):
-            raise ParameterError(
-                f"executors is {executors!r}.", "Give a list of executors, if only of one."
-            )
-        registry = installed_executors().copy()
-        for executor in executors:
-            registry.add(executor, "this communicator")
-        chooser = _chooser(selection, cost, config)
-        found = _platform(platform)
-        world = Group.world(topology.size)
-        self._enter(
-            Domain(topology, config, registry, chooser, found, schedule, world, world.world_ranks)
-        )
-
-    def _enter(self, domain: Domain) -> None:
         self._domain = domain
         self.topology, self.config = domain.config.linked(domain.topology), domain.config
         self.registry, self.name, self.parent = domain.registry, domain.name, domain.parent
@@ -508,33 +459,3 @@ def _execute(session: Session, plan: Plan, arrays: Arrays, stream: object = None
         tag, program = plan.selection.tag, plan.program
         session.allocate(tag, program)
         session.run(tag, program, arrays.inputs, arrays.outputs, stream).wait()
-
-
-def _platform(platform: str | Platform) -> Platform:
-    if isinstance(platform, str):
-        return find_platform(platform)
-    if isinstance(platform, type) or not callable(getattr(platform, "open", None)):
-        raise ParameterError(
-            f"platform is {platform!r:.60}.",
-            "Give the name of a platform, or an object that is one.",
-        )
-    check_platform(platform, "This communicator")
-    return platform
-
-
-def _chooser(
-    selection: str | os.PathLike[str] | TuningTable, cost: CostModel | None, config: Config
-) -> ExecutorChooser | None:
-    """Return what chooses executors in place of HCCL's rules, if anything does."""
-    if selection == "rules" and cost is None:
-        return None
-    from hccl_py.tuning.choose import chooser_of, format_selection
-
-    found = chooser_of(selection, cost)
-    if found is not None and config.strict:
-        raise ParameterError(
-            "Strict asks for what HCCL takes, "
-            f"selection by {format_selection(selection)} does not.",
-            "Leave --strict-hccl (strict) or --select (selection) out.",
-        )
-    return found

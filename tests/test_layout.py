@@ -72,7 +72,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("collectives", "scaffold", "selection", "verifier"),
     ("checker_logs", "cpp", "msccl", "planning", "testing", "trace"),
     ("mscclpp", "tuning"),
-    ("collective_ops", "communicator", "groups", "jobs", "measurement", "pending"),
+    ("collective_ops", "communicator", "domain", "groups", "jobs", "measurement", "pending"),
     ("chakra",),
     ("", "simulate", "torch", "verify"),
     ("__main__", "cli"),

@@ -21,7 +21,8 @@ from hccl_py.enums import LinkKind, TaskKind
 from hccl_py.errors import NotSupportedError
 from hccl_py.formats.checks import frozen
 from hccl_py.formats.json_read import TaskNotifies, layout_of
-from hccl_py.formats.json_tasks import Columns, Rows
+from hccl_py.formats.json_rows import Rows
+from hccl_py.formats.json_tasks import Columns
 from hccl_py.formats.links import LinkColumns, export_table, planes_of
 from hccl_py.formats.memory import BufferTable
 from hccl_py.formats.requests import Requests

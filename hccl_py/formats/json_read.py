@@ -27,7 +27,9 @@ from hccl_py.formats.checks import (
     frozen,
     whole,
 )
-from hccl_py.formats.json_tasks import Columns, Rows, TaskNotes, columns_from, notes_from, rows_from
+from hccl_py.formats.json_notes import TaskNotes, notes_from
+from hccl_py.formats.json_rows import Rows, rows_from
+from hccl_py.formats.json_tasks import Columns, columns_from
 from hccl_py.formats.links import HasLinks, LinkColumns, ends_from
 from hccl_py.formats.memory import BufferTable, alternating_from, memory_from
 from hccl_py.formats.models import FORMAT, FileModel

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from hccl_py.communicator import Communicator, Domain
+from hccl_py.communicator import Communicator
 from hccl_py.config import Config
 from hccl_py.discovery import Registered, Registry, find_platform, installed_executors
+from hccl_py.domain import Domain
 from hccl_py.errors import NotSupportedError, ParameterError, PeerLostError
 from hccl_py.op_param import OpParam
 from hccl_py.planning import ExecutorChooser

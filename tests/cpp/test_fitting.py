@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_py.cpp.export.fitting import Fitter, Points
+from hccl_py.cpp.export.fitting import Fitter
 from hccl_py.cpp.export.formulas import (
     Binary,
     Either,
@@ -19,6 +19,7 @@ from hccl_py.cpp.export.formulas import (
     summand_text,
     text_of,
 )
+from hccl_py.cpp.export.points import Points
 from hccl_py.values import IntArray
 
 FITTER = Fitter(ranks=16, devices=4)

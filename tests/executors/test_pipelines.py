@@ -19,7 +19,7 @@ from hccl_py.topology import PRESETS, topology_of
 from hccl_py.verifier import verify
 from hccl_py.verifier.numeric import run_numeric
 from hccl_py.verifier.sweeps.cases import SMALL_CCL, Case
-from hccl_py.verifier.sweeps.space import elements_per_round
+from hccl_py.verifier.sweeps.rounds import elements_per_round
 from tests.executors.flat import SCHEDULES
 from tests.recording import filled, op_of, same_tasks
 from tests.recording import recorded as record_it

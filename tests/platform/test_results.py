@@ -15,7 +15,7 @@ from hccl_py.program.program import Program
 from hccl_py.testing.calls import fitting
 from hccl_py.testing.strategies import ops
 from hccl_py.topology import Topology, topology_of
-from hccl_py.verifier.sweeps.space import elements_per_round
+from hccl_py.verifier.sweeps.rounds import elements_per_round
 from tests.platform.running import FAST, expected, run, same_bits, scheduled, whole_numbers
 from tests.recording import BY_NAME, recorded
 

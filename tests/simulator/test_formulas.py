@@ -24,7 +24,7 @@ from hccl_py.executor import Executor, ops_of, with_levels
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate_batches, simulate_tasks
 from hccl_py.topology import Topology, topology_of
-from hccl_py.verifier.sweeps.space import elements_per_round
+from hccl_py.verifier.sweeps.rounds import elements_per_round
 from tests.recording import BY_NAME, filled, op_of, recorded
 
 COST = CostModel.of("atlas-800t-a2").formula()

@@ -21,7 +21,7 @@ from hccl_py.simulator import CostModel, Timeline, simulate
 from hccl_py.simulator.tasks import simulate_reached
 from hccl_py.topology import Topology, topology_of
 from hccl_py.trace.export import CHROME, PERFETTO, check_trace_file, write_trace_file
-from hccl_py.trace.export.events import LONGEST, brief
+from hccl_py.trace.export.slices import LONGEST, brief
 from hccl_py.trace.scene import Scene, scene_of
 from hccl_py.verifier import verify_program
 from tests.recording import op_of, recorded, without, writing_twice

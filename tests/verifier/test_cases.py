@@ -22,7 +22,8 @@ from hccl_py.topology import PRESETS
 from hccl_py.topology.presets import SELECTED_FOR
 from hccl_py.verifier.sweeps.cases import LARGE_CCL, SMALL_CCL, Case, Cases
 from hccl_py.verifier.sweeps.covering import Row, covering, pairs_of
-from hccl_py.verifier.sweeps.space import DTYPES, elements_per_round, space_of
+from hccl_py.verifier.sweeps.rounds import elements_per_round
+from hccl_py.verifier.sweeps.space import DTYPES, space_of
 
 SOME = (
     AllGatherComm,

@@ -16,15 +16,21 @@ everywhere is taken:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from hccl_py.cpp.export.conditions import condition_of
+from hccl_py.cpp.export.counters import Axis, growing, linear, starting
 from hccl_py.cpp.export.formulas import (
+    DEVICE,
+    DEVICES,
+    RANK,
+    RANKS,
+    SERVER,
+    SERVERS,
     Binary,
     Either,
     Formula,
@@ -36,47 +42,10 @@ from hccl_py.cpp.export.formulas import (
     plus,
     times,
 )
+from hccl_py.cpp.export.points import Points, by_turn, depends_on, distinct
 from hccl_py.values import IntArray
 
-__all__ = ["Fitter", "Points", "condition_of"]
-
-RANK, SERVER, DEVICE = Variable("rank"), Variable("server"), Variable("device")
-RANKS, SERVERS, DEVICES = Variable("ranks"), Variable("servers"), Variable("devices")
-
-
-@dataclass(frozen=True)
-class Points:
-    """Numbers, and where they stand: [points, 1 + loops], the rank first."""
-
-    where: IntArray
-    values: IntArray
-
-    @classmethod
-    def of_ranks(cls, ranks: IntArray, values: npt.NDArray[Any]) -> Points:
-        """Return one number per rank."""
-        return cls(ranks.reshape(-1, 1), np.asarray(values, np.int64))
-
-    @classmethod
-    def looped(cls, turns: Sequence[Points]) -> Points:
-        """Return the points of all turns of a loop that goes round the present ones."""
-        where = [np.insert(points.where, 1, turn, axis=1) for turn, points in enumerate(turns)]
-        return cls(np.concatenate(where), np.concatenate([points.values for points in turns]))
-
-    @classmethod
-    def joined(cls, groups: Sequence[Points]) -> Points:
-        """Return the points of several groups of ranks."""
-        where = np.concatenate([group.where for group in groups])
-        return cls(where, np.concatenate([group.values for group in groups]))
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """Something that turns: a variable, its values at the points, and how many there are."""
-
-    variable: Formula
-    at: IntArray
-    size: int
-    count: Formula
+__all__ = ["Fitter"]
 
 
 @dataclass(frozen=True)
@@ -93,7 +62,7 @@ class Fitter:
 
     def formula(self, points: Points) -> Formula:
         """Return the formula of some numbers; a table where there is no other."""
-        where, values = _distinct(points)
+        where, values = distinct(points)
         for found in self._scaled(where, values):
             if self._is_right(found, where, values):
                 return found
@@ -147,16 +116,16 @@ class Fitter:
             if found is not None:
                 yield Binary("%", found, RANKS)
 
-    def _axis(self, rank: IntArray) -> _Axis:
-        return _Axis(RANK, rank, self.ranks, RANKS)
+    def _axis(self, rank: IntArray) -> Axis:
+        return Axis(RANK, rank, self.ranks, RANKS)
 
-    def _axes(self, rank: IntArray) -> Iterator[_Axis]:
+    def _axes(self, rank: IntArray) -> Iterator[Axis]:
         yield self._axis(rank)
         if self.has_servers:
-            yield _Axis(DEVICE, rank % self.devices, self.devices, DEVICES)
-            yield _Axis(SERVER, rank // self.devices, self.ranks // self.devices, SERVERS)
+            yield Axis(DEVICE, rank % self.devices, self.devices, DEVICES)
+            yield Axis(SERVER, rank // self.devices, self.ranks // self.devices, SERVERS)
 
-    def _turned(self, axis: _Axis, loops: IntArray, values: IntArray) -> Formula | None:
+    def _turned(self, axis: Axis, loops: IntArray, values: IntArray) -> Formula | None:
         """Return the axis itself, plus or minus something of the loops, perhaps modulo its size; or
         the axis times a number, plus something of the loops.
         """
@@ -181,20 +150,20 @@ class Fitter:
         return None
 
     def _of_loops(
-        self, loops: IntArray, values: IntArray, around: _Axis | None = None
+        self, loops: IntArray, values: IntArray, around: Axis | None = None
     ) -> Formula | None:
         """Return what depends on the loops alone, modulo the size of an axis where one is given.
 
         Then it is never below zero, and the caller takes it modulo the size.
         """
         values = values if around is None else values % around.size
-        if not _depends_on(loops, values):
+        if not depends_on(loops, values):
             return None
         at, first = np.unique(loops, axis=0, return_index=True)
         numbers = values[first]
         if (numbers == numbers[0]).all():
-            return _start(int(numbers[0]), around, 0)
-        found = _growing(at, numbers, around) or _linear(at, numbers, around)
+            return starting(int(numbers[0]), around, 0)
+        found = growing(at, numbers, around) or linear(at, numbers, around)
         return found or self._wrapped(at, numbers)
 
     def _wrapped(self, at: IntArray, values: IntArray) -> Formula | None:
@@ -202,7 +171,7 @@ class Fitter:
         low, size = int(values.min()), int(values.max() - values.min()) + 1
         if len(values) < size or low < 0:
             return None
-        found = _linear(at, values - low, _Axis(RANK, values, size, self._counted(size)))
+        found = linear(at, values - low, Axis(RANK, values, size, self._counted(size)))
         if found is None:
             return None
         return plus(Binary("%", found, self._counted(size)), Number(low))
@@ -229,14 +198,14 @@ class Fitter:
             return None
         places = np.array(_reversed_bits(self.ranks))
         table = Table(tuple(places.tolist()), (self.ranks,), (RANK,))
-        axis = _Axis(table, places[rank], self.ranks, RANKS)
+        axis = Axis(table, places[rank], self.ranks, RANKS)
         return self._masked(axis, loops, values, cut=False)
 
     def _masked(
-        self, axis: _Axis, loops: IntArray, values: IntArray, *, cut: bool
+        self, axis: Axis, loops: IntArray, values: IntArray, *, cut: bool
     ) -> Formula | None:
         width, swap = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
-        for group in _groups(loops):
+        for group in by_turn(loops):
             found = _bits(axis.at[group], values[group], self.ranks, cut=cut)
             if found is None:
                 return None
@@ -260,7 +229,7 @@ class Fitter:
         low = self._part(device, loops, values % self.devices)
         return None if high is None or low is None else plus(times(high, DEVICES), low)
 
-    def _part(self, axis: _Axis, loops: IntArray, values: IntArray) -> Formula | None:
+    def _part(self, axis: Axis, loops: IntArray, values: IntArray) -> Formula | None:
         return self._of_loops(loops, values) or self._turned(axis, loops, values)
 
     def _chosen(self, where: IntArray, values: IntArray) -> Formula | None:
@@ -280,129 +249,6 @@ class Fitter:
         if condition is None or yes is None or no is None:
             return None
         return Either(condition, yes, no)
-
-
-def condition_of(ranks: Sequence[int], everybody: Sequence[int]) -> Formula | None:
-    """Return what holds for some of these ranks, and for no other of them; None where no short
-    condition does.
-    """
-    mine = set(ranks)
-    if len(mine) == 1:
-        return Binary("==", RANK, Number(min(mine)))
-    tests: list[tuple[Formula, Callable[[int], bool]]] = [
-        (Binary("<", RANK, Number(max(mine) + 1)), lambda rank: rank <= max(mine)),
-        (Binary(">=", RANK, Number(min(mine))), lambda rank: rank >= min(mine)),
-    ]
-    for width in (2, 4, 8, 16):
-        for rest in range(width):
-            test = Binary("==", Binary("%", RANK, Number(width)), Number(rest))
-            tests.append((test, _has_rest(width, rest)))
-    for formula, holds in tests:
-        if all(holds(rank) == (rank in mine) for rank in everybody):
-            return formula
-    return None
-
-
-def _has_rest(width: int, rest: int) -> Callable[[int], bool]:
-    return lambda rank: rank % width == rest
-
-
-def _distinct(points: Points) -> tuple[IntArray, IntArray]:
-    rows = np.unique(np.concatenate([points.where, points.values[:, None]], axis=1), axis=0)
-    return np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1])
-
-
-def _depends_on(where: IntArray, values: IntArray) -> bool:
-    """Whether there is one number at each place."""
-    places = len(np.unique(where, axis=0)) if where.shape[1] else 1
-    both = np.concatenate([where, values[:, None]], axis=1)
-    return len(np.unique(both, axis=0)) == places
-
-
-def _groups(loops: IntArray) -> list[IntArray]:
-    """Return the points of every turn."""
-    if not loops.shape[1]:
-        return [np.arange(len(loops))]
-    _, turn = np.unique(loops, axis=0, return_inverse=True)
-    turn = turn.reshape(-1)
-    return [np.flatnonzero(turn == k) for k in range(int(turn.max()) + 1)]
-
-
-def _start(number: int, around: _Axis | None, least: int) -> Formula:
-    """Return a number, around an axis as it is read most easily: 3, or kRanks - 1; `least` is what
-    is added to it at least, and all of it is not below zero.
-    """
-    if around is None:
-        return Number(number)
-    number += -(-max(0, -(number + least)) // around.size) * around.size
-    if number < around.size and number * 2 > around.size and number + least >= 0:
-        return plus(around.count, Number(number - around.size))
-    if number >= around.size:
-        return plus(around.count, Number(number - around.size))
-    return Number(number)
-
-
-def _linear(at: IntArray, values: IntArray, around: _Axis | None) -> Formula | None:
-    """Return a number plus multiples of the counters."""
-    steps = np.array([_step(at, values, k, around) for k in range(at.shape[1])], np.int64)
-    start = int(values[0] - at[0] @ steps)
-    wrong = values - start - at @ steps
-    if (wrong if around is None else wrong % around.size).any():
-        return None
-    if around is not None:
-        start %= around.size
-    found: Formula = Number(0)
-    for k in np.flatnonzero(steps > 0).tolist():
-        found = plus(found, times(Variable(f"loop{k}"), Number(int(steps[k]))))
-    found = plus(found, _start(start, around, int((at @ steps).min())))
-    for k in np.flatnonzero(steps < 0).tolist():
-        found = minus(found, times(Variable(f"loop{k}"), Number(int(-steps[k]))))
-    return found
-
-
-def _step(at: IntArray, values: IntArray, loop: int, around: _Axis | None) -> int:
-    """Return by how much a number grows where one counter does."""
-    rest = np.delete(at, loop, axis=1)
-    order = np.flatnonzero((rest == rest[0]).all(axis=1))
-    order = order[np.argsort(at[order, loop])]
-    if len(order) < 2 or at[order[1], loop] != at[order[0], loop] + 1:
-        return 0
-    step = int(values[order[1]] - values[order[0]])
-    if around is None:
-        return step
-    step %= around.size
-    return step - around.size if step * 2 > around.size else step
-
-
-def _growing(at: IntArray, values: IntArray, around: _Axis | None) -> Formula | None:
-    """Return a power of two of one counter, times a number: 1 << step, 8 >> step."""
-    for loop in range(at.shape[1]):
-        if not _depends_on(at[:, [loop]], values):
-            continue
-        turns, first = np.unique(at[:, loop], return_index=True)
-        if len(turns) < 2 or (turns != np.arange(len(turns))).any():
-            continue
-        power = _power(values[first], loop)
-        is_line = len(turns) == 2 and around is not None
-        if power is not None and not is_line:
-            return power
-        if around is not None:
-            power = _power(around.size - values[first], loop)
-            if power is not None:
-                return minus(around.count, power)
-    return None
-
-
-def _power(numbers: IntArray, loop: int) -> Formula | None:
-    first, turns = int(numbers[0]), np.arange(len(numbers))
-    if first < 1 or len(numbers) > 40:
-        return None
-    is_line = len(numbers) == 2 and first == 1
-    if (numbers == first << turns).all() and not is_line:
-        return Binary("<<", Number(first), Variable(f"loop{loop}"))
-    if first & (first - 1) == 0 and numbers[-1] > 0 and (numbers == first >> turns).all():
-        return Binary(">>", Number(first), Variable(f"loop{loop}"))
-    return None
 
 
 def _bits(rank: IntArray, values: IntArray, ranks: int, *, cut: bool) -> tuple[int, int] | None:
@@ -446,7 +292,7 @@ def _table(where: IntArray, values: IntArray) -> Formula:
     columns = [*range(1, where.shape[1]), 0]
     for column in list(columns):  # leave out what makes no difference
         rest = [c for c in columns if c != column]
-        if rest and _depends_on(where[:, rest], values):
+        if rest and depends_on(where[:, rest], values):
             columns = rest
     shape = tuple(int(where[:, c].max()) + 1 for c in columns)
     table = np.zeros(shape, np.int64)

@@ -13,8 +13,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hccl_py.cpp.export.fitting import Fitter, Points
+from hccl_py.cpp.export.fitting import Fitter
 from hccl_py.cpp.export.formulas import entries
+from hccl_py.cpp.export.points import Points
 
 __all__ = ["CppStep", "Loop", "Node", "fields_of", "fold", "joined", "key_of"]
 

@@ -15,6 +15,12 @@ import numpy as np
 from hccl_py.values import IntArray
 
 __all__ = [
+    "DEVICE",
+    "DEVICES",
+    "RANK",
+    "RANKS",
+    "SERVER",
+    "SERVERS",
     "Binary",
     "Either",
     "Formula",
@@ -100,6 +106,9 @@ class Table:
 
 
 Formula: TypeAlias = Number | Variable | Binary | Either | Table
+
+RANK, SERVER, DEVICE = Variable("rank"), Variable("server"), Variable("device")
+RANKS, SERVERS, DEVICES = Variable("ranks"), Variable("servers"), Variable("devices")
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hccl_py.cpp.export.calls import KernelWords, Terms, Use, call_of, multiple_text, uses_of
-from hccl_py.cpp.export.fitting import Fitter, condition_of
+from hccl_py.cpp.export.conditions import condition_of
+from hccl_py.cpp.export.fitting import Fitter
 from hccl_py.cpp.export.folding import CppStep, Loop, Node
 from hccl_py.cpp.export.forks import fork_or_join
 from hccl_py.cpp.export.formulas import (
+    RANK,
+    RANKS,
     Binary,
     Formula,
     Number,
     Spelling,
     Table,
-    Variable,
     text_of,
     variables,
 )
@@ -153,7 +155,7 @@ class _Writer:
         found = condition_of(branch.ranks, left)
         if found is None:
             flags = tuple(int(rank in branch.ranks) for rank in range(self._fitter.ranks))
-            found = Table(flags, (len(flags),), (Variable("rank"),))
+            found = Table(flags, (len(flags),), (RANK,))
         return text_of(found, self._spelling(_Scope(), "takesPart"))
 
     def _block(self, nodes: Sequence[Node], out: CppLines, scope: _Scope) -> None:
@@ -265,13 +267,13 @@ class _Writer:
         if use.kind in ("thread", "slot"):
             return {"thread": "worker", "slot": "slot"}[use.kind]
         if use.kind == "slice":
-            return "mine" if use.formulas[0] == Variable("rank") else "chunk"
+            return "mine" if use.formulas[0] == RANK else "chunk"
         (peer,) = use.formulas
-        right = Binary("%", Binary("+", Variable("rank"), Number(1)), Variable("ranks"))
-        before = Binary("-", Binary("+", Variable("rank"), Variable("ranks")), Number(1))
+        right = Binary("%", Binary("+", RANK, Number(1)), RANKS)
+        before = Binary("-", Binary("+", RANK, RANKS), Number(1))
         if peer == right:
             return "right"
-        if peer == Binary("%", before, Variable("ranks")):
+        if peer == Binary("%", before, RANKS):
             return "left"
         terms = [self._of(step) for step in steps_in(nodes)]
         peers = {one.peer for one in terms if one.peer is not None and one.peer.depth == use.depth}

@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hccl_py.cpp.export.channels import ChannelGroups
-from hccl_py.cpp.export.fitting import Fitter, Points
+from hccl_py.cpp.export.fitting import Fitter
 from hccl_py.cpp.export.folding import CppStep, Node, fold, joined, key_of
 from hccl_py.cpp.export.notifies import notifies_of_threads
+from hccl_py.cpp.export.points import Points
 from hccl_py.cpp.export.sizes import SizeFields
 from hccl_py.enums import TaskKind
 from hccl_py.program.instruction import Instruction

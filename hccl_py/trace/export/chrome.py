@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from hccl_py.trace.export.events import FLOWS, Counter, Slice, Track, sections
+from hccl_py.trace.export.events import sections
+from hccl_py.trace.export.limits import FLOWS
+from hccl_py.trace.export.slices import Counter, Slice, Track
 from hccl_py.trace.scene import Scene
 
 __all__ = ["write_chrome"]

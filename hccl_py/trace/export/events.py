@@ -14,90 +14,18 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
-from hccl_py.printable import one_line
 from hccl_py.program.describe import BUFFER_WORDS, NAMED
+from hccl_py.trace.export.limits import FLOWS, MOST_LINKS, flows_of, left_out_of
+from hccl_py.trace.export.slices import Arg, Counter, Process, Slice, Track, brief
 from hccl_py.trace.scene import CONNECTION, STUCK, UNREACHED, LinkLoad, Scene
-from hccl_py.values import Floats, IntArray
+from hccl_py.values import IntArray
 
-__all__ = [
-    "FLOWS",
-    "MOST_LINKS",
-    "Arg",
-    "Counter",
-    "Process",
-    "Section",
-    "Slice",
-    "Track",
-    "brief",
-    "left_out",
-    "sections",
-]
-
-FLOWS = 10_000
-"""Arrows from posts to waits that are written where nobody asks for another number. Perfetto's page
-draws all that are in sight, and stops to answer at some ten thousands.
-"""
-
-MOST_LINKS = 256
-"""Links whose load is written, the busiest first; every one is a track of its own to look at."""
-
-LONGEST = 400
-"""Characters of a text: what is longer comes from files that no person reads."""
+__all__ = ["Section", "sections"]
 
 _MOST_KEPT = 1 << 16
 """What many events share is kept for so many sorts of them."""
-
-Arg = tuple[str, "int | str"]
-
-
-class Process(NamedTuple):
-    """A group of tracks; `place` orders processes, from 1."""
-
-    place: int
-    name: str
-
-
-class Track(NamedTuple):
-    """A row of slices; `is_stream` tells streams from what is only drawn like them."""
-
-    name: str
-    is_stream: bool = False
-
-
-class Slice(NamedTuple):
-    """A slice, or a moment where it is no longer than 0 µs.
-
-    `shared` are arguments that many events have, always the same tuple; `own` those that differ. A
-    flow leads from the event with `flow_out` to that with the same `flow_in`; -1 for none.
-    """
-
-    name: str
-    category: str
-    begin_us: float
-    end_us: float
-    shared: tuple[Arg, ...] = ()
-    own: tuple[Arg, ...] = ()
-    flow_out: int = -1
-    flow_in: int = -1
-
-
-class Counter(NamedTuple):
-    """Values from a moment on; those that do not change are left out."""
-
-    name: str
-    at_us: Floats
-    percent: Floats
-
-
-def brief(text: str) -> str:
-    """Return a text of a file as a line that any viewer can show."""
-    cut = text[:LONGEST]
-    found = one_line(cut)[:LONGEST]
-    left = len(text) - LONGEST
-    return f"{found}… and {left} more characters" if left > 0 else found
 
 
 class Section(NamedTuple):
@@ -133,48 +61,6 @@ def sections(scenes: Mapping[str, Scene], flows: int = FLOWS) -> Iterator[Sectio
             yield Section(process(1 + last, view, "links"), iter(()), view.counters(view.links))
 
 
-def left_out(scenes: Mapping[str, Scene], flows: int = FLOWS) -> list[str]:
-    """Return sentences that say what of scenes is not written."""
-    found: list[str] = []
-    for scene in scenes.values():
-        found += _left_out(scene, flows)
-    return list(dict.fromkeys(found))
-
-
-def _left_out(scene: Scene, flows: int) -> Iterator[str]:
-    if scene.left_out:
-        yield scene.left_out
-    waits = int(_matched(scene).sum())
-    if waits > flows:
-        yield f"{flows} of {waits} flows are written: those whose waits last longest."
-    unreached = int((scene.bars.state == UNREACHED).sum())
-    if unreached:
-        yield f"{unreached} tasks that are never reached have no slice."
-    links = 0 if scene.links is None else len(scene.links) + scene.links.left_out
-    if links > MOST_LINKS:
-        yield f"Of {links} links the load of the {MOST_LINKS} busiest is written."
-
-
-def _matched(scene: Scene) -> npt.NDArray[np.bool_]:
-    bars = scene.bars
-    is_wait: npt.NDArray[np.bool_] = bars.kind == TaskKind.NOTIFY_WAIT
-    return is_wait & (bars.partner >= 0)
-
-
-def _flows(scene: Scene, most: int) -> IntArray:
-    """Return for every bar the post of its flow, -1 for none: the waits that last longest."""
-    bars = scene.bars
-    waits = np.flatnonzero(_matched(scene))
-    if len(waits) > most:
-        lasting = bars.end_us[waits] - bars.start_us[waits]
-        waits = waits[np.argsort(-lasting, kind="stable")[:most]]
-    found = np.full(len(bars), -1, np.int64)
-    posts = bars.partner[waits]
-    found[waits] = posts
-    found[posts] = posts
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class _View:
     """One scene, and what is looked up for every event of it."""
@@ -204,11 +90,11 @@ class _View:
             count=count,
             scene=scene,
             shown=frozenset(scene.ranks.tolist()),
-            flow=_flows(scene, flows),
+            flow=flows_of(scene, flows),
             links=scene.links if scene.links is not None and len(scene.links) else None,
             kinds={int(kind): kind.spelling for kind in TaskKind},
             texts={key: [brief(text) for text in some] for key, some in texts.items()},
-            sentences=list(_left_out(scene, flows)),
+            sentences=list(left_out_of(scene, flows)),
         )
 
     def program(self) -> Iterator[tuple[Track, Iterator[Slice]]]:

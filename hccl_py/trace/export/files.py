@@ -9,7 +9,7 @@ from pathlib import Path
 from hccl_py.documents.disk import PathLike, check_place, replacing
 from hccl_py.documents.kind import FileKind
 from hccl_py.trace.export.chrome import write_chrome
-from hccl_py.trace.export.events import FLOWS, left_out
+from hccl_py.trace.export.limits import FLOWS, left_out
 from hccl_py.trace.export.perfetto import check_perfetto, write_perfetto
 from hccl_py.trace.scene import Scene
 

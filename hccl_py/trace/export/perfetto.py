@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from typing import IO, Any, NamedTuple
 
 from hccl_py.errors import ParameterError
-from hccl_py.trace.export.events import FLOWS, Arg, Counter, Process, Slice, Track, sections
+from hccl_py.trace.export.events import sections
+from hccl_py.trace.export.limits import FLOWS
+from hccl_py.trace.export.slices import Arg, Counter, Process, Slice, Track
 from hccl_py.trace.scene import Scene
 
 __all__ = ["check_perfetto", "write_perfetto"]

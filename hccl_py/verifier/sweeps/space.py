@@ -9,106 +9,44 @@ executor suits it; `covering` then picks calls in which every two choices meet.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Iterator, Sized
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from math import prod
 from random import Random
-from typing import NamedTuple
 
 import numpy as np
 
 from hccl_py.algo import parse_algo
 from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
 from hccl_py.errors import HcclError, PluginError
-from hccl_py.executor import (
-    BySize,
-    Executor,
-    Unsuitable,
-    choices_of,
-    executor_name,
-    ops_of,
-    with_levels,
-)
+from hccl_py.executor import Executor, Unsuitable, choices_of, executor_name, ops_of, with_levels
 from hccl_py.op_param import LEVELS, OpParam
 from hccl_py.operators import Operator, make_operator
 from hccl_py.operators.base import Variant
 from hccl_py.orchestration.author_errors import author_message
-from hccl_py.orchestration.rank import RankView
-from hccl_py.topology.factory import topology_of
 from hccl_py.topology.presets import PRESETS, SELECTED_FOR
 from hccl_py.topology.topology import Topology
-from hccl_py.values import Diverged, IntArray
-from hccl_py.verifier.sweeps.cases import LARGE_CCL, SMALL_CCL, Case, Cases
+from hccl_py.verifier.sweeps.amounts import amounts_of
+from hccl_py.verifier.sweeps.cases import LARGE_CCL, Case, Cases
 from hccl_py.verifier.sweeps.covering import Row, covering
-
-__all__ = ["Space", "elements_per_round", "random_cases", "round_limit", "space_of"]
-
-ALIGN = 128
-"""Bytes to which HCCL rounds slices."""
-
-
-class ServerLayout(NamedTuple):
-    """Devices of each server, and servers of each superpod where there are several."""
-
-    servers: tuple[int, ...]
-    superpods: tuple[int, ...] = ()
-
-
-LAYOUTS = (
-    *map(ServerLayout, ((1,), (2,), (3,), (4,), (5,), (6,), (7,), (8,), (16,))),
-    *map(ServerLayout, ((1, 1), (1, 1, 1), (2, 2, 2), (4, 4), (3, 2), (2, 1, 3))),
-    *(
-        ServerLayout((2, 2, 2, 2), (2, 2)),
-        ServerLayout((1, 1, 1), (2, 1)),
-        ServerLayout((4, 4, 4), (1, 1, 1)),
-    ),
+from hccl_py.verifier.sweeps.layouts import (
+    LARGE_LAYOUTS,
+    ServerLayout,
+    fitted,
+    layouts_of,
+    networks_of,
 )
-"""SDMA links only, RDMA only, both; even and uneven."""
+from hccl_py.verifier.sweeps.rounds import elements_per_round
 
-LARGE_LAYOUTS = (ServerLayout((32,)), ServerLayout((8, 8, 8)))
-"""Run once per preset: what grows with the ranks has to show."""
+__all__ = ["Space", "random_cases", "space_of"]
 
 DTYPES = tuple(map(DataType, ("fp32", "fp16", "int8", "int64", "int32", "bf16", "uint8", "fp64")))
 """Every size of an element, and types that hardware reduces inline and that it does not."""
 
 ALL_UP_TO = 100
 """A space so small is run as a whole."""
-
-MOST_ROUNDS = 8
-"""Counts that a user gives run with small CCL buffers only where that takes no more rounds."""
-
-Elements = Callable[[int, int, int], int]
-"""From bytes of an element, ranks and elements of one round to a count."""
-
-
-@dataclass(frozen=True)
-class Amount:
-    """How much data, in CCL buffers of which size."""
-
-    elements: Elements
-    ccl_bytes: int = LARGE_CCL
-    most_rounds: int | None = None
-
-
-AMOUNTS = (
-    Amount(lambda unit, ranks, most: 0),
-    Amount(lambda unit, ranks, most: 1),
-    Amount(lambda unit, ranks, most: 3),
-    Amount(lambda unit, ranks, most: ALIGN // unit - 1),
-    Amount(lambda unit, ranks, most: ALIGN // unit + 1),
-    Amount(lambda unit, ranks, most: ranks * ALIGN // unit),
-    Amount(lambda unit, ranks, most: ranks * ALIGN // unit + 1),
-    Amount(lambda unit, ranks, most: 1001),
-    Amount(lambda unit, ranks, most: most, SMALL_CCL),
-    Amount(lambda unit, ranks, most: most + 1, SMALL_CCL),
-    Amount(lambda unit, ranks, most: 2 * most, SMALL_CCL),
-    Amount(lambda unit, ranks, most: 2 * most + most // 2 + 1, SMALL_CCL),
-)
-"""Nothing, one element, few, around the alignment of the whole and of each slice, more than that;
-one full round, one with the shortest tail, two full ones, three with a tail.
-"""
 
 
 @dataclass(frozen=True)
@@ -156,13 +94,13 @@ class _Selector:
         self._presets = (cases.topology,) if cases.topology else SELECTED_FOR
         self._layouts: tuple[ServerLayout | Topology, ...]
         if self._presets[0] in PRESETS:
-            self._layouts = _layouts(cases, self._presets)
+            self._layouts = layouts_of(cases, self._presets)
         else:
-            self._layouts = _networks(cases, self._presets[0])
+            self._layouts = networks_of(cases, self._presets[0])
         self._dtypes = cases.dtypes or DTYPES
         self._reduces = _reduce_ops(self._operator, cases)
         self._modes = cases.modes or tuple(Mode)
-        self._amounts = _amounts(cases, executor)
+        self._amounts = amounts_of(cases, executor)
         self._in_place = _in_place(self._operator, cases)
         self._variants = _variants(self._operator, cases)
         self._levels = _levels(executor, op, cases.algo)
@@ -259,7 +197,7 @@ class _Selector:
         if key not in self._topologies:
             layout = self._layouts[row[0]]
             self._topologies[key] = (
-                layout if isinstance(layout, Topology) else _fitted(layout, self._presets[row[1]])
+                layout if isinstance(layout, Topology) else fitted(layout, self._presets[row[1]])
             )
         return self._topologies[key]
 
@@ -304,83 +242,6 @@ def _selected(bases: list[Row], free: tuple[int, ...]) -> list[Row]:
     return [(*base, *rest) for base in bases for rest in product(*map(range, free))]
 
 
-def _fitted(layout: ServerLayout, name: str) -> Topology | None:
-    """Return the servers of a product; None where the product's are smaller."""
-    preset = PRESETS[name]
-    if max(layout.servers) > preset.devices_per_server:
-        return None
-    if layout.superpods and not preset.superpod_servers:
-        return None
-    return Topology(preset, layout.servers, layout.superpods or None)
-
-
-def _networks(cases: Cases, spelling: str) -> tuple[Topology, ...]:
-    """Return a network that says itself where its ranks are, or its first ranks."""
-    return tuple(
-        topology_of(
-            ranks,
-            servers=cases.servers,
-            devices=cases.devices,
-            superpods=cases.superpods,
-            preset=spelling,
-        )
-        for ranks in cases.ranks or (None,)
-    )
-
-
-def _layouts(cases: Cases, presets: tuple[str, ...]) -> tuple[ServerLayout, ...]:
-    """Return the layouts of a sweep; the error of the first preset where a narrowing fits none."""
-    if not cases.has_layout:
-        return LAYOUTS + LARGE_LAYOUTS
-    found: dict[ServerLayout, None] = {}
-    error = None
-    if cases.servers is None and cases.devices is None and cases.superpods is None:
-        found = {layout: None for layout in LAYOUTS if sum(layout.servers) in cases.ranks}
-    for preset, ranks in product(presets, cases.ranks or (None,)):
-        try:
-            topology = topology_of(
-                ranks,
-                servers=cases.servers,
-                devices=cases.devices,
-                superpods=cases.superpods,
-                preset=preset,
-            )
-            pods = topology.superpods if len(topology.superpods) > 1 else ()
-            found[ServerLayout(topology.servers, pods)] = None
-        except HcclError as refusal:
-            error = error or refusal
-    if error is not None and not found:
-        raise error
-    return tuple(found)
-
-
-def _amounts(cases: Cases, executor: Executor) -> tuple[Amount, ...]:
-    """Return the amounts of the options, or the usual ones and both sides of every threshold."""
-    amounts: tuple[Amount, ...] = AMOUNTS
-    if isinstance(executor, BySize):
-        amounts += tuple(map(_up_to, executor.thresholds))
-        amounts += tuple(map(_from_on, executor.thresholds))
-    if cases.counts:
-        amounts = tuple(
-            Amount(lambda unit, ranks, most, count=count: count, ccl, rounds)  # type: ignore[misc]
-            for count in cases.counts
-            for ccl, rounds in ((LARGE_CCL, None), (SMALL_CCL, MOST_ROUNDS))
-        )
-    if cases.buffsize is not None:
-        amounts = tuple(replace(a, ccl_bytes=cases.buffsize << 20) for a in amounts)
-    return amounts
-
-
-def _up_to(threshold: int) -> Amount:
-    """The largest amount below a size in bytes."""
-    return Amount(lambda unit, ranks, most: (threshold - 1) // unit)
-
-
-def _from_on(threshold: int) -> Amount:
-    """The smallest amount of at least a size in bytes."""
-    return Amount(lambda unit, ranks, most: -(-threshold // unit))
-
-
 def _reduce_ops(operator: Operator, cases: Cases) -> tuple[ReduceOp | None, ...]:
     return (cases.reduce_ops or tuple(ReduceOp)) if operator.reduces else (None,)
 
@@ -415,30 +276,3 @@ def _levels(executor: Executor, op: str, algo: str) -> tuple[tuple[str, ...], ..
         return (given[level],) if given.get(level) in offered else offered
 
     return tuple(product(*map(words, LEVELS)))
-
-
-def elements_per_round(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int:
-    """Return how many elements one round of a call takes; what fills a CCL buffer where the
-    executor does not say, or fails, which recording will report.
-    """
-    limit = round_limit(executor, op, topology, ccl_bytes)
-    return max(ccl_bytes // op.unit if limit is None else limit, 1)
-
-
-def round_limit(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int | None:
-    """Return the smallest max_count of all ranks, None where they state none or fail to."""
-    everybody = np.arange(topology.size)
-    try:
-        op = with_levels(executor, op)
-
-        def limits(batches: Iterable[IntArray]) -> list[int]:
-            views = (RankView(ids, op, topology, ccl_bytes) for ids in batches)
-            counts = [executor.resources(op, view).max_count for view in views]
-            return [int(count) for count in counts if count is not None]
-
-        try:
-            return min(limits([everybody]), default=None)
-        except Diverged:
-            return min(limits(everybody[:, None]), default=None)
-    except (Exception, SystemExit):
-        return None

@@ -27,7 +27,8 @@ from hccl_py.verifier.sweeps.cases import Case, Cases
 from hccl_py.verifier.sweeps.common import Ran
 from hccl_py.verifier.sweeps.difference import difference
 from hccl_py.verifier.sweeps.gathering import CallOutcome, gathered
-from hccl_py.verifier.sweeps.space import Space, elements_per_round, round_limit, space_of
+from hccl_py.verifier.sweeps.rounds import elements_per_round, round_limit
+from hccl_py.verifier.sweeps.space import Space, space_of
 from hccl_py.verifier.verifier import verify_program
 
 __all__ = ["Progress", "Verify", "verify_executor"]

@@ -1,0 +1,128 @@
+"""The objects at the ends of tasks in a JSON file: `{"round": 0, "label": "...",
+"source": "file:line", "dtype": "...", "owner": 0, "joined": true}`.
+
+hccl-py adds `owner`, the stream whose notify a `local_wait` clears, where it is not its own, and
+`joined`, one step of a kernel with the data task before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hccl_py.documents.checks import a_text, defect, format_value, only_keys
+from hccl_py.formats.checks import MAX_NUMBER, whole
+from hccl_py.formats.json_rows import Rows
+from hccl_py.formats.json_tasks import Columns
+from hccl_py.formats.op import data_type
+from hccl_py.values import IntArray
+
+__all__ = ["TaskNotes", "notes_from"]
+
+_KEYS = frozenset(("round", "label", "source", "dtype", "owner", "joined"))
+_MAX_ROUND = 2**31 - 2
+
+
+@dataclass(frozen=True, eq=False)
+class TaskNotes:
+    """Round, label, line of every task, and whether it is joined to the one before; texts are
+    numbered in the order of their first use.
+    """
+
+    round: IntArray
+    label: IntArray
+    line: IntArray
+    joined: IntArray
+    labels: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+def notes_from(rows: Rows, columns: Columns) -> TaskNotes:
+    """Return the notes of all tasks; `dtype` and `owner` go to the columns."""
+    at = np.flatnonzero(rows.has_note)
+    notes = [task[-1] for task in rows.picked(at)]
+    for k, note in enumerate(notes):
+        if not note.keys() <= _KEYS:
+            only_keys(rows.path(int(at[k]), len(rows.tasks[at[k]]) - 1), note, _KEYS)
+    reader = _NoteReader(rows, at, notes)
+    _set_dtypes(reader, columns)
+    _set_owners(reader, columns)
+    label, labels = reader.texts("label")
+    line, lines = reader.texts("source")
+    return TaskNotes(reader.rounds(), label, line, _joined(reader, columns), labels, lines)
+
+
+class _NoteReader:
+    """One key at a time, over all notes."""
+
+    def __init__(self, rows: Rows, at: IntArray, notes: list[dict[str, Any]]) -> None:
+        self.rows, self._at, self._notes = rows, at, notes
+
+    def having(self, key: str) -> tuple[IntArray, list[Any]]:
+        """Return the rows whose note has a key, and the values."""
+        has = [key in note for note in self._notes]
+        rows = self._at[np.array(has, bool)]
+        return rows, [note[key] for note in self._notes if key in note]
+
+    def path(self, row: int, key: str) -> str:
+        """Return the JSON path of a key."""
+        return self.rows.path(row, len(self.rows.tasks[row]) - 1, key)
+
+    def rounds(self) -> IntArray:
+        """Return the round of every task, 0 where none is given."""
+        at, values = self.having("round")
+        column = np.zeros(len(self.rows), np.int64)
+        where = lambda k: self.path(int(at[k]), "round")  # noqa: E731
+        column[at] = whole(values, where, "a round", 0, _MAX_ROUND)
+        return column
+
+    def texts(self, key: str) -> tuple[IntArray, tuple[str, ...]]:
+        """Return the number of every task's text, -1 where none is given, and the texts."""
+        at, values = self.having(key)
+        numbers: dict[Any, int] = {}
+        found = []
+        for row, text in zip(at.tolist(), values, strict=True):
+            if type(text) is not str or text not in numbers:
+                numbers[a_text(self.path(row, key), text)] = len(numbers)
+            found.append(numbers[text])
+        column = np.full(len(self.rows), -1)
+        column[at] = found
+        return column, tuple(numbers)
+
+
+def _set_dtypes(reader: _NoteReader, columns: Columns) -> None:
+    at, names = reader.having("dtype")
+    known: dict[Any, int] = {}
+    for row, name in zip(at.tolist(), names, strict=True):
+        if type(name) is not str or name not in known:
+            known[name] = data_type(reader.path(row, "dtype"), name).number
+        if columns.src_buffer[row] < 0:
+            hint = "Only tasks that move data have a data type."
+            raise defect(reader.path(row, "dtype"), "no data type here", f'"{name}"', hint)
+        columns.dtype[row] = known[name]
+
+
+def _joined(reader: _NoteReader, columns: Columns) -> IntArray:
+    """Return 1 for data tasks that are joined to the one before."""
+    at, values = reader.having("joined")
+    found = np.zeros(len(reader.rows), np.int64)
+    for row, value in zip(at.tolist(), values, strict=True):
+        if value is not True or columns.src_buffer[row] < 0:
+            hint = "Only tasks that move data are joined: to the one before, or not at all."
+            raise defect(
+                reader.path(row, "joined"), "true on such a task", format_value(value), hint
+            )
+        found[row] = 1
+    return found
+
+
+def _set_owners(reader: _NoteReader, columns: Columns) -> None:
+    at, streams = reader.having("owner")
+    for row in at.tolist():
+        if reader.rows.tasks[row][0] != "local_wait":
+            hint = "Only local_wait has one: the stream whose notify it clears."
+            raise defect(reader.path(row, "owner"), "no owner here", "one", hint)
+    where = lambda k: reader.path(int(at[k]), "owner")  # noqa: E731
+    columns.owner[at] = whole(streams, where, "a stream", 0, MAX_NUMBER - 1)

@@ -1,0 +1,42 @@
+"""How many elements one round of a call takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from hccl_py.executor import Executor, with_levels
+from hccl_py.op_param import OpParam
+from hccl_py.orchestration.rank import RankView
+from hccl_py.topology.topology import Topology
+from hccl_py.values import Diverged, IntArray
+
+__all__ = ["elements_per_round", "round_limit"]
+
+
+def elements_per_round(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int:
+    """Return how many elements one round of a call takes; what fills a CCL buffer where the
+    executor does not say, or fails, which recording will report.
+    """
+    limit = round_limit(executor, op, topology, ccl_bytes)
+    return max(ccl_bytes // op.unit if limit is None else limit, 1)
+
+
+def round_limit(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int | None:
+    """Return the smallest max_count of all ranks, None where they state none or fail to."""
+    everybody = np.arange(topology.size)
+    try:
+        op = with_levels(executor, op)
+
+        def limits(batches: Iterable[IntArray]) -> list[int]:
+            views = (RankView(ids, op, topology, ccl_bytes) for ids in batches)
+            counts = [executor.resources(op, view).max_count for view in views]
+            return [int(count) for count in counts if count is not None]
+
+        try:
+            return min(limits([everybody]), default=None)
+        except Diverged:
+            return min(limits(everybody[:, None]), default=None)
+    except (Exception, SystemExit):
+        return None
