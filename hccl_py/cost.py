@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 __all__ = [
     "COSTS",
@@ -28,6 +29,8 @@ __all__ = [
     "LinkCost",
     "ProtocolCost",
     "Protocols",
+    "SharedPort",
+    "ports_once",
 ]
 
 PROTOCOLS = ("Simple", "LL", "LL128")
@@ -56,6 +59,37 @@ class LinkCost(BaseModel):
     def beta_us(self) -> float:
         """β: microseconds per byte."""
         return per_byte(self.gbps)
+
+
+def _sorts_once(links: tuple[str, ...]) -> tuple[str, ...]:
+    if not links or len(set(links)) < len(links):
+        hint = "Write those that share the port: hccs, sio, pcie, roce."
+        context = {"expected": "sorts of links, each once", "hint": hint}
+        raise PydanticCustomError("expected", "{expected}", context)
+    return links
+
+
+class SharedPort(BaseModel):
+    """A port that links of several sorts share at every device of a product: `gbps` is what they
+    take together, each way.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    links: Annotated[
+        tuple[Literal["hccs", "sio", "pcie", "roce"], ...],
+        Field(strict=False),
+        AfterValidator(_sorts_once),
+    ]
+    gbps: Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
+
+
+def ports_once(ports: tuple[SharedPort, ...]) -> tuple[SharedPort, ...]:
+    """Return ports no two of which are for the same links; a PydanticCustomError otherwise."""
+    if len({frozenset(port.links) for port in ports}) < len(ports):
+        context = {"expected": "one port for the same links", "hint": "Keep the slower one."}
+        raise PydanticCustomError("expected", "{expected}", context)
+    return ports
 
 
 class ProtocolCost(BaseModel):
@@ -99,9 +133,11 @@ class CostModel(BaseModel):
     `reduce_gbps` is γ's inverse, `copy_gbps` the rate of local copies. `memory_gbps` is shared by
     the local copies and reductions of one device that overlap, in contended simulation; without it
     they do not slow each other down. Where its users are `all`, what goes over links takes it, too,
-    at both ends. `notify_us` is the latency of notifies that do not pay α, those between streams of
-    one rank included, unless `local_notify_us` is theirs. `post_us` and `wait_us` are what a post,
-    and a wait for what is there, take of their stream's time. `alpha_by` says which notifies pay α:
+    at both ends. `shared_ports` are what several sorts of links of a product's device have in
+    common; a flow is no faster than the ports that it goes through. `notify_us` is the latency of
+    notifies that do not pay α, those between streams of one rank included, unless `local_notify_us`
+    is theirs. `post_us` and `wait_us` are what a post, and a wait for what is there, take of their
+    stream's time. `alpha_by` says which notifies pay α:
     those with HCCL's numbers (Ack over SDMA, DataSignal over RDMA, extra ones over both), or those
     that stand for a message, whatever their number (`simulator/alpha.py`). `joined_tasks` says what
     data tasks that are one step of a kernel take together: their sum, or as long as the longest;
@@ -127,6 +163,7 @@ class CostModel(BaseModel):
     hop_us: Microseconds = 0.0
     memory_gbps: Rate = None
     memory_users: Literal["local", "all"] = "local"
+    shared_ports: Annotated[tuple[SharedPort, ...], AfterValidator(ports_once)] = ()
     alpha_by: Literal["number", "message"] = "number"
     joined_tasks: Literal["sum", "longest"] = "sum"
     inline_reductions: Literal["sum", "longest"] = "sum"
@@ -146,8 +183,16 @@ class CostModel(BaseModel):
         free: dict[str, object] = {"copy_gbps": None, "memory_gbps": None}
         free |= dict.fromkeys(("notify_us", "task_us", "post_us", "wait_us", "hop_us"), 0.0)
         free |= {"protocols": Protocols(), "local_notify_us": None, "inline_reductions": "sum"}
-        free |= {"jitter": 0.0}
+        free |= {"jitter": 0.0, "shared_ports": ()}
         return self.model_copy(update={"name": "formula", **free})
+
+    def alone_us(self, link: str) -> float:
+        """Return the microseconds per byte of a flow alone on one sort of link, by name: those of
+        the link, or of a port that it has to go through where that is slower.
+        """
+        own: LinkCost = getattr(self, link)
+        ports = (per_byte(port.gbps) for port in self.shared_ports if link in port.links)
+        return max(own.beta_us, *ports, 0.0)
 
     @property
     def inside_us(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -231,6 +232,24 @@ CASES = (
     ),
     Case("chance", DIRECT, THIN_TREE, over={"jitter": 0.3, "task_us": 1.5, "post_us": 0.4}),
     Case("chance over RoCE ports", ALL_PAIRS, A2, over={"jitter": 0.3, "jitter_seed": 7}),
+    Case(
+        "ports that links of an Ascend 950 share",
+        ALL_PAIRS,
+        {"servers": 2, "devices": 8, "preset": "ascend950"},
+        4096,
+        over={
+            "shared_ports": [
+                {"links": ["hccs", "roce"], "gbps": 180},
+                {"links": ["hccs"], "gbps": 120},
+            ]
+        },
+    ),
+    Case(
+        "ports of nodes in a file",
+        DIRECT,
+        {"preset": str(Path(__file__).parent / "ports.json")},
+        1024,
+    ),
     Case(
         "Ascend 950, all at once",
         ALL_PAIRS,

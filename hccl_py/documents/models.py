@@ -90,6 +90,7 @@ _TYPES = {
     "list_type": "a list",
     "model_type": "an object",
     "string_type": "a string",
+    "tuple_type": "a list",
     "string_unicode": "a string of whole characters",
 }
 """JSON's words for pydantic's types."""

@@ -3,7 +3,7 @@
 timeline = hccl_py.simulate(program, topology, cost, network="contended")
 """
 
-from hccl_py.cost import COSTS, CostModel, LinkCost
+from hccl_py.cost import COSTS, CostModel, LinkCost, SharedPort
 from hccl_py.simulator.batches import Clocks, simulate_batches
 from hccl_py.simulator.contended import simulate_contended
 from hccl_py.simulator.cost_files import find_cost, read_cost, write_cost
@@ -17,6 +17,7 @@ __all__ = [
     "Clocks",
     "CostModel",
     "LinkCost",
+    "SharedPort",
     "Stragglers",
     "Timeline",
     "find_cost",

@@ -12,11 +12,11 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict
+from pydantic import AfterValidator, ConfigDict, Field
 
-from hccl_py.cost import COSTS, CostModel, LinkCost, ProtocolCost, Protocols
+from hccl_py.cost import COSTS, CostModel, LinkCost, ProtocolCost, Protocols, SharedPort, ports_once
 from hccl_py.documents.checks import an_object, defect, format_value, only_keys
 from hccl_py.documents.disk import PathLike, format_path, read_file, write_file
 from hccl_py.documents.kind import FileKind, named
@@ -48,6 +48,10 @@ class _StrictLink(LinkCost):
     model_config = ConfigDict(strict=True)
 
 
+class _StrictPort(SharedPort):
+    model_config = ConfigDict(strict=True)
+
+
 class _StrictProtocol(ProtocolCost):
     model_config = ConfigDict(strict=True)
 
@@ -70,6 +74,9 @@ class _StrictCost(CostModel):
     pcie: _StrictLink
     roce: _StrictLink
     protocols: _StrictProtocols = _StrictProtocols()
+    shared_ports: Annotated[
+        tuple[_StrictPort, ...], Field(strict=False), AfterValidator(ports_once)
+    ] = ()
 
 
 def find_cost(text: str, product: str) -> CostModel:

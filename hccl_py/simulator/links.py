@@ -70,7 +70,7 @@ class Links:
         """What joins the ranks; only where there is a topology."""
         if self.topology is None:
             raise ValueError("links of a program without a topology have no network")
-        return network_of(self.topology)
+        return network_of(self.topology, self.cost.shared_ports)
 
     def classes(self, transports: Transports) -> LinkClasses:
         """Return the classes of all transport ends."""
@@ -110,7 +110,7 @@ class Links:
     def _by_media(self, media: npt.NDArray[np.int8]) -> LinkClasses:
         table = [getattr(self.cost, name) for name in MEDIA]
         alpha = np.array([m.alpha_us for m in table])
-        beta = np.array([m.beta_us for m in table]) / self.efficiency
+        beta = np.array([self.cost.alone_us(name) for name in MEDIA]) / self.efficiency
         is_rdma = (np.arange(len(table)) == ROCE) & (not self._is_clos)
         return LinkClasses(media.astype(np.int32), alpha, beta, is_rdma)
 
@@ -138,7 +138,7 @@ class Links:
         media[ports == OUT] = ROCE
         table = [getattr(self.cost, name) for name in MEDIA]
         alpha = np.array([m.alpha_us for m in table])[media]
-        alone = np.array([m.beta_us for m in table])[media] / self.efficiency
+        alone = np.array([self.cost.alone_us(name) for name in MEDIA])[media] / self.efficiency
         used, place = numbered(routes.link, network.nodes)
         rates, slow = network.rates(used, self.cost), self._slow_links.factors(used)
         first = routes.first[:-1]

@@ -55,6 +55,7 @@ _NEWER_COSTS = {
     "memory_users",
     "post_us",
     "protocols",
+    "shared_ports",
     "wait_us",
 }
 

@@ -13,6 +13,7 @@ from hccl_py.program.program import Program
 from hccl_py.simulator import (
     CostModel,
     LinkCost,
+    SharedPort,
     Stragglers,
     Timeline,
     simulate_contended,
@@ -22,6 +23,7 @@ from hccl_py.simulator.contended.engine import run_events
 from hccl_py.simulator.links import Links
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
+from hccl_py.topology.networks.product import MEDIA
 from hccl_py.topology.presets import PRESETS
 from tests.recording import BY_NAME, filled, op_of, recorded, without
 from tests.simulator.moves import PLAIN, Move, Tangle, moving
@@ -186,6 +188,15 @@ def test_what_shares_nothing_takes_as_long_as_alone(
     task_us=st.sampled_from([0.0, 0.125]),
     memory=st.sampled_from(["local", "all"]),
     slow=st.sampled_from([(), ("rank=1:3x",), ("link=0-1:2x", "rank=0:1.5x")]),
+    ports=st.lists(
+        st.builds(
+            SharedPort,
+            links=st.lists(st.sampled_from(MEDIA), min_size=1, unique=True),
+            gbps=st.sampled_from([0.4, 1.2, 2.5]),
+        ),
+        unique_by=lambda port: frozenset(port.links),
+        max_size=2,
+    ),
 )
 def test_executors_take_what_the_naive_reference_says(
     name: str,
@@ -194,6 +205,7 @@ def test_executors_take_what_the_naive_reference_says(
     task_us: float,
     memory: str,
     slow: tuple[str, ...],
+    ports: list[SharedPort],
 ) -> None:
     topology = Topology(PRESETS[product], servers)
     op = filled(op_of(ops_of(BY_NAME[name]())[0], 5000), topology.size)
@@ -201,7 +213,8 @@ def test_executors_take_what_the_naive_reference_says(
         return
     program = recorded(name, op, topology, 1 << 15)
     gbps = {"local": 12.0, "all": 1.5}[memory]  # less than what links carry
-    over = {"task_us": task_us, "memory_users": memory, "memory_gbps": gbps}
+    over: dict[str, object] = {"task_us": task_us, "memory_users": memory, "memory_gbps": gbps}
+    over["shared_ports"] = tuple(ports)
     cost = COST.model_copy(update=over)
     assert_naive(program, topology, cost, Stragglers.parse(slow))
 

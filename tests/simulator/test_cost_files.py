@@ -14,6 +14,7 @@ from hccl_py.simulator import COSTS, CostModel, find_cost, read_cost, write_cost
 from tests.simulator.costs import COST
 
 LINK = {"alpha_us": 1, "gbps": 2.5}
+PORT = {"links": ["hccs", "roce"], "gbps": 40}
 WHOLE = {
     **dict.fromkeys(("hccs", "sio", "pcie", "roce"), LINK),
     "reduce_gbps": None,
@@ -52,9 +53,16 @@ def test_a_misspelt_name() -> None:
     assert caught.value.hint == "Did you mean formula? A file ends in .json, .yaml, .yml."
 
 
+SORTS = ("hccs", "sio", "pcie", "roce")
 rates = st.none() | st.floats(1e-3, 1e6)
 links = st.fixed_dictionaries(
     {"alpha_us": st.floats(0, 1e6), "gbps": rates, "ports": st.integers(1, 64)}
+)
+ports: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "links": st.lists(st.sampled_from(SORTS), min_size=1, unique=True),
+        "gbps": st.floats(1e-3, 1e6),
+    }
 )
 models = st.fixed_dictionaries(
     {
@@ -67,6 +75,9 @@ models = st.fixed_dictionaries(
         "jitter": st.floats(0, 100),
         "jitter_seed": st.integers(0, (1 << 31) - 1),
         "inline_reductions": st.sampled_from(["sum", "longest"]),
+        "shared_ports": st.lists(
+            ports, unique_by=lambda port: frozenset(port["links"]), max_size=3
+        ),
     }
 ).map(CostModel.model_validate)
 
@@ -129,6 +140,36 @@ def test_the_name_is_that_of_the_file(tmp_path: Path) -> None:
             "",
         ),
         ({**WHOLE, "hccs": {**LINK, "ports": 0}}, "hccs.ports: expected greater than", ""),
+        ({**WHOLE, "shared_ports": PORT}, "shared_ports: expected a list, found an object", ""),
+        ({**WHOLE, "shared_ports": [5]}, "shared_ports[0]: expected a", ""),
+        (
+            {**WHOLE, "shared_ports": [{**PORT, "links": ["hccs", "nvlink"]}]},
+            "shared_ports[0].links[1]: expected 'hccs', 'sio', 'pcie' or 'roce', found \"nvlink\"",
+            "",
+        ),
+        (
+            {**WHOLE, "shared_ports": [{**PORT, "links": []}]},
+            "shared_ports[0].links: expected sorts of links, each once, found a list of 0",
+            "hccs, sio",
+        ),
+        (
+            {**WHOLE, "shared_ports": [{**PORT, "links": ["sio", "sio"]}]},
+            "shared_ports[0].links: expected sorts of links, each once, found a list of 2",
+            "hccs, sio",
+        ),
+        (
+            {**WHOLE, "shared_ports": [PORT, {**PORT, "gbps": 4}]},
+            "shared_ports: expected one port for the same links, found a list of 2",
+            "slower",
+        ),
+        ({**WHOLE, "shared_ports": [{"links": ["sio"]}]}, "gbps: expected a value", "links, gbps"),
+        (
+            {**WHOLE, "shared_ports": [{**PORT, "gbps": None}]},
+            "shared_ports[0].gbps: expected a valid number, found null",
+            "",
+        ),
+        ({**WHOLE, "shared_ports": [{**PORT, "gbps": 0}]}, "[0].gbps: expected greater", ""),
+        ({**WHOLE, "shared_ports": [{**PORT, "gbp": 1}]}, "[0].gbp: expected a key", "gbps"),
         ('{"base": "selection", "base": "300i-duo"}', 'the key "base" once, found it twice', ""),
         ('{"task_us": NaN}', "task_us: expected a value that JSON has, found NaN", ""),
         ('{"task_us": 1e999, "base": "selection"}', "task_us: expected a finite number", ""),

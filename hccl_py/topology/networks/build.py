@@ -9,10 +9,17 @@ import numpy as np
 
 from hccl_py.documents.checks import at, defect, format_value
 from hccl_py.errors import FileError, ParameterError, did_you_mean
-from hccl_py.topology.networks.custom import CustomNetwork, CustomNodes, DeclaredRoutes, LinkTable
+from hccl_py.topology.networks.custom import (
+    CustomNetwork,
+    CustomNodes,
+    DeclaredRoutes,
+    LinkTable,
+    PortTable,
+)
 from hccl_py.topology.networks.models import (
     NetworkLinkModel,
     NetworkModel,
+    NetworkPortModel,
     NetworkRankModel,
     RouteModel,
 )
@@ -31,14 +38,18 @@ def topology_from(model: NetworkModel, name: str) -> Topology:
     _check_size("ranks", len(model.ranks), MAX_RANKS)
     _check_size("switches", len(model.switches), MAX_RANKS)
     _check_size("links", len(model.links), MOST_LINKS)
+    _check_size("ports", len(model.ports), MOST_LINKS)
     product = _product(model)
     nodes = _numbered(model)
     links = _links(model.links, nodes)
+    ports = _ports(model.ports, nodes, links)
     declared = _paths(model.routes, nodes, len(model.ranks), links)
     placed = _placed(model.ranks, product) if product else {}
     areas = {key: column for key, column in placed.items() if key != "device"}
-    gbps = np.array([np.inf] * len(model.ranks) + [s.gbps or np.inf for s in model.switches])
-    about = CustomNodes(tuple(nodes), len(model.ranks), gbps, areas)
+    gbps = [np.inf] * len(model.ranks) + [s.gbps or np.inf for s in model.switches]
+    gbps += [port.gbps for port in model.ports]
+    names = (*nodes, *(port.name for port in model.ports))
+    about = CustomNodes(names, len(model.ranks), np.array(gbps), areas, ports)
     network = CustomNetwork(model.name or name, about, _table(links, model.links), declared)
     _check_connected(network)
     if product is None:
@@ -71,19 +82,20 @@ def _product(model: NetworkModel) -> Product | None:
 
 
 def _numbered(model: NetworkModel) -> dict[str, int]:
-    """Return the node of every name."""
-    nodes: dict[str, int] = {}
-    named = [("ranks", about.name) for about in model.ranks]
-    named += [("switches", switch.name) for switch in model.switches]
-    for node, (key, name) in enumerate(named):
-        path = at(key, node - (0 if key == "ranks" else len(model.ranks)), "name")
-        if name in nodes:
+    """Return the node of every name of a rank or a switch."""
+    found: dict[str, int] = {}
+    named = [("ranks", k, rank.name) for k, rank in enumerate(model.ranks)]
+    named += [("switches", k, switch.name) for k, switch in enumerate(model.switches)]
+    named += [("ports", k, port.name) for k, port in enumerate(model.ports)]
+    for key, number, name in named:
+        path = at(key, number, "name")
+        if name in found:
             raise defect(path, "a name of its own", f"{format_value(name)} twice", "Rename one.")
-        if name.isdecimal() and not (key == "ranks" and name == str(node)):
+        if name.isdecimal() and not (key == "ranks" and name == str(number)):
             hint = "A number as a name is a rank's own: 0 for the first rank of the file."
             raise defect(path, "another name", format_value(name), hint)
-        nodes[name] = node
-    return nodes
+        found[name] = len(found)
+    return dict(list(found.items())[: len(model.ranks) + len(model.switches)])
 
 
 Links = dict[tuple[int, int], int]
@@ -113,6 +125,49 @@ def _table(links: Links, models: list[NetworkLinkModel]) -> LinkTable:
     rates = [(models[number].gbps, models[number].latency_us) for number in links.values()]
     numbers = np.array(rates, np.float64).reshape(-1, 2)  # None becomes NaN
     return LinkTable(pairs[:, 0], pairs[:, 1], numbers[:, 0], numbers[:, 1])
+
+
+def _ports(models: list[NetworkPortModel], nodes: dict[str, int], links: Links) -> PortTable:
+    """Return the ports, and which end of which link is in each."""
+    neighbours: dict[int, dict[int, None]] = {}
+    for one, other in links if models else ():
+        neighbours.setdefault(one, {})[other] = None
+        neighbours.setdefault(other, {})[one] = None
+    owners: list[int] = []
+    found: list[tuple[int, int, int]] = []
+    for number, model in enumerate(models):
+        path = at("ports", number)
+        node = _node(at(path, "of"), model.of, nodes)
+        joined = neighbours.get(node, {})
+        if not joined:
+            raise defect(path, "a node with links", format_value(model.of), "Draw its links.")
+        names_some = "to" in model.model_fields_set
+        others = _listed(path, model, nodes, joined) if names_some else list(joined)
+        _check_size("ends of links in ports", len(found) + len(others), MOST_LINKS)
+        owners.append(node)
+        found += [(len(nodes) + number, node, other) for other in others]
+    columns = np.array(found, np.int64).reshape(-1, 3)
+    return PortTable(np.array(owners, np.int64), columns[:, 0], columns[:, 1], columns[:, 2])
+
+
+def _listed(
+    path: str, model: NetworkPortModel, nodes: dict[str, int], joined: dict[int, None]
+) -> list[int]:
+    """Return the nodes that the links of a port lead to."""
+    found: dict[int, None] = {}
+    for number, name in enumerate(model.to):
+        place = at(path, "to", number)
+        other = _node(place, name, nodes)
+        if other not in joined:
+            hint = "A port is for links of its own node: name the nodes that they lead to."
+            raise defect(place, f"a link of {format_value(model.of)}", format_value(name), hint)
+        if other in found:
+            raise defect(place, "every node once", f"{format_value(name)} twice", "Keep one.")
+        found[other] = None
+    if not found:
+        hint = "Name the nodes that its links lead to, or leave the key out for all of them."
+        raise defect(at(path, "to"), "at least one node", "none", hint)
+    return list(found)
 
 
 def _node(path: str, name: str, nodes: dict[str, int]) -> int:

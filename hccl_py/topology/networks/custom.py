@@ -10,29 +10,42 @@ import numpy as np
 
 from hccl_py.topology.networks.cuts import Partition
 from hccl_py.topology.networks.generated import memory_of
-from hccl_py.topology.networks.network import Floats, Network, Ports, Rates, Routes
-from hccl_py.topology.networks.paths import Visited, ends
+from hccl_py.topology.networks.network import Bools, Floats, Network, Ports, Rates, Routes
+from hccl_py.topology.networks.paths import Visited, ends, with_taken
 from hccl_py.topology.networks.shortest import Graph, Shortest
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
     from hccl_py.cost import CostModel
 
-__all__ = ["CustomNetwork", "CustomNodes", "DeclaredRoutes", "LinkTable"]
+__all__ = ["CustomNetwork", "CustomNodes", "DeclaredRoutes", "LinkTable", "PortTable"]
 
 PICOSECONDS = 1e6
 """In a microsecond."""
 
 
+class PortTable(NamedTuple):
+    """Ports by the nodes that have them, `of`; then, end of a link by end, which port it is in and
+    the two nodes, that of the port first.
+    """
+
+    of: IntArray
+    port: IntArray
+    node: IntArray
+    neighbour: IntArray
+
+
 class CustomNodes(NamedTuple):
-    """Names of ranks, then of switches; `gbps` is what each node lets through as a whole (inf:
-    anything); `areas` are names of ways to group the ranks, with the group of each rank.
+    """Names of ranks, then of switches, then of ports; `gbps` is what each node lets through as a
+    whole, and each port each way (inf: anything); `areas` are names of ways to group the ranks,
+    with the group of each rank.
     """
 
     names: Sequence[str]
     ranks: int
     gbps: Floats
     areas: dict[str, IntArray]
+    ports: PortTable
 
 
 class LinkTable(NamedTuple):
@@ -59,7 +72,11 @@ class DeclaredRoutes(NamedTuple):
 
 
 class CustomNetwork(Network):
-    """Any graph. A link without a latency counts none where routes are chosen."""
+    """Any graph. A link without a latency counts none where routes are chosen.
+
+    A port is a node that only the one that has it is joined to: a link out of the port takes the
+    link from the node to the port before, a link into it that from the port to the node after.
+    """
 
     def __init__(
         self, name: str, nodes: CustomNodes, links: LinkTable, declared: DeclaredRoutes
@@ -67,16 +84,19 @@ class CustomNetwork(Network):
         self.name = name
         self.ranks, self.nodes = nodes.ranks, len(nodes.names)
         self._about, self._declared = nodes, declared
+        self._first_port = self.nodes - len(nodes.ports.of)
+        if len(nodes.ports.of):
+            self.further = "switches and ports"
         order = np.argsort(self.number(links.source, links.target))
         self._table = links.sorted(order)
         self._links = self.number(self._table.source, self._table.target)
         length = np.rint(np.nan_to_num(self._table.latency_us) * PICOSECONDS).astype(np.int64)
-        self.graph = Graph.of(self.nodes, self._table.source, self._table.target, length)
+        self.graph = Graph.of(self._first_port, self._table.source, self._table.target, length)
         self._shortest = Shortest(self.graph)
 
     def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
-        """Declared routes where there are any, else shortest ones; switches that let through so
-        much only are links of their routes.
+        """Declared routes where there are any, else shortest ones; ports, and switches that let
+        through so much only, are links of their routes.
         """
         place = self._declared_places(source, target)
         rest, known = np.flatnonzero(place < 0), np.flatnonzero(place >= 0)
@@ -86,21 +106,31 @@ class CustomNetwork(Network):
                 (known, self._declared.visited.some(place[known])),
             ]
         )
-        return self._with_switches(visited).routes(source, self.nodes)
+        found = visited.routes(source, self.nodes)
+        if self._taken is None:
+            return found
+        return with_taken(found, self._taken.some(np.searchsorted(self._links, found.link)))
 
     def rates(self, links: IntArray, cost: CostModel) -> Rates:
         """Return what the file says; for the rest HCCS and `hop_us` of the cost model."""
         source, target = self.ends(links)
         own = source == target
-        gbps = np.where(source < self.ranks, memory_of(cost), self._about.gbps[source])
+        gbps = np.where(own & (source < self.ranks), memory_of(cost), self._about.gbps[source])
         latency = np.zeros(len(links))
-        at = np.searchsorted(self._links, links[~own])
-        gbps[~own] = _filled(self._table.gbps[at], cost.hccs.gbps)
-        latency[~own] = _filled(self._table.latency_us[at], cost.hop_us)
+        port = np.maximum(source, target)
+        is_port = port >= self._first_port
+        gbps[is_port] = self._about.gbps[port[is_port]]
+        drawn = ~own & ~is_port
+        at = np.searchsorted(self._links, links[drawn])
+        gbps[drawn] = _filled(self._table.gbps[at], cost.hccs.gbps)
+        latency[drawn] = _filled(self._table.latency_us[at], cost.hop_us)
         return Rates(gbps, latency)
 
     def joins(self, source: int, target: int) -> bool:
-        """Whether the file has such a link."""
+        """Whether the file has such a link, or a port of one of the two."""
+        low, high = sorted((source, target))
+        if high >= self._first_port:
+            return int(self._about.ports.of[high - self._first_port]) == low
         number = source * self.nodes + target
         at = int(np.searchsorted(self._links, number))
         return at < len(self._links) and int(self._links[at]) == number
@@ -124,9 +154,22 @@ class CustomNetwork(Network):
         gbps = self.rates(self._links, cost).gbps
         across = source != target
         leaves, enters = across & (source < count), across & (target < count)
-        out = np.bincount(source[leaves], gbps[leaves], count)
-        into = np.bincount(target[enters], gbps[enters], count)
-        return np.maximum(out, into)
+        out = self._through(leaves, source, gbps, self._in_port[0], count)
+        return np.maximum(out, self._through(enters, target, gbps, self._in_port[1], count))
+
+    def _through(
+        self, some: Bools, group: IntArray, gbps: Floats, port: IntArray, count: int
+    ) -> Floats:
+        """Return what some links let through by the group of each, no port more than its rate."""
+        is_free = some & (port < 0)
+        beside = np.bincount(group[is_free], gbps[is_free], count)
+        shared = some & (port >= 0)
+        ports = len(self._about.ports.of)
+        key, of_link = np.unique(group[shared] * ports + port[shared], return_inverse=True)
+        most = self._about.gbps[self._first_port :][key % ports] if len(key) else np.zeros(0)
+        together = np.bincount(of_link.reshape(-1), gbps[shared], len(key))
+        through = np.bincount(key // max(ports, 1), np.minimum(together, most), count)
+        return np.asarray(beside + through, np.float64)
 
     def _with_own_switches(self, of: IntArray, groups: int) -> IntArray:
         """Return the group of every node; `groups` for switches whose ranks are not all in one."""
@@ -154,12 +197,49 @@ class CustomNetwork(Network):
         order = np.argsort(keys)
         return keys[order], order
 
-    def _with_switches(self, visited: Visited) -> Visited:
-        """Visit twice in a row what lets through so much only: its link is from itself to itself,
-        after the one that leads to it.
+    @cached_property
+    def _taken(self) -> Visited | None:
+        """What each link of the table takes, in order: ports out, itself, ports in, and the switch
+        that it leads to, where that lets through so much only; None where all take themselves.
         """
-        times = 1 + (np.isfinite(self._about.gbps[visited.node])).astype(np.int64)
-        return Visited(ends(times)[visited.first], np.repeat(visited.node, times))
+        ports, places = self._about.ports, np.arange(len(self._links))
+        narrow = np.isfinite(self._about.gbps[self._table.target])
+        if not len(ports.of) and not narrow.any():
+            return None
+        to = self._table.target[narrow]
+        outward = self.number(ports.node, ports.neighbour)
+        inward = self.number(ports.neighbour, ports.node)
+        parts = [
+            (*self._there(outward), self.number(ports.node, ports.port)),
+            (places, places >= 0, self._links),
+            (*self._there(inward), self.number(ports.port, ports.node)),
+            (places[narrow], to >= 0, self.number(to, to)),
+        ]
+        place = np.concatenate([at[there] for at, there, _ in parts])
+        taken = np.concatenate([links[there] for _, there, links in parts])
+        order = np.argsort(place, kind="stable")
+        return Visited(ends(np.bincount(place, minlength=len(places))), taken[order])
+
+    @cached_property
+    def _in_port(self) -> tuple[IntArray, IntArray]:
+        """The first port that each link goes out through, or else in through; and the other way
+        round; -1 for none.
+        """
+        ports, none = self._about.ports, len(self._about.ports.of)
+        out, into = np.full((2, len(self._links)), none)
+        for found, one, other in (
+            (out, ports.node, ports.neighbour),
+            (into, ports.neighbour, ports.node),
+        ):
+            at, there = self._there(self.number(one, other))
+            np.minimum.at(found, at[there], ports.port[there] - self._first_port)
+        first, last = np.where(out < none, out, into), np.where(into < none, into, out)
+        return np.where(first < none, first, -1), np.where(last < none, last, -1)
+
+    def _there(self, links: IntArray) -> tuple[IntArray, Bools]:
+        """Return the places of links in the table, and whether they are there."""
+        at = np.minimum(np.searchsorted(self._links, links), len(self._links) - 1)
+        return at, self._links[at] == links
 
 
 def _filled(values: Floats, otherwise: float | None) -> Floats:

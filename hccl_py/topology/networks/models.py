@@ -12,7 +12,14 @@ from pydantic_core import PydanticCustomError
 from hccl_py.documents.models import Strict
 from hccl_py.topology.presets import MAX_RANKS
 
-__all__ = ["NetworkLinkModel", "NetworkModel", "NetworkRankModel", "RouteModel", "SwitchModel"]
+__all__ = [
+    "NetworkLinkModel",
+    "NetworkModel",
+    "NetworkPortModel",
+    "NetworkRankModel",
+    "RouteModel",
+    "SwitchModel",
+]
 
 T = TypeVar("T")
 
@@ -94,6 +101,17 @@ class NetworkLinkModel(Strict):
     duplex: bool = True
 
 
+class NetworkPortModel(Strict):
+    """A port of a node: what its links to these nodes take together each way, all of its links
+    where `to` is left out.
+    """
+
+    name: Name
+    of: Name
+    to: Listed[Name] = Field(default_factory=list)
+    gbps: Rate
+
+
 class RouteModel(Strict):
     """A declared route: all nodes from the first rank to the last one; back the same way, unless
     `duplex` is false.
@@ -111,4 +129,5 @@ class NetworkModel(Strict):
     ranks: Annotated[Listed[NetworkRankModel], BeforeValidator(_numbered)]
     switches: Listed[SwitchModel] = Field(default_factory=list)
     links: Listed[NetworkLinkModel] = Field(default_factory=list)
+    ports: Listed[NetworkPortModel] = Field(default_factory=list)
     routes: Listed[RouteModel] = Field(default_factory=list)

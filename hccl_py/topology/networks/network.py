@@ -3,7 +3,8 @@
 Nodes 0 .. ranks - 1 are the ranks, further ones switches. A directed link is a number,
 `source · nodes + target`; so a network of any size needs no table of links. A link from a node to
 itself is what the node as a whole lets through: the memory of a rank, the backplane of a switch.
-Every link is full duplex: the two directions are two links.
+Every link is full duplex: the two directions are two links. A port that several links of a node
+share is a node of its own that only this one is joined to, and a link more of their routes.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Network(ABC):
     name: str
     ranks: int
     nodes: int
+    further: str = "switches"
 
     @abstractmethod
     def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
@@ -101,7 +103,9 @@ class Network(ABC):
         """Return the node of a name, or of a rank's number; ParameterError where there is none."""
         found = self._nodes.get(name)
         if found is None:
-            switches = f" and {self.nodes - self.ranks} switches" if self.nodes > self.ranks else ""
+            switches = (
+                f" and {self.nodes - self.ranks} {self.further}" if self.nodes > self.ranks else ""
+            )
             last = f", the last of them {self.node_name(self.nodes - 1)}" if switches else ""
             raise ParameterError(
                 f"{self.name} has no node {name!r}.",
@@ -128,6 +132,7 @@ class Subset(Network):
     def __init__(self, whole: Network, ranks: IntArray) -> None:
         self._whole, self._at = whole, ranks
         self.name, self.nodes, self.ranks = whole.name, whole.nodes, len(ranks)
+        self.further = whole.further
 
     def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
         """Return the routes of the whole network."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hccl_py.topology.networks.network import Routes
 from hccl_py.values import IntArray
 
-__all__ = ["Ring", "Visited", "around", "ends", "times"]
+__all__ = ["Ring", "Visited", "around", "ends", "times", "with_taken"]
 
 
 class Visited(NamedTuple):
@@ -48,6 +48,11 @@ class Visited(NamedTuple):
         before[1:] = self.node[:-1]
         before[self.first[:-1]] = source
         return Routes(self.first, before * nodes + self.node)
+
+
+def with_taken(routes: Routes, taken: Visited) -> Routes:
+    """Return routes that take, for each of their links in turn, all those of a list."""
+    return Routes(taken.first[routes.first], taken.node)
 
 
 class Ring(NamedTuple):

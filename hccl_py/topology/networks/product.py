@@ -35,12 +35,12 @@ from hccl_py.topology.networks.network import (
     Rates,
     Routes,
 )
-from hccl_py.topology.networks.paths import Visited, around, ends, times
+from hccl_py.topology.networks.paths import Visited, around, ends, times, with_taken
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.cost import CostModel, LinkCost
+    from hccl_py.cost import CostModel, LinkCost, SharedPort
 
 __all__ = ["MEDIA", "ProductNetwork", "network_of"]
 
@@ -50,15 +50,19 @@ MEDIA = ("hccs", "sio", "pcie", "roce")
 HCCS, SIO, PCIE, ROCE = range(len(MEDIA))
 
 
-def network_of(topology: Topology) -> Network:
-    """Return what joins the ranks of a topology."""
-    return topology.network or ProductNetwork(topology)
+def network_of(topology: Topology, ports: tuple[SharedPort, ...] = ()) -> Network:
+    """Return what joins the ranks of a topology; devices of products share ports as a cost model
+    says, other networks say it themselves.
+    """
+    return topology.network or ProductNetwork(topology, ports)
 
 
 class ProductNetwork(Network):
-    """Devices, the switches inside of servers or superpods, and the RoCE switch, in this order."""
+    """Devices, the switches inside of servers or superpods, the RoCE switch, and a node for each
+    port that links share at every device, in this order.
+    """
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, ports: tuple[SharedPort, ...] = ()) -> None:
         self.name = topology.product.title
         self.topology = topology
         self.ranks = topology.size
@@ -67,7 +71,10 @@ class ProductNetwork(Network):
         owner = topology.superpod if self.shape == "dies" else np.zeros(self.ranks, np.int64)
         self._switch = self.ranks + (topology.host if self._has_pcie else owner)
         self.roce = int(self._switch.max()) + 1
-        self.nodes = self.roce + 1
+        self.nodes = self.roce + 1 + len(ports)
+        self._ports = ports
+        if ports:
+            self.further = "switches and ports"
 
     def media(self, source: IntArray, target: IntArray, ports: Ports) -> npt.NDArray[np.int8]:
         """Return which sort of link each pair of ranks uses."""
@@ -86,8 +93,12 @@ class ProductNetwork(Network):
 
     def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
         """One link, or two by way of a switch, or of the other group of an 8p server; round the
-        ring of a server.
+        ring of a server. Ports that devices share are links of their own.
         """
+        return self._with_ports(self._direct(source, target, ports))
+
+    def _direct(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
+        """Return routes without the ports that devices share."""
         if self.shape == "ring":
             return self._ring_routes(source, target, ports == OUT)
         media = self.media(source, target, ports)
@@ -103,19 +114,42 @@ class ProductNetwork(Network):
     def rates(self, links: IntArray, cost: CostModel) -> Rates:
         """Rates are those of the cost model, times the ports where a link ends in a switch."""
         source, target = self.ends(links)
-        at_switch = np.maximum(source, target) >= self.ranks
-        is_rdma = np.maximum(source, target) == self.roce
-        inside = ~at_switch
-        media = np.full(len(links), PCIE if self._has_pcie else HCCS, np.int8)
-        media[inside] = self.media(source[inside], target[inside], _nearest(inside.sum()))
-        media[is_rdma] = ROCE
+        further = np.maximum(source, target)
+        media = self._media_of(links)
         table = [getattr(cost, name) for name in MEDIA]
         alone = np.array([np.inf if m.gbps is None else m.gbps for m in table])
         ports = np.array([m.ports for m in table])
-        gbps = alone[media] * np.where(at_switch, ports[media], 1)
-        own = source == target
-        gbps[own] = memory_of(cost)
+        gbps = alone[media] * np.where(further >= self.ranks, ports[media], 1)
+        gbps[source == target] = memory_of(cost)
+        shared = further > self.roce
+        of_port = np.array([port.gbps for port in self._ports])
+        gbps[shared] = of_port[further[shared] - self.roce - 1]
         return Rates(gbps, np.zeros(len(links)))
+
+    def _media_of(self, links: IntArray) -> npt.NDArray[np.int8]:
+        """Return which sort of link each is."""
+        source, target = self.ends(links)
+        further = np.maximum(source, target)
+        inside = further < self.ranks
+        media = np.full(len(links), PCIE if self._has_pcie else HCCS, np.int8)
+        media[inside] = self.media(source[inside], target[inside], _nearest(inside.sum()))
+        media[further == self.roce] = ROCE
+        return media
+
+    def _with_ports(self, routes: Routes) -> Routes:
+        """Put the ports that devices share before links that leave them, and behind those that
+        enter them.
+        """
+        if not self._ports:
+            return routes
+        source, target = self.ends(routes.link)
+        media = self._media_of(routes.link)
+        out, into = [], []
+        for number, port in enumerate(self._ports, self.roce + 1):
+            uses = np.isin(media, [MEDIA.index(name) for name in port.links])
+            out.append(np.where(uses & (source < self.ranks), source * self.nodes + number, -1))
+            into.append(np.where(uses & (target < self.ranks), number * self.nodes + target, -1))
+        return with_taken(routes, Visited.by_hop(*out, routes.link, *into))
 
     def groups(self, cost: CostModel) -> list[Partition]:
         """Ranks by all their links; packages, servers and superpods by their ports; inside one
@@ -124,15 +158,17 @@ class ProductNetwork(Network):
         t, roce = self.topology, np.zeros(self.ranks)
         if t.has_rdma or self.shape == "clos":
             roce += _port(cost.roce)
-        switched = roce + (_port(cost.hccs) if self.shape == "dies" else 0)
+        hccs = np.full(self.ranks, _port(cost.hccs) if self.shape == "dies" else 0.0)
         if self.shape == "mesh":
             outside = self._meshed - np.bincount(t.server)[t.server]
-            switched = switched + times(outside, _link(cost.hccs))
+            hccs = times(outside, _link(cost.hccs))
         within = np.zeros(self.ranks)
         if t.product.modules > 1 and not t.intra_roce:
             within += _port(cost.pcie)
-        switched = switched + within
-        found = [Partition("rank", np.arange(self.ranks), self._inside(cost) + roce + within)]
+        switched = self._together({"roce": roce, "hccs": hccs, "pcie": within})
+        own = self._inside(cost)
+        own |= {"roce": roce, "pcie": own.get("pcie", 0.0) + within}
+        found = [Partition("rank", np.arange(self.ranks), self._together(own))]
         if self.shape == "dies":
             package = self._packages[0]
             found.append(Partition.summed("package", package, switched))
@@ -150,33 +186,51 @@ class ProductNetwork(Network):
         """Whether a link, a port of a switch or a RoCE port lies between."""
         low, high = sorted((source, target))
         if high >= self.ranks:
-            return high == self.roce or (
+            return (high >= self.roce and low < self.ranks) or (
                 (self._has_pcie or self.shape == "dies") and int(self._switch[low]) == high
             )
         pair = np.array([low]), np.array([high])
         if self.topology.server[low] != self.topology.server[high]:
             return False
-        return len(self.routes(*pair, _nearest(1)).link) == 1
+        return len(self._direct(*pair, _nearest(1)).link) == 1
 
     def node_name(self, node: int) -> str:
-        """Return a rank's number, `roce`, `clos`, or `hccs0`, `pcie0` for group 0's switch."""
+        """Return a rank's number, `roce`, `clos`, `hccs0`, `pcie0` for group 0's switch, or `port0`
+        for the first port that links share.
+        """
+        if node > self.roce:
+            return f"port{node - self.roce - 1}"
         if node == self.roce:
             return "clos" if self.shape == "clos" else "roce"
         kind = "pcie" if self._has_pcie else "hccs"
         return str(node) if node < self.ranks else f"{kind}{node - self.ranks}"
 
-    def _inside(self, cost: CostModel) -> Floats:
-        """Return what each rank's links let through, RoCE left out."""
+    def _inside(self, cost: CostModel) -> dict[str, Floats]:
+        """Return what each rank's links let through by their sort, RoCE left out."""
         others = self._meshed - 1
         if self.shape == "dies":
-            return np.where(self._packages[1], _link(cost.sio), 0.0) + _port(cost.hccs)
+            sio = np.where(self._packages[1], _link(cost.sio), 0.0)
+            return {"sio": sio, "hccs": np.full(self.ranks, _port(cost.hccs))}
         if self.shape == "pcie":
-            return np.full(self.ranks, _port(cost.pcie))
+            return {"pcie": np.full(self.ranks, _port(cost.pcie))}
         if self.shape == "ring":
             others = np.minimum(others, 2)
         elif self.shape == "8p":
             others = np.bincount(self._linked_8p[0], minlength=self.ranks)
-        return times(others, _link(cost.hccs))
+        return {"hccs": times(others, _link(cost.hccs))}
+
+    def _together(self, by_sort: dict[str, Floats]) -> Floats:
+        """Add up what each rank's links let through, those that share a port no more than that;
+        of several ports the first counts.
+        """
+        left = dict(by_sort)
+        for number, port in enumerate(self._ports):
+            shared = [left.pop(name) for name in port.links if name in left]
+            left[f"port{number}"] = np.minimum(
+                np.sum([np.zeros(self.ranks), *shared], 0), port.gbps
+            )
+        whole: Floats = np.sum(list(left.values()), axis=0)
+        return whole
 
     @property
     def _meshed(self) -> IntArray:
