@@ -218,20 +218,24 @@ PICTURES = [
         )
         for ranks in (6, 8)
     ),
-    Picture(
-        "ahc_4", "AHC, groups of 1 and 3 ranks", "AllReduceComm", "all_reduce", (1, 3), 6, "AHC"
-    ),
-    Picture(
-        "ahc_5", "AHC, groups of 2 and 3 ranks", "AllReduceComm", "all_reduce", (2, 3), 12, "AHC"
-    ),
-    Picture(
-        "ahc_broke_5",
-        "AHC_BROKE, groups of 2 and 3 ranks",
-        "AllReduceComm",
-        "all_reduce",
-        (2, 3),
-        12,
-        "AHC_BROKE",
+    *(
+        Picture(
+            f"{word.lower()}_{sum(pods)}",
+            f"{word}, superpods of {' and '.join(map(str, pods))} servers",
+            "AllReduceRingFor91093Executor",
+            "all_reduce",
+            (1,) * sum(pods),
+            chunks,
+            word,
+            "atlas-900-a3",
+            kib=128,
+            superpods=pods,
+        )
+        for word, pods, chunks in (
+            ("AHC", (1, 3), 4),
+            ("AHC", (2, 3), 12),
+            ("AHC_BROKE", (2, 3), 4),
+        )
     ),
     *(
         Picture(

@@ -67,7 +67,7 @@ class AllReduceComm(Flat):
 
     op = "all_reduce"
     algorithm = f"level0:NA;level1:{choices('all_reduce')}"
-    ringed = ("H-D_R",)
+    ringed = ("H-D_R", "AHC", "AHC_BROKE")
     fidelity = same(
         hccl_executor("coll_all_reduce/coll_all_reduce_comm_executor.cc"),
     ).with_cases(_words("all_reduce", *ringed))

@@ -43,6 +43,7 @@ from hccl_py.fidelity import ours, same, steps
 from hccl_py.orchestration import Chunks
 
 __all__ = [
+    "JOINING",
     "REDUCING_IN_TURN",
     "ROOTLESS",
     "AllGatherMeshExecutor",
@@ -69,6 +70,14 @@ ROOTLESS = steps(
     hccl_executor("coll_broadcast/coll_broadcast_mesh_executor.cc"),
     hccl_executor("coll_native_executor_base.cc"),
 )
+_UNGROUPED = steps(
+    "Since April 2026 HCCL's executor passes its template no groups, so that it cannot run; here "
+    "it has them, as in July 2025.",
+    hccl_executor("coll_all_reduce/coll_all_reduce_mesh_executor.cc"),
+    hccl_executor("coll_all_reduce/coll_all_reduce_ring_executor.cc"),
+)
+JOINING = {"AHC": _UNGROUPED, "AHC_BROKE": _UNGROUPED}
+"""How the words stand that join servers of different superpods."""
 REDUCING_IN_TURN = {"910": _IN_TURN, "deterministic": _IN_TURN, "local_reduce": _IN_TURN}
 
 
@@ -150,7 +159,7 @@ class AllReduceMeshExecutor(Hierarchical):
         hccl_executor("coll_all_reduce/coll_all_reduce_mesh_executor.cc"),
         hccl_template("temp_all_gather/all_gather_mesh_atomic.cc"),
         hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic.cc"),
-    ).with_cases({**REDUCING_IN_TURN, **fidelities("all_reduce")})
+    ).with_cases({**REDUCING_IN_TURN, **fidelities("all_reduce"), **JOINING})
 
 
 class AllGatherMeshExecutor(Hierarchical):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from hccl_executors.sources import hccl_template
+from hccl_executors.sources import hccl_newest, hccl_template
+from hccl_executors.staging import Links
 from hccl_executors.templates import ahc, nb, nhr, nhr_v1, rhd, ring
 from hccl_py.executor import Fidelity, ours, same, steps
 from hccl_py.fidelity import joined
@@ -22,19 +23,29 @@ __all__ = ["LEVELS", "Level", "choices", "fidelities"]
 
 class Level(NamedTuple):
     """A template, called with (stream, plane, work) and the root's index where the op has one, and
-    its links: a pattern, or `links`, which makes one from a plane and the root's index. `fidelity`
-    says how the template stands to HCCL's. Between superpods it is `outermost`, if that is given.
+    its links: a pattern, or `links`, which makes one from a plane and the root's index; `between`
+    makes one of those that go by RDMA where the plane spans superpods, even inside of one.
+    `fidelity` says how the template stands to HCCL's. Between superpods it is `outermost`, if that
+    is given.
     """
 
     template: Callable[..., None]
     fidelity: Fidelity
     pattern: Pattern = ""
     links: Callable[[PlaneView, int], Pattern] | None = None
+    between: Callable[[PlaneView], Pattern] | None = None
     outermost: Callable[..., None] | None = None
 
     def peers(self, plane: PlaneView, root: int = 0) -> Pattern:
         """Return the pattern of the links on a plane."""
         return self.links(plane, root) if self.links else self.pattern
+
+    def all_links(self, plane: PlaneView, root: int = 0) -> list[Links]:
+        """Return all links on a plane."""
+        found = [Links(plane.name, self.peers(plane, root))]
+        if self.between:
+            found.append(Links(plane.name, self.between(plane), len(plane.groups) > 1))
+        return found
 
     def in_parts(self) -> Level:
         """Return the same without a tree for small data."""
@@ -52,23 +63,31 @@ def _nhr_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
 
 
 def _ahc_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
-    ahc.ahc_all_reduce(stream, plane, work, plane.groups)
+    ahc.ahc_all_reduce(stream, plane, work, ahc.cut_groups(plane.groups))
 
 
 def _ahc_broke_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
-    ahc.ahc_broke_all_reduce(stream, plane, work, plane.groups)
+    ahc.ahc_broke_all_reduce(stream, plane, work, ahc.cut_groups(plane.groups))
 
 
 def _rhd_links(plane: PlaneView, root: int) -> Pattern:
     return rhd.rhd_pattern(root)
 
 
-def _ahc_links(plane: PlaneView, root: int) -> Pattern:
-    return ahc.ahc_peers(plane.groups)
+def _ahc_level(template: Callable[..., None], file: str, *, broke: bool = False) -> Level:
+    def inside(plane: PlaneView, root: int) -> Pattern:
+        return ahc.ahc_peers_inside(ahc.cut_groups(plane.groups), broke)
 
+    def between(plane: PlaneView) -> Pattern:
+        return ahc.ahc_peers_between(ahc.cut_groups(plane.groups), broke)
 
-def _ahc_broke_links(plane: PlaneView, root: int) -> Pattern:
-    return ahc.ahc_peers(plane.groups, broke=True)
+    fidelity = same(
+        hccl_newest(f"base/alg_template/temp_all_reduce/{file}"),
+        hccl_newest("base/alg_template/asymmetric_hierarchical_concatenate_base.cc"),
+        hccl_newest("base/alg_template/asymmetric_hierarchical_concatenate_alg_template_base.cc"),
+        hccl_newest("base/communicator/topo_info_extractor.cc"),
+    )
+    return Level(template, fidelity, links=inside, between=between)
 
 
 def _ring(file: str) -> Fidelity:
@@ -93,10 +112,6 @@ def _nb(file: str) -> Fidelity:
 
 def _nhr_v1(file: str) -> Fidelity:
     return same(hccl_template(file), hccl_template("nonuniform_hierarchical_ring_v1_base.cc"))
-
-
-def _ahc(file: str) -> Fidelity:
-    return ours("Data is cut at exact fractions, HCCL's in aligned slices.", hccl_template(file))
 
 
 def _scattered(*files: str, deviation: str = "") -> Fidelity:
@@ -168,12 +183,8 @@ LEVELS: dict[str, dict[str, Level]] = {
         "H-D_R": Level(
             rhd.rhd_all_reduce, _rhd("temp_all_reduce/all_reduce_recursive_hd.cc"), "rhd"
         ),
-        "AHC": Level(_ahc_all_reduce, _ahc("temp_all_reduce/all_reduce_ahc.cc"), links=_ahc_links),
-        "AHC_BROKE": Level(
-            _ahc_broke_all_reduce,
-            _ahc("temp_all_reduce/all_reduce_ahc_broke.cc"),
-            links=_ahc_broke_links,
-        ),
+        "AHC": _ahc_level(_ahc_all_reduce, "all_reduce_ahc.cc"),
+        "AHC_BROKE": _ahc_level(_ahc_broke_all_reduce, "all_reduce_ahc_broke.cc", broke=True),
     },
     "broadcast": {
         "H-D_R": Level(

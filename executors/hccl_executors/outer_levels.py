@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hccl_executors.levels import LEVELS
+from hccl_executors.staging import Links
 from hccl_py.executor import Rank, RankView
 from hccl_py.ops import OPS
 from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.plane import PlaneView
-from hccl_py.resources import Pattern
 
 __all__ = [
     "STEPS",
@@ -108,17 +108,15 @@ def holds_root(planes: Sequence[Plane], root: int) -> bool:
     return all(bool(plane.id == plane.index_of(root)) for plane in planes)
 
 
-def links(op: str, planes: Sequence[tuple[PlaneView, str]], root: int) -> list[tuple[str, Pattern]]:
-    """Return plane and pattern of all links that an op needs, given (plane, word) from inside to
-    outside.
-    """
-    found: list[tuple[str, Pattern]] = []
+def links(op: str, planes: Sequence[tuple[PlaneView, str]], root: int) -> list[Links]:
+    """Return all links that an op needs, given (plane, word) from inside to outside."""
+    found: list[Links] = []
     for number, (plane, word) in enumerate(planes):
         steps = STEPS.get(op, (op,)) if number < len(planes) - 1 else (op,)
         for step in steps:
-            peers = LEVELS[step][word].peers(plane, plane.index_of(root))
-            if (plane.name, peers) not in found:
-                found.append((plane.name, peers))
+            for asked in LEVELS[step][word].all_links(plane, plane.index_of(root)):
+                if asked not in found:
+                    found.append(asked)
     return found
 
 

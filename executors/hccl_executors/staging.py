@@ -14,7 +14,7 @@ beside (`Rank.landing`): in the other CCL buffer, or in scratch in graph mode.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from hccl_py.enums import Buffer
 from hccl_py.executor import Mode, OpParam, PlaneRequest, Rank, RankView, ResourceRequest
@@ -22,13 +22,21 @@ from hccl_py.ops import OPS
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.resources import Pattern
 
-__all__ = ["delivered", "request", "staged"]
+__all__ = ["Links", "delivered", "request", "staged"]
 
 _IN_SCRATCH = ("reduce_scatter", "scatter", "gather")
 
 
+class Links(NamedTuple):
+    """Links on a plane; by RDMA, whatever joins their ends, if `rdma`."""
+
+    level: str
+    pattern: Pattern
+    rdma: bool = False
+
+
 def request(
-    op: OpParam, rank: RankView, *planes: tuple[str, Pattern], sub_streams: int = 0
+    op: OpParam, rank: RankView, *planes: Links | tuple[str, Pattern], sub_streams: int = 0
 ) -> ResourceRequest:
     """Ask for links on planes, (level, pattern) each, with the memories that staging uses."""
     parts = _scratch_parts(op, rank)
@@ -40,7 +48,10 @@ def request(
     if OPS[op.name].has_slots:
         limit = rank.ccl_bytes // rank.size // 128 * 128 // op.unit
     return ResourceRequest(
-        planes=tuple(PlaneRequest(level, pattern, *memories) for level, pattern in planes),
+        planes=tuple(
+            PlaneRequest(asked.level, asked.pattern, *memories, rdma=asked.rdma)
+            for asked in (Links(*plane) for plane in planes)
+        ),
         sub_streams=sub_streams,
         scratch_bytes=parts * op.size,
         max_count=limit,

@@ -35,7 +35,7 @@ class AllReduceReducePlusBcast:
     """
 
     op = "all_reduce"
-    algorithm = f"level0:H-D_R;level1:{choices('all_reduce')}"
+    algorithm = f"level0:H-D_R;level1:{choices('all_reduce', 'AHC', 'AHC_BROKE')}"
     order = "fixed"
     fidelity = same(
         hccl_newest(

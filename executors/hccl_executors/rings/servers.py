@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from hccl_executors.hierarchical import JOINING
 from hccl_executors.levels import choices, fidelities
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
 from hccl_executors.rings.inside import Rings
@@ -96,7 +97,7 @@ class AllReduceRingExecutor(ServerRings):
     algorithm = f"level0:ring;level1:{choices('all_reduce')}"
     fidelity = same(
         hccl_executor("coll_all_reduce/coll_all_reduce_ring_executor.cc"),
-    ).with_cases(fidelities("all_reduce"))
+    ).with_cases({**fidelities("all_reduce"), **JOINING})
 
 
 class AllGatherRingExecutor(ServerRings):

@@ -18,10 +18,19 @@ start, and no two members wait for each other crosswise.
 BROKE cuts the data for the smallest group's members only: member j < m of every group takes part
 between the groups, all others only inside their own.
 
+Groups of which some have several times as many members as the smallest one, or all a multiple of
+it, are first cut (`cut_groups`): no group has twice as many as another one then.
+
 Inside NHR, between the groups a ring, NHR where there are more than 3 groups. For G groups of m to
 m + d members, all-reduce of n bytes with NHR between takes about 2(⌈log2(m+d)⌉ + ⌈log2 G⌉)α +
-2((m+d-1)/(m+d) + (G-1)/(Gm))n·β + ((m+d-1)/(m+d) + (G-1)/(Gm))n·γ with one card a member. Cuts
-are at multiples of 128 bytes.
+2((m+d-1)/(m+d) + (G-1)/(Gm))n·β + ((m+d-1)/(m+d) + (G-1)/(Gm))n·γ with one card a member.
+
+Cuts are made in units of bytes: of G times a part (BROKE: of a part) that is n/(lcm·G) (n/m)
+rounded up to 128 KiB, or to 128 bytes where it is more than 128 KiB. So of small data the first
+members have all. Every card is cut for its ring or NHR likewise: with BROKE in multiples of 128
+KiB, else in G parts alike or in multiples of 128 bytes. Parts alike of no whole 8 bytes, which HCCL
+makes where G is a multiple of 32, are rounded up, too: they may cut elements. Source:
+asymmetric_hierarchical_concatenate_base.cc and *_alg_template_base.cc of hcomm (8958adb).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,18 +39,34 @@ from math import lcm
 
 import numpy as np
 
-from hccl_executors.templates.nhr import nhr_all_gather, nhr_all_reduce, nhr_reduce_scatter
-from hccl_executors.templates.ring import ring_all_reduce
+from hccl_executors.templates.nhr import (
+    nhr_all_gather,
+    nhr_all_reduce_chunks,
+    nhr_reduce_scatter,
+)
+from hccl_executors.templates.ring import ring_all_reduce_chunks
 from hccl_py.errors import ParameterError
 from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.orchestration.subplane import Subplane
-from hccl_py.values import IntArray, PerRank, values_of
+from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
-__all__ = ["ahc_all_reduce", "ahc_broke_all_reduce", "ahc_peers"]
+__all__ = [
+    "ahc_all_reduce",
+    "ahc_broke_all_reduce",
+    "ahc_peers_between",
+    "ahc_peers_inside",
+    "cut_groups",
+]
 
 RING_UP_TO = 3
 """Groups up to which a ring runs between them."""
+
+WHOLE = 128 << 10
+"""Bytes of data that is not worth cutting."""
+
+ELEMENT = 8
+"""Bytes of the largest element that anything reduces."""
 
 
 def ahc_all_reduce(stream: Stream, plane: Plane, work: Region, groups: tuple[int, ...]) -> None:
@@ -56,13 +81,38 @@ def ahc_broke_all_reduce(
     _all_reduce(stream, plane, work, _layout(groups, True, int(plane.size)))
 
 
-def ahc_peers(groups: tuple[int, ...], broke: bool = False) -> Callable[[int, int], Iterable[int]]:
-    """Return the link pattern: NHR's peers in the own group, and in each card its neighbours."""
-    return lambda index, size: _layout(groups, broke, size).peers[index]
+def ahc_peers_inside(
+    groups: tuple[int, ...], broke: bool = False
+) -> Callable[[int, int], Iterable[int]]:
+    """Return the link pattern inside groups: NHR's."""
+    return lambda index, size: _layout(groups, broke, size).inside[index]
+
+
+def ahc_peers_between(
+    groups: tuple[int, ...], broke: bool = False
+) -> Callable[[int, int], Iterable[int]]:
+    """Return the link pattern between groups: in each card a member's neighbours, or NHR's."""
+    return lambda index, size: _layout(groups, broke, size).between[index]
+
+
+def cut_groups(groups: tuple[int, ...]) -> tuple[int, ...]:
+    """Cut groups that are not alike into such as the smallest one, where all are a multiple of it
+    or the largest is twice as large at least; what is left over stays with the last.
+    """
+    least = min(groups)
+    if any(size % least for size in groups) and max(groups) < 2 * least:
+        return groups
+    return tuple(
+        size
+        for group in groups
+        for size in (*[least] * (group // least - 1), least + group % least)
+    )
 
 
 class _Layout:
-    """Who has which part of the data: cuts in units of 1/`units`, and the cards between them."""
+    """Who has which part of the data: cuts in units, of which data has `parts` at most, and the
+    cards between them. A unit is `times` parts of data that is cut in `parts` · `times`.
+    """
 
     def __init__(self, groups: tuple[int, ...], broke: bool) -> None:
         ends = np.cumsum(groups).tolist()
@@ -70,18 +120,18 @@ class _Layout:
         self.smallest = min(groups)
         self.broke = broke
         shares = [self.smallest] * len(groups) if broke else list(groups)
-        self.units = lcm(*shares)
-        cuts = sorted({unit for n in set(shares) for unit in range(0, self.units, self.units // n)})
-        part = self.units // self.smallest
+        self.parts, self.times = lcm(*shares), 1 if broke else len(groups)
+        cuts = sorted({cut for n in set(shares) for cut in range(0, self.parts, self.parts // n)})
+        part = self.parts // self.smallest
         self.starts = sorted(cuts, key=lambda cut: cut % part)  # as they run
-        following = dict(zip(cuts, [*cuts[1:], self.units], strict=True))
+        following = dict(zip(cuts, [*cuts[1:], self.parts], strict=True))
         self.stops = [following[cut] for cut in self.starts]
         self.cards = [
-            [group[cut * n // self.units] for group, n in zip(self.groups, shares, strict=True)]
+            [group[cut * n // self.parts] for group, n in zip(self.groups, shares, strict=True)]
             for cut in self.starts
         ]
         self.turns, self.counts = self._turns(sum(groups))
-        self.peers = self._peers()
+        self.inside, self.between = self._peers()
 
     def _turns(self, total: int) -> tuple[IntArray, IntArray]:
         """Return the cards of every member in the order in which they run, and how many."""
@@ -100,36 +150,56 @@ class _Layout:
         """Whether a ring runs between the groups."""
         return len(self.groups) <= RING_UP_TO
 
-    def pieces(self, work: Region) -> Chunks:
-        """Return the data of every card."""
-        return self._cut(work, self.starts, self.stops)
-
     def shares(self, work: Region, members: int) -> Chunks:
         """Return what each of the members of one group reduces; nothing for those left out."""
-        parts = self.smallest if self.broke else members
-        cuts = [self.units // parts * k for k in range(parts + 1)] + [self.units] * members
-        return self._cut(work, cuts[:members], cuts[1 : members + 1])
-
-    def _cut(self, work: Region, starts: Sequence[int], stops: Sequence[int]) -> Chunks:
+        shared = self.smallest if self.broke else members
+        cuts = [self.parts // shared * k for k in range(shared + 1)] + [self.parts] * members
         whole = work.split(1)
+        first, last = self._places(whole, cuts[:members]), self._places(whole, cuts[1:])
+        return Chunks(work.buffer, whole.offsets + first, last[:, :members] - first, whole.row)
 
-        def places(cuts: Sequence[int]) -> IntArray:
-            exact = [-(-whole.sizes * cut // self.units) for cut in cuts]
-            aligned = -(-np.concatenate(exact, axis=1) // SLICE_ALIGN) * SLICE_ALIGN
-            return np.minimum(aligned, whole.sizes)
+    def pieces(self, work: Region, card: RankInt) -> Chunks:
+        """Return the data of every rank's card, cut for those who have it."""
+        n, whole = len(self.groups), work.split(1)
+        first, last = self._places(whole, self.starts), self._places(whole, self.stops)
+        sizes = (last - first).reshape(-1, 1)
+        each = self._part(sizes, n) if self.broke else _alike(sizes, n)
+        cuts = np.minimum(np.arange(n + 1) * each, sizes)
+        offsets = (whole.offsets + first).reshape(-1, 1) + cuts[:, :-1]
+        rows = values_of(whole.row) * len(self.cards) + values_of(card)
+        return Chunks(work.buffer, offsets, np.diff(cuts), PerRank.of(rows))
 
-        first = places(starts)
-        return Chunks(work.buffer, whole.offsets + first, places(stops) - first, whole.row)
+    def _places(self, whole: Chunks, cuts: Sequence[int]) -> IntArray:
+        """Return the bytes before cuts, of shape [rows of `whole`, cuts]."""
+        unit = self._part(whole.sizes, min(self.parts * self.times, 1 << 62)) * self.times
+        beyond = int(whole.largest) + 1  # units that no data has
+        units = np.array([min(cut, beyond) for cut in cuts], np.int64)
+        places: IntArray = np.minimum(units * unit, whole.sizes)
+        return places
 
-    def _peers(self) -> list[list[int]]:
-        """Return the members that every member talks to."""
-        found: list[set[int]] = [set() for group in self.groups for _ in group]
+    @staticmethod
+    def _part(sizes: IntArray, n: int) -> IntArray:
+        """Return the n-th part rounded up: small ones to WHOLE, others to whole slices."""
+        exact = -(-sizes // n)
+        align = np.where(exact > WHOLE, SLICE_ALIGN, WHOLE)
+        return -(-exact // align) * align
+
+    def _peers(self) -> tuple[list[list[int]], list[list[int]]]:
+        """Return the members that every member talks to inside its group, and between groups."""
+        inside: list[set[int]] = [set() for group in self.groups for _ in group]
         for group in self.groups:
-            _join(found, group, _nhr_distances(len(group)))
+            _join(inside, group, _nhr_distances(len(group)))
+        between: list[set[int]] = [set() for _ in inside]
         distances = [1] if self.is_ring else _nhr_distances(len(self.groups))
         for card in self.cards:
-            _join(found, card, distances)
-        return [sorted(peers) for peers in found]
+            _join(between, card, distances)
+        return [sorted(peers) for peers in inside], [sorted(peers) for peers in between]
+
+
+def _alike(sizes: IntArray, n: int) -> IntArray:
+    """Return the n-th part: exact, if that is of whole elements and all are whole slices."""
+    exact = (sizes % (n * ELEMENT) == 0) & (sizes % SLICE_ALIGN == 0)
+    return np.where(exact, sizes // n, -(-sizes // (n * SLICE_ALIGN)) * SLICE_ALIGN)
 
 
 def _join(found: list[set[int]], group: Sequence[int], distances: Iterable[int]) -> None:
@@ -158,12 +228,17 @@ def _layout(groups: tuple[int, ...], broke: bool, size: int) -> _Layout:
 
 
 def _all_reduce(stream: Stream, plane: Plane, work: Region, layout: _Layout) -> None:
+    if bool(work.size == 0):
+        return
     inside = Subplane(plane, layout.groups)
-    shares, pieces = layout.shares(work, int(inside.size)), layout.pieces(work)
+    shares = layout.shares(work, int(inside.size))
     me = values_of(plane.id)
-    reduce = ring_all_reduce if layout.is_ring else nhr_all_reduce
-    nhr_reduce_scatter(stream, inside, shares)
+    nhr_reduce_scatter(stream, inside, shares, meeting=True)
     for turn in range(int(PerRank.of(layout.counts[me]))):
         card = PerRank.of(layout.turns[me, turn])
-        reduce(stream, Subplane(plane, layout.cards, card), pieces[card])
+        between, pieces = Subplane(plane, layout.cards, card), layout.pieces(work, card)
+        if layout.is_ring:
+            ring_all_reduce_chunks(stream, between, pieces)
+        else:
+            nhr_all_reduce_chunks(stream, between, pieces, meeting=True)
     nhr_all_gather(stream, inside, shares)

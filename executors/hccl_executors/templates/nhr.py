@@ -25,6 +25,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from hccl_executors.templates.signals import barrier
 from hccl_executors.templates.tree import tree_broadcast, tree_reduce
 from hccl_py.orchestration import Chunks, Plane, Region, Stream, exchange
 from hccl_py.values import RankInt
@@ -34,6 +35,7 @@ __all__ = [
     "ONE_SHOT_BROADCAST",
     "nhr_all_gather",
     "nhr_all_reduce",
+    "nhr_all_reduce_chunks",
     "nhr_all_reduce_one_shot",
     "nhr_broadcast",
     "nhr_broadcast_in_parts",
@@ -51,22 +53,27 @@ ONE_SHOT_BROADCAST = 2 << 20
 """Bytes up to which HCCL broadcasts the whole buffer over a tree."""
 
 
-def nhr_reduce_scatter(stream: Stream, plane: Plane, chunks: Chunks) -> None:
+def nhr_reduce_scatter(
+    stream: Stream, plane: Plane, chunks: Chunks, *, meeting: bool = False
+) -> None:
     """Leave in chunk r of rank r the reduction of all ranks' chunk r; other chunks hold partial
-    results.
+    results. `meeting`, neighbours meet after every step over RDMA.
     """
     p = int(plane.size)
     for step in stream.steps("reduce-scatter", (p - 1).bit_length()):
         width = 1 << step
         count = (p - 1 + width) // (2 * width)
+        to, frm = plane[(plane.id - width) % p], plane[(plane.id + width) % p]
         exchange(
             stream,
-            plane[(plane.id - width) % p],
-            plane[(plane.id + width) % p],
+            to,
+            frm,
             send=chunks.series(plane.id - width, -2 * width, count, by_place=True),
             recv=chunks.series(plane.id, -2 * width, count, by_place=True),
             reduce=True,
         )
+        if meeting:
+            barrier(stream, frm if frm.rdma else None, to if to.rdma else None)
 
 
 def nhr_all_gather(stream: Stream, plane: Plane, chunks: Chunks) -> None:
@@ -87,8 +94,15 @@ def nhr_all_gather(stream: Stream, plane: Plane, chunks: Chunks) -> None:
 
 def nhr_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
     """Leave in `work` of every rank the reduction of all ranks' `work`, in parts."""
-    chunks = _renumbered(work, int(plane.size))
-    nhr_reduce_scatter(stream, plane, chunks)
+    nhr_all_reduce_chunks(stream, plane, work.split(int(plane.size)))
+
+
+def nhr_all_reduce_chunks(
+    stream: Stream, plane: Plane, chunks: Chunks, *, meeting: bool = False
+) -> None:
+    """The same for data that is cut: whose chunk is which does not matter."""
+    chunks = chunks.renumbered(nhr_order(int(plane.size)))
+    nhr_reduce_scatter(stream, plane, chunks, meeting=meeting)
     nhr_all_gather(stream, plane, chunks)
 
 

@@ -35,6 +35,7 @@ from hccl_py.orchestration.exchange import rx_data, tx_data
 __all__ = [
     "ring_all_gather",
     "ring_all_reduce",
+    "ring_all_reduce_chunks",
     "ring_barrier",
     "ring_broadcast",
     "ring_gather",
@@ -69,7 +70,11 @@ def ring_all_gather(stream: Stream, plane: Plane, chunks: Chunks) -> None:
 
 def ring_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
     """Leave in `work` of every rank the reduction of all ranks' `work`."""
-    chunks = work.split(plane.size)
+    ring_all_reduce_chunks(stream, plane, work.split(plane.size))
+
+
+def ring_all_reduce_chunks(stream: Stream, plane: Plane, chunks: Chunks) -> None:
+    """The same for data that is cut, into a chunk for every rank."""
     ring_reduce_scatter(stream, plane, chunks, closed=False)
     ring_all_gather(stream, plane, chunks)
 

@@ -109,7 +109,10 @@ class RegisteredRings(ABC):
     def outside(self, op: OpParam, rank: RankView) -> list[PlaneRequest]:
         """Return the links between servers."""
         outer = [(rank.plane(name), word) for name, word in between(op, rank)]
-        return [PlaneRequest(*link) for link in links(op.name, outer, op.root or 0)]
+        return [
+            PlaneRequest(asked.level, asked.pattern, rdma=asked.rdma)
+            for asked in links(op.name, outer, op.root or 0)
+        ]
 
     def most(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
         """Return how many elements of the op's count one round takes."""

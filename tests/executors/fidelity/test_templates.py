@@ -13,7 +13,7 @@ from hccl_executors.levels import LEVELS
 from hccl_py.fidelity import fidelity_of
 from hccl_py.op_param import OpParam
 from hccl_py.topology import Topology, topology_of
-from tests.executors.fidelity import grid, halving, rings, trees
+from tests.executors.fidelity import ahc, grid, halving, rings, trees
 from tests.executors.fidelity.recorded import events_of, travels
 from tests.executors.fidelity.transports import Event, Slice, Template, even, run
 from tests.recording import BY_NAME, filled, op_of, recorded, same_tasks
@@ -176,6 +176,7 @@ def test_templates_of_up_to_20_ranks(case: Case, rdma: bool) -> None:
 def test_every_word_that_is_same_has_a_model() -> None:
     same = {(o, w) for o, words in LEVELS.items() for w in words if words[w].fidelity.is_same}
     held = {(case.op, case.word) for case in CASES}
+    held |= {("all_reduce", word) for word in ahc.TEMPLATES}
     assert {word for _, word in same - held} <= UNHELD
 
 
@@ -191,11 +192,15 @@ def test_a_step_left_out_is_seen() -> None:
 
 @pytest.mark.parametrize(
     ("op", "word"),
-    [("all_reduce", "H-D_R"), ("broadcast", "H-D_R"), ("reduce", "H-D_R"), ("reduce", "NHR")],
+    [
+        *(("all_reduce", word) for word in ("H-D_R", "AHC", "AHC_BROKE")),
+        *(("broadcast", "H-D_R"), ("reduce", "H-D_R"), ("reduce", "NHR")),
+    ],
 )
 def test_some_words_are_a_ring_over_all_ranks(op: str, word: str) -> None:
     """impl/coll_executor: coll_all_reduce_comm_executor.cc:138, coll_broadcast_comm_executor.cc:112
-    and coll_reduce_comm_executor.cc:74 of libochao-huawei/hcomm @ 8958adb, and in July 2025.
+    and coll_reduce_comm_executor.cc:74 of libochao-huawei/hcomm @ 8958adb, and, but for AHC, in
+    July 2025.
     """
     executor = BY_NAME[EXECUTORS[op]]
     call = filled(op_of(op, 1000), 5)

@@ -61,10 +61,11 @@ def _nhr_step(
     *,
     reduce: bool = False,
     answered: bool = True,
+    meets: bool = False,
 ) -> None:
     """all_gather_nhr.cc:90 SdmaRx and :110 RdmaTxRx; reduce_scatter_nhr.cc:407-437 likewise, with
     the barrier closed by coll_reduce_scatter_comm_executor.cc:152 (not on Atlas A3 without atomic
-    writes).
+    writes), or not: `meets`.
     """
     link = left or right
     if link is None:
@@ -90,6 +91,8 @@ def _nhr_step(
         left.post_fin_ack()
     if right and answered:
         right.wait_fin_ack()
+    if left and right and meets:
+        handshake(left, right)
 
 
 def nhr_all_gather(me: Member, slices: Sequence[Part], *, merge: bool = False) -> None:
@@ -104,7 +107,9 @@ def nhr_all_gather(me: Member, slices: Sequence[Part], *, merge: bool = False) -
         _nhr_step(me.link(me.rank - width), me.link(me.rank + width), tx, rx)
 
 
-def nhr_reduce_scatter(me: Member, slices: Sequence[Part], *, merge: bool = False) -> None:
+def nhr_reduce_scatter(
+    me: Member, slices: Sequence[Part], *, merge: bool = False, meets: bool = False
+) -> None:
     """reduce_scatter_nhr.cc:373 RunReduceScatterNHR, :497 GetStepInfo."""
     size = me.size
     where = places(size, keep=not merge)
@@ -113,12 +118,13 @@ def nhr_reduce_scatter(me: Member, slices: Sequence[Part], *, merge: bool = Fals
         n = (size - 1 + width) // (2 * width)
         tx = _moved(slices, where, me.rank - width, -2 * width, n)
         rx = _moved(slices, where, me.rank, -2 * width, n)
-        _nhr_step(me.link(me.rank + width), me.link(me.rank - width), tx, rx, reduce=True)
+        left, right = me.link(me.rank + width), me.link(me.rank - width)
+        _nhr_step(left, right, tx, rx, reduce=True, meets=meets)
 
 
-def nhr_all_reduce(me: Member, slices: Sequence[Slice]) -> None:
+def nhr_all_reduce(me: Member, slices: Sequence[Slice], *, meets: bool = False) -> None:
     """all_reduce_nhr.cc:51-61: reduce-scatter and all-gather of slices in other places."""
-    nhr_reduce_scatter(me, slices, merge=True)
+    nhr_reduce_scatter(me, slices, merge=True, meets=meets)
     nhr_all_gather(me, slices, merge=True)
 
 
