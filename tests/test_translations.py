@@ -10,21 +10,17 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from tests.test_docs import ROOT, Block, read_blocks
+from tests.test_docs import Block, read_blocks
+from tests.test_links import PAGES as ALL_PAGES
+from tests.test_links import links_in, parse, resolved, text_of
 
-PAGES = sorted(
-    path.relative_to(ROOT).as_posix()
-    for path in (ROOT / "README.zh.md", *(ROOT / "docs").rglob("*.zh.md"))
-)
+PAGES = [page for page in ALL_PAGES if page.endswith(".zh.md")]
 
 NUMBER = re.compile(r"(\d+(?: \d{3})*(?:\.\d+)?)\s*(million|[万亿])?")
 TIMES = {"": 1, "million": 1_000_000, "万": 10_000, "亿": 100_000_000}
@@ -55,14 +51,6 @@ def english(page: str) -> str:
     return page.replace(".zh.md", ".md")
 
 
-def text_of(page: str) -> str:
-    return (ROOT / page).read_text("utf-8")
-
-
-def parse(text: str) -> list[Token]:
-    return MarkdownIt().enable("table").parse(text)
-
-
 def pieces(page: str, text: str) -> Iterator[Piece]:
     line = 0
     for token in parse(text):
@@ -78,13 +66,12 @@ def pieces(page: str, text: str) -> Iterator[Piece]:
 def piece_of(page: str, line: int, children: list[Token]) -> Piece:
     prose = "\n".join(child.content for child in children if child.type == "text")
     assert "*" not in prose, f"{page}:{line}: asterisks that emphasise nothing"
-    links = (unquote(str(child.attrs["href"])) for child in children if child.type == "link_open")
     return Piece(
         line,
         "text",
         frozenset(child.content for child in children if child.type == "code_inline"),
         frozenset(numbers(prose)),
-        tuple(sorted(target(page, link, line) for link in links)),
+        tuple(sorted(target(page, link, line) for link in links_in(children))),
     )
 
 
@@ -97,29 +84,11 @@ def target(page: str, link: str, line: int) -> str:
     """Return where a link leads, in words that both languages share."""
     if "://" in link:
         return link
-    path, _, anchor = link.partition("#")
-    file = (ROOT / page).parent.joinpath(path).resolve() if path else ROOT / page
-    assert file.exists(), f"{page}:{line}: there is no {path}"
-    name = file.relative_to(ROOT).as_posix()
+    name, heading = resolved(page, link)
     if page in PAGES and name != english(page):
         in_chinese = name.removesuffix(".md") + ".zh.md"
         assert in_chinese not in PAGES, f"{page}:{line}: {name} is there in Chinese"
-    if not anchor:
-        return english(name)
-    assert anchor in anchors(name), f"{page}:{line}: {name} has no heading #{anchor}"
-    return f"{english(name)}, heading {anchors(name).index(anchor)}"
-
-
-@cache
-def anchors(page: str) -> list[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
-    tokens = parse(text_of(page))
-    titles = [
-        "".join(child.content for child in after.children or [])
-        for token, after in pairwise(tokens)
-        if token.type == "heading_open"
-    ]
-    return [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+    return english(name) + ("" if heading is None else f", heading {heading}")
 
 
 @pytest.mark.parametrize("page", PAGES)
