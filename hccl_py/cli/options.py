@@ -122,6 +122,14 @@ class CallOptions:
         ),
     ] = None
     deterministic: Annotated[str | None, DETERMINISTIC] = None
+    zero_copy: Annotated[
+        bool | None,
+        typer.Option(
+            "--zero-copy/--no-zero-copy",
+            help="HCCL_PY_ZERO_COPY: users' memory counts as registered with all ranks, which "
+            "HCCL makes use of on A3.",
+        ),
+    ] = None
     strict_hccl: Annotated[
         bool,
         typer.Option(
@@ -268,6 +276,7 @@ OF_SELECTION = (
     "ruleset",
     "mode",
     "deterministic",
+    "zero_copy",
     "strict_hccl",
     "in_place",
     "counts",

@@ -155,6 +155,7 @@ def spec_of(options: CallOptions) -> CallSpec:
             deterministic=options.deterministic,
             strict=options.strict_hccl or None,
             ruleset=options.ruleset,
+            zero_copy=options.zero_copy,
         ),
     )
 
@@ -196,6 +197,7 @@ def communicator(
         deterministic=options.deterministic,
         strict=options.strict_hccl or None,
         ruleset=options.ruleset,
+        zero_copy=options.zero_copy,
         schedule=schedule,
         selection=options.select,
         wire=options.wire,
