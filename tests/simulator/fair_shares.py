@@ -13,37 +13,38 @@ TIE = 1e-13
 
 class Job(NamedTuple):
     """A flow that begins `wait` µs after the one before it on its `stream` has ended, and would
-    take `size / full` µs alone.
+    take `size / full` µs alone. Of each of its links, it takes the share of its rate beside it.
     """
 
     stream: int
     links: Sequence[int]
+    shares: Sequence[float]
     size: float
     full: float
     wait: float
 
 
-def fair_rates(uses: npt.NDArray[np.bool_], full: Floats, capacity: Floats) -> Floats:
-    """Return rates of flows, `uses` [links, flows]: all grow alike, and those that reach their full
-    speed or a full link stop.
+def fair_rates(uses: Floats, full: Floats, capacity: Floats) -> Floats:
+    """Return rates of flows, of which links carry the shares `uses` [links, flows]: all grow alike,
+    and those that reach their full speed or a full link stop.
     """
     rates, grows = np.zeros(len(full)), np.ones(len(full), np.bool_)
     while grows.any():
         growing = uses[:, grows].sum(axis=1)
         room = capacity - uses[:, ~grows] @ rates[~grows]
-        share = np.where(growing > 0, room / np.maximum(growing, 1), np.inf)
+        share = np.where(growing > 0, room / np.where(growing > 0, growing, 1), np.inf)
         level = min(share.min(initial=np.inf), full[grows].min())
         is_full = share <= level * (1 + TIE)
-        stops = grows & (uses[is_full].any(axis=0) | (full <= level * (1 + TIE)))
+        stops = grows & ((uses[is_full] > 0).any(axis=0) | (full <= level * (1 + TIE)))
         rates[stops], grows = level, grows & ~stops
     return rates
 
 
 def fair_ends(jobs: Sequence[Job], capacity: Floats) -> list[float]:
     """Return when each job ends; those of a stream follow each other as listed."""
-    uses = np.zeros((len(capacity), len(jobs)), np.bool_)
+    uses = np.zeros((len(capacity), len(jobs)))
     for number, job in enumerate(jobs):
-        uses[list(job.links), number] = True
+        uses[list(job.links), number] = job.shares
     full, left = (np.array([getattr(job, name) for job in jobs]) for name in ("full", "size"))
     lines: dict[int, list[int]] = {}
     for number, job in enumerate(jobs):

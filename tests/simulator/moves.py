@@ -70,22 +70,28 @@ def moving(moves: Sequence[Move], topology: Topology, *, on_main: bool = False) 
 
 
 class Tangle(Network):
-    """Routes over any of a few links, each with a rate of its own, however they may join."""
+    """Routes over any of a few links, each with a rate of its own, however they may join; with
+    `spread`, any part of the data goes over each link.
+    """
 
-    def __init__(self, ranks: int, gbps: Sequence[float], seed: int) -> None:
+    def __init__(
+        self, ranks: int, gbps: Sequence[float], seed: int, *, spread: bool = False
+    ) -> None:
         self.name, self.ranks, self.nodes = "tangle", ranks, ranks + len(gbps)
-        self.gbps, self.seed = np.array(gbps), seed
+        self.gbps, self.seed, self.spread = np.array(gbps), seed, spread
 
     def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
         """A random choice of links for each pair, at least one."""
-        first, links = [0], []
+        first, links, shares = [0], [], []
         for a, b in zip(source.tolist(), target.tolist(), strict=True):
             random = np.random.default_rng([self.seed, a, b])
             count = random.integers(1, len(self.gbps) + 1)
             chosen = self.ranks + random.permutation(len(self.gbps))[:count]
             links += [int(number) for number in self.number(chosen, chosen)]
+            shares += random.choice([1.0, 0.5, 1 / 3, 0.01, random.random()], count).tolist()
             first.append(len(links))
-        return Routes(np.array(first), np.array(links, np.int64))
+        share = np.array(shares) if self.spread else None
+        return Routes(np.array(first), np.array(links, np.int64), share)
 
     def rates(self, links: IntArray, cost: CostModel) -> Rates:
         """Links have the rates given; memory has the cost model's."""

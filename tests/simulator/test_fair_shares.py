@@ -31,12 +31,13 @@ def jobs_of(
     jobs = []
     for stream, move in sorted(enumerate(moves), key=lambda numbered: numbered[1].rank):
         here, there, by_rdma = np.array([move.rank]), np.array([move.peer]), np.zeros(1, np.bool_)
-        out, back = (network.routes(*ways, by_rdma).link for ways in ((here, there), (there, here)))
-        slowest = network.rates(out, COST).gbps.min() * 1e3  # of the transport, which is the rank's
-        links = out if move.writes else back
+        out, back = (network.routes(*ways, by_rdma) for ways in ((here, there), (there, here)))
+        slowest = network.rates(out.link, COST).gbps.min() * 1e3  # the transport, the rank's
+        _, links, share = out if move.writes else back
         route = [numbers.setdefault(int(link), len(numbers)) for link in links]
+        shares = [1.0] * len(route) if share is None else share.tolist()
         by, times = move.rank if on_main else stream, float(factor[move.rank])
-        jobs.append(Job(by, route, move.kb * 1e3, slowest / times, COST.task_us * times))
+        jobs.append(Job(by, route, shares, move.kb * 1e3, slowest / times, COST.task_us * times))
     return jobs, network.rates(np.array(list(numbers)), COST).gbps * 1e3
 
 
@@ -60,6 +61,7 @@ TANGLES = st.builds(
     st.just(5),
     st.lists(st.sampled_from([0.25, 0.7, 1.0, 1.5, 4.0]), min_size=1, max_size=8),
     st.integers(0, 1000),
+    spread=st.booleans(),
 )
 
 
@@ -68,6 +70,17 @@ def test_rates_are_those_of_all_flows_growing_alike(
     moves: list[Move], network: Tangle, slow: tuple[str, ...], on_main: bool
 ) -> None:
     assert_fair(moves, network.topology, Stragglers.parse(slow), on_main=on_main)
+
+
+def test_shares_of_links_count_in_compiled_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hccl_py.program.kernels.WORTH_COMPILING", 0)
+    moves = [Move(a, b, 10 * a + b + 1) for a in range(5) for b in range(5) if a != b]
+    topology = Tangle(5, [0.25, 0.7, 1.0, 4.0], 7, spread=True).topology
+    program = assert_fair(moves, topology, Stragglers.parse(SLOW))
+    whole = Tangle(5, [0.25, 0.7, 1.0, 4.0], 7).topology
+    assert simulate_contended(program, topology, COST).total_us < 0.9 * (
+        simulate_contended(program, whole, COST).total_us
+    )
 
 
 @pytest.mark.sweep

@@ -12,8 +12,10 @@ from hccl_py.values import IntArray
 __all__ = ["coupling"]
 
 
-def coupling(first: IntArray, link: Int32s, links: int, slots: int) -> Coupling:
-    """Return the pairs of links that routes have, none of which any member makes yet."""
+def coupling(first: IntArray, link: Int32s, links: int, slots: int, *, weighs: bool) -> Coupling:
+    """Return the pairs of links that routes have, none of which any member makes yet; state
+    whether flows weigh something other than 1.
+    """
     begins = np.zeros(links + 1, np.int64)
     np.cumsum(np.bincount(link, minlength=links), out=begins[1:])
     route = np.zeros(len(link), np.int32)
@@ -33,6 +35,7 @@ def coupling(first: IntArray, link: Int32s, links: int, slots: int) -> Coupling:
         end=reading(end),
         link=end.copy(),
         flows=np.zeros(len(end)),
+        weight=np.zeros(len(end) if weighs else 0),
         pair=pairs,
         place=pairs.copy(),
         active=np.zeros(links, np.int32),

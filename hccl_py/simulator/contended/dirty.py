@@ -128,7 +128,8 @@ def start_search(s: Sharing, m: Members, dirty: Dirty) -> None:
         link = dirty.noted[k]
         dirty.is_dirty[link] = 0
         if m.size[link] == 0 and m.flows[link]:
-            s.level[link] = s.capacity[link] / m.flows[link]
+            load = m.load[link] if len(m.own) else float(m.flows[link])
+            s.level[link] = s.capacity[link] / load
             dirty.noted[k], dirty.noted[empty] = dirty.noted[empty], link
             empty += 1
     if FEW * empty > len(s.level):

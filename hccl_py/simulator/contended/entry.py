@@ -79,7 +79,8 @@ def _timed(program: Program, durations: Durations, shared: SharedLinks) -> Timel
     state = _state(work, queues, entities)
     flows, members = _sharing(shared), _members(shared)
     run = run_events.sized(_STEPS * len(work.rows))
-    pairs = coupling(shared.first, shared.link, len(shared.capacity), len(members.owner))
+    slots, weighs = len(members.owner), len(shared.weight) > 0
+    pairs = coupling(shared.first, shared.link, len(shared.capacity), slots, weighs=weighs)
     events, dirty = _heap(entities + len(shared.capacity)), _dirty(len(shared.capacity))
     run(work, state, flows, members, pairs, events, dirty, durations.launch_us)
     return Timeline(program, durations.links, state.start, state.end, state.effect, state.behind)
@@ -137,6 +138,7 @@ def _sharing(shared: SharedLinks) -> Sharing:
     return Sharing(
         route_first=reading(np.append(shared.first, shared.first[-1])),
         link=reading(shared.link.view(np.uint32)),
+        weight=reading(shared.weight),
         slot_first=reading(_begins(shared.hops)),
         bottleneck=np.full(entities, -1, np.int32),
         hop=np.zeros(entities, np.int64),
@@ -168,11 +170,14 @@ def _members(shared: SharedLinks) -> Members:
         slot=np.zeros(int(shared.flows.sum()), np.uint32),
         flows=np.zeros(links, np.int32),
         size=np.zeros(links, np.int32),
+        weight=np.zeros(links if len(shared.weight) else 0),
+        load=np.zeros(links if len(shared.weight) else 0),
         bottleneck=np.zeros(int(shared.flows.sum()), np.int32),
         least=np.zeros(links),
         soonest=np.zeros(links),
         place=np.zeros(len(owner), np.int32),
         owner=reading(owner),
+        own=np.zeros(len(owner) if len(shared.weight) else 0),
         due=np.zeros(entities),
     )
 

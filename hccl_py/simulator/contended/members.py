@@ -60,18 +60,22 @@ def sift(m: Members, link: int, at: int, slot: int, size: int) -> None:
     m.soonest[link] = m.due[m.owner[m.slot[first]]]
 
 
-def admit(m: Members, link: int, slot: int) -> None:
+def admit(m: Members, link: int, slot: int, weight: float) -> None:
     """Make a flow on a link a member."""
     size = m.size[link]
     move_slot(m, link, size, m.place[slot])
     m.size[link] = size + 1
+    if len(m.own):
+        m.weight[link] += weight
     sift(m, link, size, slot, size + 1)
 
 
-def dismiss(m: Members, link: int, slot: int, bottleneck: int) -> None:
+def dismiss(m: Members, link: int, slot: int, weight: float, bottleneck: int) -> None:
     """Let a member be one of the others."""
     size = m.size[link] - 1
     m.size[link] = size
+    if len(m.own):
+        m.weight[link] = m.weight[link] - weight if size else 0.0
     last = m.slot[m.first[link] + size]
     if last != slot:
         sift(m, link, m.place[slot], last, size)
@@ -93,26 +97,34 @@ def swap(c: Coupling, pair: int, at: int) -> None:
     """Let a pair stand at a place, and what stood there at the pair's."""
     was, other = c.place[pair], c.pair[at]
     c.link[was], c.flows[was], c.pair[was], c.place[other] = c.link[at], c.flows[at], other, was
+    if len(c.weight):
+        c.weight[was] = c.weight[at]
     c.pair[at], c.place[pair], c.link[at] = pair, at, c.end[pair]
 
 
-def couple(c: Coupling, link: int, other: int, slot: int) -> None:
-    """Note that a member of a link is on another one, too."""
+def couple(c: Coupling, link: int, other: int, slot: int, weight: float) -> None:
+    """Note that a member of a link is on another one, too, and what it weighs there."""
     pair = pair_of(c, link, other)
     c.of_slot[slot] = pair
     behind = c.first[link] + c.active[link]
     if c.place[pair] >= behind:
         swap(c, pair, behind)
         c.flows[behind] = 0.0
+        if len(c.weight):
+            c.weight[behind] = 0.0
         c.active[link] += 1
     c.flows[c.place[pair]] += 1.0
+    if len(c.weight):
+        c.weight[c.place[pair]] += weight
 
 
-def uncouple(c: Coupling, link: int, slot: int) -> None:
+def uncouple(c: Coupling, link: int, slot: int, weight: float) -> None:
     """Note that who was a member of a link is that no longer."""
     pair = c.of_slot[slot]
     at = c.place[pair]
     c.flows[at] -= 1.0
+    if len(c.weight):
+        c.weight[at] -= weight
     if c.flows[at] == 0:
         c.active[link] -= 1
         swap(c, pair, c.first[link] + c.active[link])

@@ -45,7 +45,8 @@ _NONE, _OWN, _PEERS, _MEMORY = 0, 1, 2, 3
 @dataclass(frozen=True, eq=False)
 class SharedLinks:
     """Route k goes over links `link[first[k]] .. link[first[k + 1] - 1]`, which let `capacity`
-    bytes through in a µs and have at most `flows` at once.
+    bytes through in a µs and have at most `flows` at once. On each of them, data takes `weight`
+    times its rate; the column is empty where all of them are 1.
 
     Ways of data are numbered: what transport end e sends goes way e, what is in the memory of rank
     r goes way ends + r. `of_way` has their routes, -1 where nothing is shared, which is also the
@@ -56,6 +57,7 @@ class SharedLinks:
     of_way: Int32s
     first: IntArray
     link: Int32s
+    weight: Floats
     capacity: Floats
     flows: IntArray
     hops: IntArray
@@ -77,15 +79,19 @@ class SharedLinks:
         flows = np.bincount(route, minlength=len(used))
         most, at_once = np.zeros(len(numbers)), np.zeros(len(numbers), np.int64)
         add_up = _add_up.sized(len(link))
-        routed = reading(routes.first), reading(link)
+        weight = np.ones(len(link)) if routes.share is None else routes.share
+        routed = reading(routes.first), reading(link), reading(weight)
         add_up(*routed, reading(rates), reading(flows), most, at_once)
         kept = most > capacity * (1 + ENOUGH)
-        first, kept_links = _of_kept(routes.first, link, kept)
+        first, kept_links, weight = _of_kept(routes.first, link, weight, kept)
+        if (weight == 1).all():
+            weight = np.zeros(0)
         hops = np.diff(first)
         number[used[hops == 0]] = -1
         longest = np.zeros(program.ranks * program.streams + len(program.transports), np.int64)
         np.maximum.at(longest, users.entity, hops[route])
-        return SharedLinks(number, first, kept_links, capacity[kept], at_once[kept], longest)
+        columns = first, kept_links, weight, capacity[kept], at_once[kept], longest
+        return SharedLinks(number, *columns)
 
     def of_rows(self, program: Program) -> Int32s:
         """Return the route of every task's data, -1 for what shares no link."""
@@ -183,6 +189,7 @@ def _routes(program: Program, links: Links, used: IntArray) -> Routes:
     return Routes(
         np.concatenate([routes.first, memory]),
         np.concatenate([routes.link, links.network.number(node, node)]),
+        None if routes.share is None else np.append(routes.share, np.ones(len(node))),
     )
 
 
@@ -194,9 +201,11 @@ def _between(transports: Transports, links: Links, ends: IntArray) -> Routes:
     if cost.memory_gbps is None or cost.memory_users == "local":
         return routes
     both = network.rank_nodes[np.stack([transports.rank[ends], transports.peer[ends]], axis=1)]
+    behind = np.repeat(routes.first[1:], 2)
     return Routes(
         routes.first + 2 * np.arange(len(routes.first)),
-        np.insert(routes.link, np.repeat(routes.first[1:], 2), network.number(both, both).ravel()),
+        np.insert(routes.link, behind, network.number(both, both).ravel()),
+        None if routes.share is None else np.insert(routes.share, behind, 1.0),
     )
 
 
@@ -204,6 +213,7 @@ def _between(transports: Transports, links: Links, ends: IntArray) -> Routes:
 def _add_up(
     first: IntArray,
     link: IntArray,
+    weight: Floats,
     rates: Floats,
     flows: IntArray,
     most: Floats,
@@ -212,17 +222,17 @@ def _add_up(
     """Add up what routes ask of their links, and how many flows they have at once."""
     for route in range(len(first) - 1):
         for hop in range(first[route], first[route + 1]):
-            most[link[hop]] += rates[route]
+            most[link[hop]] += rates[route] * weight[hop]
             at_once[link[hop]] += flows[route]
 
 
 def _of_kept(
-    first: IntArray, link: IntArray, kept: npt.NDArray[np.bool_]
-) -> tuple[IntArray, Int32s]:
+    first: IntArray, link: IntArray, weight: Floats, kept: npt.NDArray[np.bool_]
+) -> tuple[IntArray, Int32s, Floats]:
     """Leave out the other links of routes, and number those that are kept anew."""
     if kept.all():
-        return first, link.astype(np.int32)
+        return first, link.astype(np.int32), weight
     number = np.cumsum(kept, dtype=np.int32) - 1
     is_there = kept[link]
     before = np.concatenate([[0], np.cumsum(is_there)])
-    return before[first], number[link[is_there]]
+    return before[first], number[link[is_there]], weight[is_there]

@@ -6,9 +6,11 @@ bottleneck, its members, have the same rate: the link's level. So rates are kept
 what members have moved since the link had none. A member ends when its link has moved `due` bytes
 for each of them; only the first of a link's members has an event.
 
-A level is what others leave of the link, by the members. Where flows begin or end, or others on the
-link change, it is dirty, and its level is found anew, the lowest first: others that are faster
-become members, and what members gain or lose is taken from their other links, which are dirty then.
+A level is what others leave of the link, by the members; where flows take shares or multiples of
+their rates on links, by the sum of these, what the members weigh. Where flows begin or end, or
+others on the link change, it is dirty, and its level is found anew, the lowest first: others that
+are faster become members, and what members gain or lose is taken from their other links, which are
+dirty then.
 What is not connected, or slower than the change, is never looked at. When no link is dirty, every
 flow has a bottleneck or its full speed, and rates of that kind are unique.
 """
@@ -73,12 +75,16 @@ def enter(
     s.counts[FRESH] += 1
     s.hop[entity] = s.route_first[route]
     s.hops[entity] = s.route_first[route + 1] - s.route_first[route]
-    slot = s.slot_first[entity]
+    slot, weighs = s.slot_first[entity], len(m.own) > 0
     for hop in range(s.route_first[route], s.route_first[route + 1]):
-        link = s.link[hop]
+        link, weight = s.link[hop], 1.0
+        if weighs:
+            weight = m.own[slot] = s.weight[hop]
         set_slot(m, link, m.flows[link], slot, -1)
         m.flows[link] += 1
-        s.room[link] -= full
+        if weighs:
+            m.load[link] += weight
+        s.room[link] -= full * weight
         s.most[link] = max(s.most[link], full)
         note(s, m, dirty, link)
         slot += 1
@@ -88,20 +94,22 @@ def leave(s: Sharing, m: Members, c: Coupling, dirty: Dirty, entity: int, t: flo
     """Take an entity's flow off its links."""
     bottleneck = s.bottleneck[entity]
     rate = s.level[bottleneck] if bottleneck >= 0 else s.full[entity]
-    slot = s.slot_first[entity]
+    slot, weighs = s.slot_first[entity], len(m.own) > 0
     for hop in range(s.hop[entity], s.hop[entity] + s.hops[entity]):
-        link = s.link[hop]
+        link, weight = s.link[hop], m.own[slot] if weighs else 1.0
         if link == bottleneck:
             touch(s, m, link, t)
-            dismiss(m, link, slot, -1)
+            dismiss(m, link, slot, weight, -1)
         else:
-            s.room[link] += rate
+            s.room[link] += rate * weight
             if bottleneck >= 0:
-                uncouple(c, bottleneck, slot)
+                uncouple(c, bottleneck, slot, weight)
         m.flows[link] -= 1
         move_slot(m, link, m.flows[link], m.place[slot])
         if m.flows[link] == 0:
             s.room[link], s.most[link] = s.capacity[link], 0.0
+        if weighs:
+            m.load[link] = m.load[link] - weight if m.flows[link] else 0.0
         note(s, m, dirty, link)
         slot += 1
 
@@ -110,8 +118,9 @@ def list_faster(s: Sharing, m: Members, link: int) -> int:
     """List the flows that become members of a link because they would have more than its level,
     and return how many there are; what the others leave is summed up anew.
     """
-    first, size, found = m.first[link], m.size[link], 0
-    share = s.room[link] / size if size else -1.0
+    first, size, found, weighs = m.first[link], m.size[link], 0, len(m.own) > 0
+    weight = m.weight[link] if weighs else float(size)
+    share = s.room[link] / weight if size else -1.0
     if s.most[link] <= share * (1 + SAME):
         return 0
     most, slower, bound = 0.0, 0.0, share * (1 + SAME)
@@ -122,18 +131,20 @@ def list_faster(s: Sharing, m: Members, link: int) -> int:
         if rate > bound:
             s.faster[found], s.faster_rate[found] = k, rate
             found += 1
+            weight += m.own[m.slot[k]] if weighs else 1.0
         else:
-            slower += rate
+            slower += rate * m.own[m.slot[k]] if weighs else rate
     s.most[link], listed = most, -1
     while found != listed and found > 0:
-        share, listed, found = (s.capacity[link] - slower) / (size + found), found, 0
+        share, listed, found = (s.capacity[link] - slower) / weight, found, 0
         for k in range(listed):
             place, rate = s.faster[k], s.faster_rate[k]
             if rate > share * (1 + SAME):
                 s.faster[found], s.faster_rate[found] = place, rate
                 found += 1
             else:
-                slower += rate
+                own = m.own[m.slot[place]] if weighs else 1.0
+                slower, weight = slower + rate * own, weight - own
     for k in range(found):
         s.faster[k] = m.slot[s.faster[k]]
     s.room[link] = s.capacity[link] - slower
@@ -143,10 +154,11 @@ def list_faster(s: Sharing, m: Members, link: int) -> int:
 def raise_level(s: Sharing, m: Members, c: Coupling, dirty: Dirty, link: int, level: float) -> None:
     """Give the members of a link another level, and their other links what that takes."""
     more, first = level - s.level[link], c.first[link]
+    weight = c.weight if len(c.weight) else c.flows
     s.level[link] = level
     for k in range(first, first + c.active[link]):
         other = c.link[k]
-        s.room[other] -= more * c.flows[k]
+        s.room[other] -= more * weight[k]
         s.most[other] = max(s.most[other], level)
         if not dirty.is_dirty[other]:
             mark(s, m, dirty, other)
@@ -166,7 +178,7 @@ def capture(
     """Make a flow that had a higher rate a member of a link, whose room and level are those with
     the flow.
     """
-    entity, level = m.owner[slot], s.level[link]
+    entity, level, weighs = m.owner[slot], s.level[link], len(m.own) > 0
     old = s.bottleneck[entity]
     if old >= 0:
         touch(s, m, old, t)
@@ -176,32 +188,32 @@ def capture(
         work = (s.left[entity] - (t - s.since[entity])) * s.full[entity]
     other_slot = s.slot_first[entity]
     for hop in range(s.hop[entity], s.hop[entity] + s.hops[entity]):
-        other = s.link[hop]
+        other, weight = s.link[hop], m.own[other_slot] if weighs else 1.0
         if other == old:
-            dismiss(m, other, other_slot, link)
-            s.room[other] -= level
+            dismiss(m, other, other_slot, weight, link)
+            s.room[other] -= level * weight
             s.most[other] = max(s.most[other], level)
         elif old >= 0:
-            uncouple(c, old, other_slot)
+            uncouple(c, old, other_slot, weight)
         if other != link:
             if other != old:
                 m.bottleneck[m.first[other] + m.place[other_slot]] = link
-                s.room[other] += rate - level
-            couple(c, link, other, other_slot)
+                s.room[other] += (rate - level) * weight
+            couple(c, link, other, other_slot, weight)
             if not dirty.is_dirty[other]:
                 mark(s, m, dirty, other)
         other_slot += 1
     s.bottleneck[entity], s.was_slowed[entity] = link, 1
     m.due[entity] = s.moved[link] + max(work, 0.0)
     m.least[link] = min(m.least[link], s.full[entity]) if m.size[link] else s.full[entity]
-    admit(m, link, slot)
+    admit(m, link, slot, m.own[slot] if weighs else 1.0)
 
 
 def release(
     s: Sharing, m: Members, c: Coupling, dirty: Dirty, events: Heap, link: int, t: float
 ) -> None:
     """Let members of a link that could not use its level have their full speed."""
-    level, least, found = s.level[link], np.inf, 0
+    level, least, found, weighs = s.level[link], np.inf, 0, len(m.own) > 0
     for k in range(m.first[link], m.first[link] + m.size[link]):
         slot = m.slot[k]
         full = s.full[m.owner[slot]]
@@ -219,14 +231,14 @@ def release(
         s.left[entity] = max(m.due[entity] - s.moved[link], 0.0) / full
         other_slot = s.slot_first[entity]
         for hop in range(s.hop[entity], s.hop[entity] + s.hops[entity]):
-            other = s.link[hop]
+            other, weight = s.link[hop], m.own[other_slot] if weighs else 1.0
             if other == link:
-                dismiss(m, link, slot, -1)
-                s.room[link] -= full
+                dismiss(m, link, slot, weight, -1)
+                s.room[link] -= full * weight
             else:
                 m.bottleneck[m.first[other] + m.place[other_slot]] = -1
-                uncouple(c, link, other_slot)
-                s.room[other] -= full - level
+                uncouple(c, link, other_slot, weight)
+                s.room[other] -= (full - level) * weight
             s.most[other] = max(s.most[other], full)
             if not dirty.is_dirty[other]:
                 mark(s, m, dirty, other)
@@ -244,7 +256,12 @@ def find_level(
     found, size = list_faster(s, m, link), m.size[link]
     if size + found == 0:
         return
-    level, some_full = s.room[link] / (size + found), False
+    weight = float(size + found)
+    if len(m.own):
+        weight = m.weight[link]
+        for k in range(found):
+            weight += m.own[s.faster[k]]
+    level, some_full = s.room[link] / weight, False
     if size == 0:
         s.level[link] = level
         settle(s, dirty, link)
@@ -279,4 +296,14 @@ def find_rates(s: Sharing, m: Members, c: Coupling, dirty: Dirty, events: Heap, 
     s.counts[FRESH] = s.counts[TOUCHED] = 0
 
 
-HELPERS = (touch, enter, leave, list_faster, raise_level, capture, release, find_level, find_rates)
+HELPERS = (
+    touch,
+    enter,
+    leave,
+    list_faster,
+    raise_level,
+    capture,
+    release,
+    find_level,
+    find_rates,
+)

@@ -104,38 +104,45 @@ class Dirty(NamedTuple):
 class Members(NamedTuple):
     """The flows on every link: link l has them at `slot[first[l]] ..`, `flows[l]` of them, its
     `size[l]` members before the others, as a heap by what the link has moved when they are `due`.
+    `weight[l]` is the sum of what its members weigh there, `load[l]` of what all flows do (both
+    empty where all weigh 1).
 
     An entity has a slot for each link of a route; `place` is where a slot stands on its link,
-    counted from `first`, `owner` its entity. Beside each slot stands the bottleneck of its flow
-    (-1: none). By link: no more than the full speed of any member, and when the first of them is
-    due.
+    counted from `first`, `owner` its entity, `own` what its flow weighs there (empty where all
+    weigh 1). Beside each slot stands the bottleneck of its flow (-1: none). By link: no more than
+    the full speed of any member, and when the first of them is due.
     """
 
     first: Int64s
     slot: Uint32s
     flows: Int32s
     size: Int32s
+    weight: Floats
+    load: Floats
     bottleneck: Int32s
     least: Floats
     soonest: Floats
     place: Int32s
     owner: Uint32s
+    own: Floats
     due: Floats
 
 
 class Coupling(NamedTuple):
-    """Which links the members of each link are on, besides it, and how many they are there.
+    """Which links the members of each link are on, besides it, how many they are there, and what
+    they weigh (empty where all weigh 1).
 
     Pair k, in `first[l] <= k < first[l + 1]`, is link l with link `end[k]`, which some route has,
-    too. The pairs of l that any of its members makes stand first in `link` and `flows`, `active[l]`
-    of them; `pair` says which pair stands where, `place` where each stands. `table` finds pairs by
-    their links; `of_slot` has those that members make.
+    too. The pairs of l that any of its members makes stand first in `link`, `flows` and `weight`,
+    `active[l]` of them; `pair` says which pair stands where, `place` where each stands. `table`
+    finds pairs by their links; `of_slot` has those that members make.
     """
 
     first: Int64s
     end: Uint32s
     link: Uint32s
     flows: Floats
+    weight: Floats
     pair: Int32s
     place: Int32s
     active: Int32s
@@ -146,7 +153,8 @@ class Coupling(NamedTuple):
 class Sharing(NamedTuple):
     """Who shares links, and at which rates, in bytes a µs.
 
-    Route k is `link[route_first[k] : route_first[k + 1]]`, the last one is empty. By entity: its
+    Route k is `link[route_first[k] : route_first[k + 1]]`, the last one is empty. On each of them a
+    flow takes `weight` times its rate; the column is empty where all weights are 1. By entity: its
     first slot, its flow's bottleneck (-1: none), where its route begins and how many links that
     has, its full speed, and for flows without a bottleneck the time that they need as of `since`;
     whether the flow ever had less than its full speed. By link: capacity, what flows that are no
@@ -158,6 +166,7 @@ class Sharing(NamedTuple):
 
     route_first: Int64s
     link: Uint32s
+    weight: Floats
     slot_first: Int64s
     bottleneck: Int32s
     hop: Int64s

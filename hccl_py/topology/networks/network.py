@@ -37,10 +37,15 @@ Ports = npt.NDArray[np.int8] | Bools
 
 
 class Routes(NamedTuple):
-    """Route k goes over links `link[first[k]] .. link[first[k + 1] - 1]`."""
+    """Route k goes over links `link[first[k]] .. link[first[k + 1] - 1]`, each of them once.
+
+    Where data is spread over several ways, `share` is how much of it goes over each of the links;
+    None: all of it goes over all of them.
+    """
 
     first: IntArray
     link: IntArray
+    share: Floats | None = None
 
 
 class Rates(NamedTuple):
