@@ -155,8 +155,8 @@ def nb_scatter(stream: Stream, plane: Plane, chunks: Chunks, root: int) -> None:
     """Leave chunk r of the root in chunk r of rank r; ranks on the way hold those of ranks behind
     them, too. Neighbours meet at the end.
 
-    HCCL's code also sends chunks that the sender does not have, where p is no power of two; they
-    are left out.
+    Of 7, 11, 13 and some more ranks HCCL's code also sends chunks that the sender does not have;
+    they are left out.
     """
     _scatter(stream, plane, chunks, root)
     p = int(plane.size)

@@ -61,11 +61,11 @@ class Case:
         return (op, told) if root is None else (replace(op, root=root), {**told, "root": root})
 
 
-_POWERS = (trees.nhr_scatter, trees.nhr_broadcast, trees.nb_scatter, trees.nb_broadcast)
-"""Where ranks are no power of two these also send what the sender does not have."""
+_SCATTERED = (trees.nhr_scatter, trees.nhr_broadcast, trees.nb_scatter, trees.nb_broadcast)
+"""Of some numbers of ranks these also send what the sender does not have; that is left out."""
 
 _CUT = (
-    *_POWERS,
+    *_SCATTERED,
     rings.ring_all_gather,
     rings.ring_reduce_scatter,
     rings.ring_all_reduce,
@@ -132,6 +132,8 @@ def compared(
     op, told = case.call(ranks, root)
     program = recorded(UNRINGED[case.op], op, layout(ranks, rdma=rdma), 1 << 30)
     ours = [events_of(program, rank).get(0, []) for rank in range(ranks)]
+    if case.template in _SCATTERED:
+        told["only_owned"] = not trees.sends_all_it_has(ranks)
     return run(case.template, ranks, rdma=rdma, **told), ours
 
 
@@ -147,9 +149,7 @@ def check(case: Case, ranks: int, *, rdma: bool, root: int | None) -> None:
 
 def takes(case: Case, ranks: int) -> bool:
     """Whether the template is held for so many ranks; NB broadcasts over a tree to 2 ranks."""
-    if case.template is trees.nb_broadcast and ranks == 2:
-        return False
-    return case.template not in _POWERS or ranks.bit_count() == 1
+    return case.template is not trees.nb_broadcast or ranks != 2
 
 
 def roots(case: Case, ranks: int) -> list[int | None]:
@@ -160,8 +160,14 @@ def roots(case: Case, ranks: int) -> list[int | None]:
 @pytest.mark.parametrize("rdma", [True, False], ids=["rdma", "sdma"])
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_templates(case: Case, rdma: bool) -> None:
-    for ranks in (4, 8) if case.template in _POWERS else (2, 7):
-        check(case, ranks, rdma=rdma, root=roots(case, ranks)[-1])
+    for ranks in (2, 6, 7):
+        if takes(case, ranks):
+            check(case, ranks, rdma=rdma, root=roots(case, ranks)[-1])
+
+
+def test_who_sends_all_it_has() -> None:
+    found = [ranks for ranks in range(1, 21) if not trees.sends_all_it_has(ranks)]
+    assert found == [7, 11, 13, 14, 15, 19]
 
 
 @pytest.mark.sweep

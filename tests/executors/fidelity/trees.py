@@ -4,7 +4,7 @@ Files are those of xiaobingling93-pixel/cann-hcomm @ b5f3e5b under src/algorithm
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 
 from tests.executors.fidelity.rings import Part
 from tests.executors.fidelity.transports import Link, Member, Slice, handshake, merged
@@ -160,9 +160,43 @@ def nhr_all_reduce_one_shot(me: Member, whole: Slice) -> None:
     nhr_broadcast_one_shot(me, whole)
 
 
-def nhr_scatter(me: Member, slices: Sequence[Slice], root: int = 0, *, merge: bool = False) -> None:
+def _picked_by(size: int, away: int, step: int) -> list[int]:
+    """The slices that the rank `away` from the root sends in a step of a scatter, of NHR or NB,
+    named by how far away their own ranks are.
+    """
+    width = 1 << step
+    n = (size - 1 + width) // (2 * width)
+    return [(away + (2 * i + 1) * width) % size for i in range(n)]
+
+
+def _owned(size: int, away: int, step: int) -> list[bool]:
+    """Whether the rank `away` from the root has what it sends in a step of a scatter."""
+    has = [set(range(size)), *(set[int]() for _ in range(1, size))]
+    for earlier in range(step):
+        for sender in range(min(1 << earlier, size - (1 << earlier))):
+            has[sender + (1 << earlier)] |= has[sender] & {*_picked_by(size, sender, earlier)}
+    return [slot in has[away] for slot in _picked_by(size, away, step)]
+
+
+def sends_all_it_has(size: int) -> bool:
+    """Whether nobody sends in a scatter what it does not have."""
+    return all(
+        all(_owned(size, away, step))
+        for step in range(steps_of(size))
+        for away in range(min(1 << step, size - (1 << step)))
+    )
+
+
+def nhr_scatter(
+    me: Member,
+    slices: Sequence[Slice],
+    root: int = 0,
+    *,
+    merge: bool = False,
+    only_owned: bool = False,
+) -> None:
     """scatter_nhr.cc:165 RunScatterNHR, :93 SdmaRx, :124 RdmaTxRx, :252 GetStepInfo; there is no
-    barrier.
+    barrier. `only_owned` leaves out what the sender does not have.
     """
     size, count, away = me.size, steps_of(me.size), (root - me.rank) % me.size
     where = places(size, keep=not merge)
@@ -172,25 +206,37 @@ def nhr_scatter(me: Member, slices: Sequence[Slice], root: int = 0, *, merge: bo
         is_cut = size & (size - 1) and step == count - 1
         senders = size - width if is_cut else width
         left = right = None
-        part: list[Slice] = []
         if away < senders:
-            right = me.link(me.rank - width)
-            part = _moved(slices, where, me.rank - width, -2 * width, n)
+            right, sender, first = me.link(me.rank - width), away, me.rank - width
         elif width <= away < senders + width:
-            left = me.link(me.rank + width)
-            part = _moved(slices, where, me.rank, -2 * width, n)
-        _nhr_step(left, right, part, part)
+            left, sender, first = me.link(me.rank + width), away - width, me.rank
+        else:
+            continue
+        part = _picked(slices, where, first, -2 * width, n)
+        if only_owned:
+            part = [*compress(part, _owned(size, sender, step))]
+        _nhr_step(left, right, merged(part), merged(part))
 
 
-def nhr_broadcast(me: Member, slices: Sequence[Slice], root: int = 0) -> None:
+def nhr_broadcast(
+    me: Member, slices: Sequence[Slice], root: int = 0, *, only_owned: bool = False
+) -> None:
     """broadcast_nhr.cc:54-79: scatter and all-gather of slices in other places."""
-    nhr_scatter(me, slices, root, merge=True)
+    nhr_scatter(me, slices, root, merge=True, only_owned=only_owned)
     nhr_all_gather(me, slices, merge=True)
 
 
-def nb_scatter(me: Member, slices: Sequence[Slice], root: int = 0, *, barrier: bool = True) -> None:
+def nb_scatter(
+    me: Member,
+    slices: Sequence[Slice],
+    root: int = 0,
+    *,
+    barrier: bool = True,
+    only_owned: bool = False,
+) -> None:
     """scatter_nb.cc:24 RunScatterNB, :52 and :87 its halves, :175 the barrier: slices go one by
-    one, and a DataSignal says that they have come.
+    one, and a DataSignal says that they have come. `only_owned` leaves out what the sender does not
+    have.
     """
     size, count, away = me.size, steps_of(me.size), (me.rank - root) % me.size
     has = [me.rank == root] * size
@@ -203,12 +249,16 @@ def nb_scatter(me: Member, slices: Sequence[Slice], root: int = 0, *, barrier: b
                 if has[at]:
                     part.append(slices[at])
                     at = (at + 2 * width) % size
+            if only_owned:
+                part = [*compress(part, _owned(size, away, step))]
             right.rx_ack()
             right.tx_async(part)
             right.rx_data_signal()
         elif width <= away < 2 * width:
             left = me.link(me.rank - width)
             part = _picked(slices, range(size), me.rank, 2 * width, n)
+            if only_owned:
+                part = [*compress(part, _owned(size, away - width, step))]
             for i in range(1, n + 1):
                 has[(me.rank + i * 2 * width) % size] = True
             left.tx_ack()
@@ -218,9 +268,11 @@ def nb_scatter(me: Member, slices: Sequence[Slice], root: int = 0, *, barrier: b
         handshake(me.link(me.rank - 1), me.link(me.rank + 1))
 
 
-def nb_broadcast(me: Member, slices: Sequence[Slice], root: int = 0) -> None:
+def nb_broadcast(
+    me: Member, slices: Sequence[Slice], root: int = 0, *, only_owned: bool = False
+) -> None:
     """broadcast_nb.cc:65-87: scatter without a barrier, then all-gather."""
-    nb_scatter(me, slices, root, barrier=False)
+    nb_scatter(me, slices, root, barrier=False, only_owned=only_owned)
     nb_all_gather(me, slices)
 
 
