@@ -4,7 +4,7 @@ from hccl_py.mscclpp import ImportedPlan, import_plan, meaning_of, plan_from
 from hccl_py.verifier import Options, Report
 from tests.mscclpp.plans import Block, Op, PlanText
 
-__all__ = ["checked", "imported", "named", "place"]
+__all__ = ["checked", "imported", "named", "pipelined", "place"]
 
 
 def imported(plan: PlanText, size: int = 1 << 10, op: str | None = None) -> ImportedPlan:
@@ -18,6 +18,11 @@ def checked(plan: PlanText, size: int = 1 << 10, repeat: int = 2) -> Report:
 
 def named(block: Block, name: str, turn: int = 0) -> Op:
     return [op for op in block.ops if op["name"] == name][turn]
+
+
+def pipelined(block: Block) -> list[Op]:
+    found: list[Op] = named(block, "pipeline")["ops"]
+    return found
 
 
 def place(block: Block, op: Op) -> int:

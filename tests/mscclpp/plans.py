@@ -79,6 +79,12 @@ class Block:
             ids.append(number)
         return {"buffer_id": ids.index(number), "index": index, "size": size}
 
+    def meet(self, *channels: int) -> None:
+        """Tell the peers of these channels, and wait until each has said the same."""
+        self.signal(*channels)
+        self.wait(*channels)
+        self.nop()
+
     def signal(self, *channels: int, kind: str = "memory", name: str = "signal") -> Op:
         return self.op(name, channel_ids=list(channels), channel_type=kind)
 
@@ -115,6 +121,9 @@ class PlanText:
     def block(self, rank: int) -> Block:
         self.blocks[rank].append(Block(self, rank, len(self.blocks[rank])))
         return self.blocks[rank][-1]
+
+    def peers(self, rank: int) -> list[int]:
+        return [peer for peer in range(self.ranks) if peer != rank]
 
     def semaphore(self, rank: int, first: int = 0) -> int:
         self.semaphores[rank].append(first)
@@ -187,7 +196,7 @@ def puts_all_gather(ranks: int = 3, *, inplace: bool = False) -> PlanText:
     plan = PlanText("allgather", ranks, (1, ranks, 0), inplace=inplace)
     for rank in range(ranks):
         tb = plan.block(rank)
-        peers = [peer for peer in range(ranks) if peer != rank]
+        peers = plan.peers(rank)
         channels = [tb.channel(peer) for peer in peers]
         own = local("o", rank) if inplace else local("i", 0)
         if not inplace:
@@ -199,9 +208,7 @@ def puts_all_gather(ranks: int = 3, *, inplace: bool = False) -> PlanText:
         puts = [tb.remote(peer, "o", rank) for peer in peers]
         tb.op("put", [own] * len(peers), puts, channel_type="memory")
         tb.nop()
-        tb.signal(*channels)
-        tb.wait(*channels)
-        tb.nop()
+        tb.meet(*channels)
     return plan
 
 
@@ -210,11 +217,9 @@ def read_reduce(ranks: int = 3) -> PlanText:
     plan = PlanText("allreduce", ranks, (ranks, ranks, 0))
     for rank in range(ranks):
         tb = plan.block(rank)
-        peers = [peer for peer in range(ranks) if peer != rank]
+        peers = plan.peers(rank)
         channels = [tb.channel(peer) for peer in peers]
-        tb.signal(*channels)
-        tb.wait(*channels)
-        tb.nop()
+        tb.meet(*channels)
         tb.op(
             "rres",
             [local("i", rank), *(tb.remote(peer, "i", rank) for peer in peers)],
@@ -223,9 +228,7 @@ def read_reduce(ranks: int = 3) -> PlanText:
             reduce_op="sum",
         )
         tb.nop()
-        tb.signal(*channels)
-        tb.wait(*channels)
-        tb.nop()
+        tb.meet(*channels)
     return plan
 
 
@@ -242,7 +245,7 @@ def packet_all_gather(ranks: int = 2, *, double: bool = True) -> PlanText:
         use_double_scratch_buffer=double,
     )
     for rank in range(ranks):
-        peers = [peer for peer in range(ranks) if peer != rank]
+        peers = plan.peers(rank)
         tb = plan.block(rank)
         there = [tb.remote(peer, "s", rank) for peer in peers]
         tb.op("ppkt", [local("o", rank)] * len(peers), there, channel_type="memory")
@@ -260,7 +263,7 @@ def packet_all_reduce(ranks: int = 2, group: int = 1) -> PlanText:
         "allreduce", ranks, chunks, protocol="LL", inplace=True, use_double_scratch_buffer=True
     )
     for rank in range(ranks):
-        peers = [peer for peer in range(ranks) if peer != rank]
+        peers = plan.peers(rank)
         for part in range(group):
             shared = {"tbg_info": {"tb_id": part, "tbg_size": group}} if group > 1 else {}
             tb = plan.block(rank)
@@ -290,7 +293,7 @@ def port_exchange(ranks: int = 2, name: str = "pwsf") -> PlanText:
     plan = PlanText("alltoall", ranks, (ranks, ranks, 0))
     for rank in range(ranks):
         tb = plan.block(rank)
-        peers = [peer for peer in range(ranks) if peer != rank]
+        peers = plan.peers(rank)
         channels = [tb.channel(peer, "port") for peer in peers]
         tb.signal(*channels, kind="port")
         tb.wait(*channels, kind="port")
@@ -316,18 +319,14 @@ def switch_all_reduce(ranks: int = 3) -> PlanText:
     plan = PlanText("allreduce", ranks, (ranks, ranks, 0), inplace=True)
     for rank in range(ranks):
         tb = plan.block(rank)
-        peers = [peer for peer in range(ranks) if peer != rank]
+        peers = plan.peers(rank)
         channels = [tb.channel(peer) for peer in peers]
         group = tb.switch("i", list(range(ranks)))
-        tb.signal(*channels)
-        tb.wait(*channels)
-        tb.nop()
+        tb.meet(*channels)
         chunk = {"switch_channel_id": group, "index": rank, "size": 1}
         tb.op("glres", [chunk], [dict(chunk)], channel_type="switch", reduce_op="sum")
         tb.nop()
-        tb.signal(*channels)
-        tb.wait(*channels)
-        tb.nop()
+        tb.meet(*channels)
     return plan
 
 
@@ -353,9 +352,7 @@ def pipelined_gather(first: int = 2) -> PlanText:
             ],
         )
         channel = sender.channel(1 - rank)
-        sender.signal(channel)
-        sender.wait(channel)
-        sender.nop()
+        sender.meet(channel)
         put = {
             "name": "put",
             "src_buff": [local("s", 0)],
@@ -374,9 +371,7 @@ def pipelined_gather(first: int = 2) -> PlanText:
             ],
         )
         sender.nop()
-        sender.signal(channel)
-        sender.wait(channel)
-        sender.nop()
+        sender.meet(channel)
     return plan
 
 
