@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -121,14 +122,20 @@ def extents(queues: Queues) -> list[dict[str, int]]:
     return found
 
 
-def build(name: str, file: str, queues: Queues, found: FoundOp) -> Program:
-    """Return the program of a test; without an op where `found` is open."""
+def build(
+    name: str, file: str, queues: Queues, sizes: Sequence[Mapping[str, int]], found: FoundOp
+) -> Program:
+    """Return the program of a test whose `extents` are `sizes`; without an op where `found` is
+    open.
+    """
     rows: dict[str, dict[str, list[list[Any]]]] = {}
-    links = _Links(queues)
+    links, place = _Links(queues), cache(_place)  # slices repeat, and lists of them are read only
     for rank, streams in enumerate(queues):
         topics = _Topics(streams)
         rows[str(rank)] = {
-            str(stream): [[*_row(task, links, topics), _note(task, file, topics)] for task in tasks]
+            str(stream): [
+                [*_row(task, links, topics, place), _note(task, file, topics)] for task in tasks
+            ]
             for stream, tasks in enumerate(streams)
             if tasks
         }
@@ -137,7 +144,7 @@ def build(name: str, file: str, queues: Queues, found: FoundOp) -> Program:
         "executor": name,
         "op": json.loads(json.dumps(op_object(found.op))),
         "ranks": len(queues),
-        "buffers": _buffers(queues, found),
+        "buffers": _buffers(sizes, found),
         "notify_names": [] if links.are_numbered else NOTIFY_NAMES,
         "links": links.documents(),
         "tasks": rows,
@@ -154,16 +161,15 @@ def _memory(task: LoggedTask) -> Iterator[tuple[LoggedSlice, int]]:
             yield part, task.peer if side == remote else task.rank
 
 
-def _buffers(queues: Queues, found: FoundOp) -> dict[str, dict[str, int]]:
-    sizes = extents(queues)
+def _buffers(sizes: Sequence[Mapping[str, int]], found: FoundOp) -> dict[str, dict[str, int]]:
     common: dict[str, int] = defaultdict(int)
     for of_rank in sizes:
         for name, end in of_rank.items():
             common[name] = max(common[name], end)
-    buffers = {str(rank): {"IN": 0, "OUT": 0} | common for rank in range(len(queues))}
+    buffers = {str(rank): {"IN": 0, "OUT": 0} | common for rank in range(len(sizes))}
     if not found.open:
-        inputs, outputs = make_operator(found.op.name).user_bytes(found.op, len(queues))
-        for rank in range(len(queues)):
+        inputs, outputs = make_operator(found.op.name).user_bytes(found.op, len(sizes))
+        for rank in range(len(sizes)):
             buffers[str(rank)] |= {"IN": int(inputs[rank]), "OUT": int(outputs[rank])}
     return buffers
 
@@ -174,12 +180,16 @@ class _Links:
     def __init__(self, queues: Queues) -> None:
         self._shown: dict[_Key, dict[int, set[str]]] = {}
         numbered: dict[tuple[_Key, int], set[int]] = defaultdict(set)
+        self._notifies: dict[_Key, int] = defaultdict(int)
         for task in all_tasks(queues):
             if task.link is None:
                 continue
-            shown = self._shown.setdefault(_key(task), defaultdict(set))
+            key = _key(task)
+            shown = self._shown.setdefault(key, defaultdict(set))
             if task.topic >= 0:
                 numbered[_end(task)].add(task.topic)
+            elif task.notify:
+                self._notifies[key] = max(self._notifies[key], self.notify(task) + 1)
             for part, rank in _memory(task):
                 if rank != task.rank:
                     shown[rank].add(BUFFERS[part.buffer])
@@ -188,11 +198,8 @@ class _Links:
             end: {topic: index for index, topic in enumerate(sorted(topics))}
             for end, topics in numbered.items()
         }
-        self._notifies: dict[_Key, int] = defaultdict(int)
-        for task in all_tasks(queues):
-            if task.notify:
-                key = _key(task)
-                self._notifies[key] = max(self._notifies[key], self.notify(task) + 1)
+        for (key, _), topics in numbered.items():
+            self._notifies[key] = max(self._notifies[key], len(topics))
 
     @property
     def are_numbered(self) -> bool:
@@ -262,20 +269,23 @@ class _Topics:
         return self._owner[topic], self._index[topic]
 
 
-def _row(task: LoggedTask, links: _Links, topics: _Topics) -> list[Any]:
+_Placed = Callable[[LoggedSlice | None], list[object]]
+
+
+def _row(task: LoggedTask, links: _Links, topics: _Topics, place: _Placed) -> list[Any]:
     """Return a task as program files have it."""
     reduce = [] if task.reduce is None else [task.reduce.spelling]
     if task.name == "LocalCopy":
-        return ["copy", _place(task.src), _place(task.dst)]
+        return ["copy", place(task.src), place(task.dst)]
     if task.name == "LocalReduce":
-        return ["reduce", *reduce, _place(task.src), _place(task.dst)]
+        return ["reduce", *reduce, place(task.src), place(task.dst)]
     if task.name == "LocalPostTo":
         return ["local_post", *topics[task.topic]]
     if task.name == "LocalWaitFrom":
         return ["local_wait", topics[task.topic][1]]
     if task.name in ("Post", "Wait"):
         return [task.name.lower(), links.name(task), links.notify(task)]
-    return [_NAMES[task.name], links.name(task), *reduce, _place(task.src), _place(task.dst)]
+    return [_NAMES[task.name], links.name(task), *reduce, place(task.src), place(task.dst)]
 
 
 def _note(task: LoggedTask, file: str, topics: _Topics) -> dict[str, object]:

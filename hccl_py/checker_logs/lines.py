@@ -28,7 +28,15 @@ from hccl_py.errors import FileError
 
 Number = TypeVar("Number", DataType, ReduceOp)
 
-__all__ = ["DIALECTS", "Dialect", "LoggedSlice", "LoggedTask", "QueueStart", "RankStart"]
+__all__ = [
+    "DIALECTS",
+    "Dialect",
+    "LineReader",
+    "LoggedSlice",
+    "LoggedTask",
+    "QueueStart",
+    "RankStart",
+]
 
 
 class LoggedSlice(NamedTuple):
@@ -93,6 +101,7 @@ _HEXADECIMAL = "0x[0-9A-Fa-f]{1,16}"
 _LINKS = {"SDMA": LinkKind.SDMA, "RDMA": LinkKind.RDMA}
 _DTYPES = {number: DataType.from_number(number) for number in range(13)}
 """Nothing of other types is reduced; the dialects number them in different ways."""
+_REDUCTIONS = {int(op): op for op in ReduceOp}
 
 _NOT_READ = {
     "AivTaskStub": "a kernel on vector cores, whose own tasks the log does not print here",
@@ -136,47 +145,77 @@ class Dialect:
     forms: Mapping[str, re.Pattern[str]]
     says_passed: bool
 
+
+class LineReader:
+    """Reads the lines of a test. Members that stand in many lines, of posts and waits above all,
+    are taken apart once, and tasks share what they say.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._known: dict[tuple[str, str], _Members] = {}
+
     def read(self, line: bytes, number: int) -> LoggedTask | RankStart | QueueStart | None:
         """Return what a line says; None for one that says nothing about tasks. FileError for a task
         that is broken, or of a kind that is not read.
         """
-        text = line.rstrip(b"\r\n").decode("ascii", "backslashreplace")
-        if text.startswith(self.rank[0]):
-            found = _matched(self.rank[1], text, number, "the number of a rank")
+        dialect, text = self._dialect, line.rstrip(b"\r\n").decode("ascii", "backslashreplace")
+        if line.startswith(dialect.task[0]):
+            return self._task(text, number)
+        if text.startswith(dialect.rank[0]):
+            found = _matched(dialect.rank[1], text, number, "the number of a rank")
             return RankStart(int(found["rank"]))
-        if text.startswith(self.queue[0]):
-            found = _matched(self.queue[1], text, number, "the number of a queue")
+        if text.startswith(dialect.queue[0]):
+            found = _matched(dialect.queue[1], text, number, "the number of a queue")
             return QueueStart(int(found["queue"]), int(found.get("tasks", -1)))
-        if not line.startswith(self.task[0]) and self.inside.search(line) is None:
-            return None
-        found = _matched(self.task[1], text, number, "a whole task on a line of its own")
-        return self._task(found, number)
+        return None if dialect.inside.search(line) is None else self._task(text, number)
 
-    def _task(self, found: Mapping[str, str], line: int) -> LoggedTask:
-        name, rank, queue = found["name"], int(found["rank"]), int(found["queue"])
-        if name not in self.forms:
-            what = _NOT_READ.get(name)
-            hint = f"It is {what}." if what else "Other versions of HCCL's checker may have more."
-            raise defect(f"line {line}", f"a task of {', '.join(self.forms)}", name, hint)
-        members = _matched(self.forms[name], found["members"], line, f"the members of {name}")
-        at = int(found.get("position", -1))
-        link = None if "link" not in members else _link(name, members["link"], line)
-        return LoggedTask(
-            name,
-            rank,
-            queue,
-            at,
-            line,
-            peer=int(members.get("peer", -1)),
-            link=link,
-            notify=members.get("notify", ""),
-            tag=members.get("tag", ""),
-            topic=int(members.get("topic", -1)),
-            src=_memory(members, "remote" if name.startswith("Read") else "local", "src"),
-            dst=_memory(members, "local" if name.startswith("Read") else "remote", "dst"),
-            dtype=_known(_DTYPES, members, "dtype", "dataType", line),
-            reduce=_known({int(op): op for op in ReduceOp}, members, "reduce", "reduceOp", line),
-        )
+    def _task(self, text: str, line: int) -> LoggedTask:
+        found = _matched(self._dialect.task[1], text, line, "a whole task on a line of its own")
+        key = found["name"], found["members"]
+        members = self._known.get(key)
+        if members is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            members = self._known[key] = _members(self._dialect, *key, line)
+        rank, queue, position = found["rank"], found["queue"], found.get("position", -1)
+        return LoggedTask(key[0], int(rank), int(queue), int(position), line, *members)
+
+
+_MOST_KNOWN = 1 << 16
+
+
+class _Members(NamedTuple):
+    """What stands in the brackets of a task: the members of `LoggedTask` from `peer` on."""
+
+    peer: int
+    link: LinkKind | None
+    notify: str
+    tag: str
+    topic: int
+    src: LoggedSlice | None
+    dst: LoggedSlice | None
+    dtype: DataType | None
+    reduce: ReduceOp | None
+
+
+def _members(dialect: Dialect, name: str, text: str, line: int) -> _Members:
+    if name not in dialect.forms:
+        what = _NOT_READ.get(name)
+        hint = f"It is {what}." if what else "Other versions of HCCL's checker may have more."
+        raise defect(f"line {line}", f"a task of {', '.join(dialect.forms)}", name, hint)
+    members = _matched(dialect.forms[name], text, line, f"the members of {name}")
+    return _Members(
+        peer=int(members.get("peer", -1)),
+        link=_link(name, members["link"], line) if "link" in members else None,
+        notify=members.get("notify", ""),
+        tag=members.get("tag", ""),
+        topic=int(members.get("topic", -1)),
+        src=_memory(members, "remote" if name.startswith("Read") else "local", "src"),
+        dst=_memory(members, "local" if name.startswith("Read") else "remote", "dst"),
+        dtype=_known(_DTYPES, members, "dtype", "dataType", line),
+        reduce=_known(_REDUCTIONS, members, "reduce", "reduceOp", line),
+    )
 
 
 def _matched(pattern: re.Pattern[str], text: str, line: int, expected: str) -> Mapping[str, str]:

@@ -21,7 +21,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
-from hccl_py.checker_logs.lines import DIALECTS, Dialect, LoggedTask, QueueStart, RankStart
+from hccl_py.checker_logs.lines import (
+    DIALECTS,
+    Dialect,
+    LineReader,
+    LoggedTask,
+    QueueStart,
+    RankStart,
+)
 from hccl_py.documents.checks import defect
 from hccl_py.documents.disk import PathLike, check_regular, format_path, refusal
 from hccl_py.documents.kind import FileKind, named
@@ -108,10 +115,10 @@ class CheckerLog:
         found: list[list[_Queue]] = []
         with _opened(self.path) as file:
             file.seek(test.begin)
-            number, at = test.line - 1, test.begin
+            reader, number, at = LineReader(test.dialect), test.line - 1, test.begin
             while at < test.end and (line := file.readline(_LONGEST)):
                 number += 1
-                _place(found, test.dialect.read(line, number), number)
+                _place(found, reader.read(line, number), number)
                 at += len(line) + _skip_rest(file, line)
         _check_count(found, number + 1)
         return found

@@ -12,9 +12,10 @@ from typing import Any
 
 from hccl_py.errors import FileError, did_you_mean
 
-__all__ = ["a_list", "a_text", "an_object", "at", "defect", "format_value", "only_keys"]
+__all__ = ["a_list", "a_text", "an_object", "at", "defect", "format_value", "is_text", "only_keys"]
 
 _PLAIN_KEY = re.compile(r"[\w:-]{1,40}", re.ASCII)
+_HALVES = re.compile("[\ud800-\udfff]")
 _SHOWN = 40
 
 
@@ -62,11 +63,16 @@ def a_list(path: str, value: object, hint: str = "Write it in brackets.") -> lis
     return value
 
 
+def is_text(value: object) -> bool:
+    """Whether a value is a string of whole characters."""
+    return isinstance(value, str) and (value.isascii() or not _HALVES.search(value))
+
+
 def a_text(path: str, value: object) -> str:
     """Return a value that must be a string of whole characters."""
     if not isinstance(value, str):
         raise defect(path, "a string", format_value(value), "Write it in quotes.")
-    if not value.isascii() and re.search("[\ud800-\udfff]", value):
+    if not is_text(value):
         raise defect(path, "a string", "half of a surrogate pair", "Write the character as UTF-8.")
     return value
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hccl_py.documents.checks import a_text, defect, format_value, only_keys
+from hccl_py.documents.checks import a_text, defect, format_value, is_text, only_keys
 from hccl_py.formats.checks import MAX_NUMBER, whole
 from hccl_py.formats.json_rows import Rows
 from hccl_py.formats.json_tasks import Columns
@@ -85,7 +85,9 @@ class _NoteReader:
         found = []
         for row, text in zip(at.tolist(), values, strict=True):
             if type(text) is not str or text not in numbers:
-                numbers[a_text(self.path(row, key), text)] = len(numbers)
+                if not is_text(text):  # only then the path, which takes longer than the text
+                    a_text(self.path(row, key), text)
+                numbers[text] = len(numbers)
             found.append(numbers[text])
         column = np.full(len(self.rows), -1)
         column[at] = found

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from hccl_py.enums import Buffer, DataType, Mode, ReduceOp
@@ -318,7 +319,7 @@ class RaceRw(Gather):
         link.tx_data_signal(rank.main)
 
 
-class Spread(Gather):
+class Spread(Gather, ABC):
     """Everyone writes its input to all peers, into one slot of their CCL_In."""
 
     def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
@@ -334,8 +335,8 @@ class Spread(Gather):
             link.rx_data_signal(main)
             main.copy(rank.user_out[peer], self.slot(rank, peer, size))
 
-    def slot(self, rank: AnyRank, number: RankInt, size: int) -> Region:
-        raise NotImplementedError
+    @abstractmethod
+    def slot(self, rank: AnyRank, number: RankInt, size: int) -> Region: ...
 
 
 class RaceWw(Spread):

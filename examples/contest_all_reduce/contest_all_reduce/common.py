@@ -2,6 +2,8 @@
 one CCL buffer, CCL_In.
 """
 
+from abc import ABC, abstractmethod
+
 from hccl_py.executor import (
     Mode,
     OpParam,
@@ -18,7 +20,7 @@ from hccl_py.orchestration import Chunks, Layout, Region
 Work = Rank[Region, Region]
 
 
-class TwoServers:
+class TwoServers(ABC):
     """An AllReduce in rounds; `slots` lays out the CCL buffer for `count` elements on servers of
     `n` ranks.
     """
@@ -42,8 +44,8 @@ class TwoServers:
             (not self.halves or n & (n - 1) == 0, "needs a power of two in a server"),
         )
 
-    def slots(self, layout: Layout, count: int, unit: int, n: int) -> object:
-        raise NotImplementedError
+    @abstractmethod
+    def slots(self, layout: Layout, count: int, unit: int, n: int) -> object: ...
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         n = int(rank.level0.size)
