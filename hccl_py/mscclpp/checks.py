@@ -10,22 +10,18 @@ from collections.abc import Iterator, Mapping
 from hccl_py.msccl.checks import Defect
 from hccl_py.mscclpp.call import PlanCall
 from hccl_py.mscclpp.nops import missing_nops
-from hccl_py.mscclpp.operations import FORMS
+from hccl_py.mscclpp.operations import FORMS, MAX_OPS
+from hccl_py.mscclpp.overlaps import Overlaps
 from hccl_py.mscclpp.packets import PacketFlags
 from hccl_py.mscclpp.plan import RELEASE, PlanBlock, PlanGpu, PlanOp
-from hccl_py.mscclpp.sizes import MAX_BYTES
 from hccl_py.mscclpp.steps import PACKETS, SCRATCH, PlanSlice, PlanStep
 from hccl_py.mscclpp.structure import LIMIT
 from hccl_py.ops import OPS
 
 __all__ = ["defects_of_call", "defects_of_steps"]
 
-MAX_OPS = 64
 MAX_CHANNELS = 16
-MAX_CHANNELS_OF_OP = 8
-MAX_CHUNKS_OF_OP = 10
 MAX_BARRIERS = 16
-MAX_SEMAPHORES_OF_OP = 16
 MAX_THREADS = 1024
 MAX_PASSES = (1 << 16) - 1
 
@@ -66,9 +62,6 @@ def _of_plan(call: PlanCall) -> Iterator[Defect]:
         message = f"num_threads_per_block is {plan.threads}, the executor takes {MAX_THREADS}."
         yield Defect(LIMIT, (), plan.line, message, "Use more threadblocks.")
     for gpu, sizes in zip(plan.gpus, call.sizes, strict=True):
-        if max(sizes.inputs, sizes.outputs, sizes.scratch) >= MAX_BYTES:
-            message = f"GPU {gpu.id} has a buffer of 4 GiB or more: offsets have 32 bits."
-            yield Defect(LIMIT, (gpu.id,), gpu.line, message, "Give a smaller -b.")
         for name, size, chunks in (
             ("input", sizes.inputs, gpu.input_chunks),
             ("output", sizes.outputs, gpu.output_chunks),
@@ -107,14 +100,6 @@ def _of_op(
     call: PlanCall, gpu: PlanGpu, block: PlanBlock, op: PlanOp
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield message, hint, and whether it is a warning."""
-    for noun, count, most in (
-        ("channels", len(op.channels), MAX_CHANNELS_OF_OP),
-        ("sources", len(op.src), MAX_CHUNKS_OF_OP),
-        ("targets", len(op.dst), MAX_CHUNKS_OF_OP),
-        ("semaphores", len(op.semaphores), MAX_SEMAPHORES_OF_OP),
-    ):
-        if count > most:
-            yield f"has {count} {noun}, the executor takes {most}.", "Make several of it.", False
     if op.name == "barrier" and op.barrier >= MAX_BARRIERS:
         message = f"is barrier {op.barrier}, the executor has {MAX_BARRIERS}."
         yield message, "Barriers count from 0.", False
@@ -288,16 +273,17 @@ def _of_scratch(
                 if table is not None and found.size:
                     table.setdefault(found.rank, []).append((found, step.op))
     for rank in sorted(plain.keys() & packed.keys()):
-        twice = [
-            (s._replace(buffer=SCRATCH, offset=2 * s.offset, size=2 * s.size), op)
-            for s, op in packed[rank]
-        ]
-        pairs = ((a, x, b, y) for a, x in plain[rank] for b, y in twice if a.overlaps(b))
+        there = Overlaps((2 * s.offset, 2 * s.stop, op) for s, op in packed[rank])
+        pairs = (
+            (slice_, op, other)
+            for slice_, op in plain[rank]
+            for other in there.with_bytes_of(slice_.offset, slice_.stop)
+        )
         first = next(pairs, None)
         if first is not None:
-            there, op, _, other = first
+            slice_, op, other = first
             message = (
-                f"Scratch of GPU {rank} from byte {there.offset} on has plain data of {op} (line "
+                f"Scratch of GPU {rank} from byte {slice_.offset} on has plain data of {op} (line "
                 f"{op.line}) and packets of {other} (line {other.line})."
             )
             hint = "Packets take twice the room: use other chunks."

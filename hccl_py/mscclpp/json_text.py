@@ -37,7 +37,11 @@ _SNIFFED = 1 << 28
 """Bytes of the largest file that is looked at."""
 
 MAX_GPUS = 1 << 12
-MAX_OPS = 1 << 17
+MAX_BLOCKS = 1 << 10
+"""Threadblocks of a GPU: all of them run at once, so they are no more than it has processors."""
+
+MAX_READ = 1 << 17
+"""Operations of all GPUs together."""
 
 MSCCLPP = FileKind(
     noun="execution plan",
@@ -144,6 +148,9 @@ class _Reader:
                 peers[channel.channel_type] += channel.connected_to
         for number, remote in enumerate(model.remote_buffers):
             _check_ranks(at(path, "remote_buffers", number), [remote.rank], ranks, model.id)
+        if len(model.threadblocks) > MAX_BLOCKS:
+            hint, found = "All of them run at once.", str(len(model.threadblocks))
+            raise defect(at(path, "threadblocks"), f"at most {MAX_BLOCKS:,}", found, hint)
         blocks = enumerate(model.threadblocks)
         return PlanGpu(
             id=model.id,
@@ -181,8 +188,8 @@ class _Reader:
     def _op(self, path: str, value: object, number: str) -> PlanOp:
         model = checked(PlanOpModel, value, path)
         self._ops += 1
-        if self._ops > MAX_OPS:
-            raise defect(path, f"at most {MAX_OPS:,} operations", "more", MSCCLPP.larger)
+        if self._ops > MAX_READ:
+            raise defect(path, f"at most {MAX_READ:,} operations", "more", MSCCLPP.larger)
         if model.name not in FORMS:
             hint = did_you_mean(model.name[:40], FORMS)
             raise defect(at(path, "name"), "an operation", format_value(model.name), hint)

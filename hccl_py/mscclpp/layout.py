@@ -50,29 +50,29 @@ class PlanLayout:
         self._links: list[_Link] = []
         self._of_channel: dict[tuple[int, str, int], _Link] = {}
         self._of_pair: dict[tuple[int, int], _Link] = {}
-        for gpu in self.plan.gpus:
-            for kind in ("memory", "port"):
-                self._channels(gpu, kind)
+        for kind in ("memory", "port"):
+            self._channels(kind)
         self._registers = _laid_out(steps)
         self.notify: dict[tuple[PacketWrite, StepKey], int] = {}
         self._number_packets()
         self._export()
 
-    def _channels(self, gpu: PlanGpu, kind: str) -> None:
-        """Make the links of a rank's channels to ranks behind it, and of those that have none."""
-        peers = gpu.peers[kind]
-        for peer in sorted(set(peers)):
-            mine = [k for k, found in enumerate(peers) if found == peer]
-            theirs = [
-                k for k, found in enumerate(self.plan.gpus[peer].peers[kind]) if found == gpu.id
-            ]
-            if theirs and peer < gpu.id:
-                continue
-            for turn in range(max(len(mine), len(theirs))):
-                link = self._made(gpu.id, peer, f"{kind} {turn}")
-                for rank, found in ((gpu.id, mine), (peer, theirs)):
-                    if turn < len(found):
-                        self._of_channel[rank, kind, found[turn]] = link
+    def _channels(self, kind: str) -> None:
+        """Make the links of channels of a type, for two ranks as many as the one with more has."""
+        numbers: list[dict[int, list[int]]] = [defaultdict(list) for _ in self.plan.gpus]
+        for gpu in self.plan.gpus:
+            for number, peer in enumerate(gpu.peers[kind]):
+                numbers[gpu.id][peer].append(number)
+        for rank, of_rank in enumerate(numbers):
+            for peer, mine in sorted(of_rank.items()):
+                theirs = numbers[peer].get(rank, [])
+                if theirs and peer < rank:
+                    continue
+                for turn in range(max(len(mine), len(theirs))):
+                    link = self._made(rank, peer, f"{kind} {turn}")
+                    for end, found in ((rank, mine), (peer, theirs)):
+                        if turn < len(found):
+                            self._of_channel[end, kind, found[turn]] = link
 
     def _made(self, one: int, other: int, plane: str) -> _Link:
         pair = (min(one, other), max(one, other))

@@ -11,14 +11,13 @@ Signals and waits are about what others touch, too: data that only the threadblo
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import accumulate
 from typing import NamedTuple
 
 from hccl_py.msccl.checks import Defect
-from hccl_py.mscclpp.operations import FORMS
+from hccl_py.mscclpp.operations import FORMS, MAX_OPS
+from hccl_py.mscclpp.overlaps import Overlaps
 from hccl_py.mscclpp.plan import PlanOp
 from hccl_py.mscclpp.steps import PlanSlice, PlanStep
 
@@ -33,10 +32,14 @@ _Owner = tuple[int, int]
 
 
 def missing_nops(steps: Mapping[_Owner, list[PlanStep]]) -> Iterator[Defect]:
-    """Yield the operations that need a nop before them, with the first that they need it for."""
+    """Yield the operations that need a nop before them, with the first that they need it for.
+    Threadblocks of more operations than the executor takes are not looked at.
+    """
     shared = _Shared(steps)
     for owner, listed in steps.items():
         most = 2 * len({id(step.op) for step in listed})  # two passes of a pipeline
+        if most > 2 * MAX_OPS:
+            continue
         looked_at: set[tuple[int, int, int]] = set()  # every pass does the same on other bytes
         since: list[PlanStep] = []
         for step in listed:
@@ -85,11 +88,9 @@ class _Shared:
                 for slice_, writes in _touched(step):
                     access = _Access(slice_.offset, slice_.stop, writes, owner)
                     found[slice_.rank, slice_.buffer].add(access)
-        self._accesses = {key: sorted(value) for key, value in found.items()}
-        self._begins = {key: [a.begin for a in value] for key, value in self._accesses.items()}
-        self._ends = {
-            key: list(accumulate((a.stop for a in value), max))
-            for key, value in self._accesses.items()
+        self._accesses = {
+            key: Overlaps((access.begin, access.stop, access) for access in value)
+            for key, value in found.items()
         }
 
     def concerns_others(self, owner: _Owner, step: PlanStep) -> bool:
@@ -102,15 +103,11 @@ class _Shared:
         )
 
     def _conflicts(self, owner: _Owner, slice_: PlanSlice, writes: bool) -> bool:
-        key = slice_.rank, slice_.buffer
-        accesses, ends = self._accesses[key], self._ends[key]
-        at = bisect_left(self._begins[key], slice_.stop)
-        while at and ends[at - 1] > slice_.offset:
-            at -= 1
-            other = accesses[at]
-            if other.owner != owner and other.stop > slice_.offset and (writes or other.writes):
-                return True
-        return False
+        accesses = self._accesses[slice_.rank, slice_.buffer]
+        return any(
+            other.owner != owner and (writes or other.writes)
+            for other in accesses.with_bytes_of(slice_.offset, slice_.stop)
+        )
 
 
 def _touched(step: PlanStep) -> Iterator[tuple[PlanSlice, bool]]:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["FORMS", "NONE", "OpForm"]
+__all__ = ["FORMS", "MAX_OPS", "NONE", "OpForm"]
+
+MAX_OPS = 64
+"""Operations that the executor takes of a threadblock."""
 
 NONE = 1 << 8
 """No chunks of a side are packets."""

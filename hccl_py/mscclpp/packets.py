@@ -4,15 +4,19 @@ in the call; the flag of one write does not differ from that of another.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
+from hccl_py.errors import ParameterError
+from hccl_py.mscclpp.overlaps import Overlaps
 from hccl_py.mscclpp.steps import PlanSlice, PlanStep
 
-__all__ = ["PacketFlags", "PacketWrite", "StepKey"]
+__all__ = ["MAX_FLAGS", "PacketFlags", "PacketWrite", "StepKey"]
+
+MAX_FLAGS = 1 << 16
+"""Notifies between writes of packets and who waits for them, that are written out."""
 
 
 class StepKey(NamedTuple):
@@ -33,6 +37,8 @@ class PacketWrite(NamedTuple):
 class PacketFlags:
     """The packets of a call: `writers[reader]` and `readers[write]` say who waits for whom,
     `unwritten` has what is read and never written, `doubles` pairs of writes into the same packets.
+
+    ParameterError where more wait for more than is written out.
     """
 
     def __init__(self, steps: Mapping[tuple[int, int], list[PlanStep]]) -> None:
@@ -42,6 +48,7 @@ class PacketFlags:
         self.doubles: list[tuple[PacketWrite, PacketWrite, PlanSlice]] = []
         writes: dict[int, list[tuple[PlanSlice, PacketWrite]]] = defaultdict(list)
         reads: list[tuple[PlanSlice, StepKey]] = []
+        self._count = 0
         for (rank, block), listed in steps.items():
             for position, step in enumerate(listed):
                 key = StepKey(rank, block, position)
@@ -60,11 +67,21 @@ class PacketFlags:
         for slice_, write in [] if table is None else table.within(found):
             if slice_.offset <= covered:
                 covered = max(covered, slice_.stop)
-            if write.step != key and key not in self.readers[write]:
+            if write.step != key and self.readers[write][-1:] != [key]:  # reads come step by step
                 self.readers[write].append(key)
                 self.writers[key].append(write)
+                self._take_one()
         if covered < found.stop:
             self.unwritten.append((key, found))
+
+    def _take_one(self) -> None:
+        self._count += 1
+        if self._count > MAX_FLAGS:
+            raise ParameterError(
+                "Operations of the plan wait for packets of so many others that this makes more "
+                f"than {MAX_FLAGS:,} notifies, one for each two.",
+                "Let operations read fewer chunks, each written by fewer operations.",
+            )
 
 
 class _Table:
@@ -72,18 +89,11 @@ class _Table:
 
     def __init__(self, writes: list[tuple[PlanSlice, PacketWrite]]) -> None:
         self._writes = sorted(writes, key=lambda w: (w[0].offset, w[0].stop, w[1]))
-        self._begins = [slice_.offset for slice_, _ in self._writes]
-        self._ends = list(accumulate((slice_.stop for slice_, _ in self._writes), max))
+        self._places = Overlaps((w[0].offset, w[0].stop, w) for w in self._writes)
 
     def within(self, found: PlanSlice) -> list[tuple[PlanSlice, PacketWrite]]:
         """Return the writes that overlap a slice, by address."""
-        at = bisect_left(self._begins, found.stop)
-        taken = []
-        while at and self._ends[at - 1] > found.offset:
-            at -= 1
-            if self._writes[at][0].overlaps(found):
-                taken.append(self._writes[at])
-        return taken[::-1]
+        return [*self._places.with_bytes_of(found.offset, found.stop)][::-1]
 
     def doubles(self) -> Iterator[tuple[PacketWrite, PacketWrite, PlanSlice]]:
         """Yield writes of neighbours that overlap."""

@@ -14,7 +14,9 @@ from hccl_py.mscclpp.sizes import MAX_BYTES
 __all__ = ["MAX_STEPS", "PACKETS", "SCRATCH", "PlanSlice", "PlanStep", "steps_of"]
 
 MAX_STEPS = 1 << 16
-"""Operations of a call, all ranks together, that are written out."""
+"""Operations of a call, all ranks together, that are written out; one that goes to all ranks of a
+switch's group counts once for each of them.
+"""
 
 SCRATCH = "SCRATCH"
 PACKETS = "PACKETS"
@@ -69,7 +71,7 @@ class PlanStep(NamedTuple):
 def steps_of(call: PlanCall) -> dict[tuple[int, int], list[PlanStep]]:
     """Return the steps of every threadblock, by rank and threadblock.
 
-    ParameterError where pipelines make more of them than are written out.
+    ParameterError where there are more of them than are written out.
     """
     _check_size(call)
     return {
@@ -81,14 +83,25 @@ def steps_of(call: PlanCall) -> dict[tuple[int, int], list[PlanStep]]:
 
 def _check_size(call: PlanCall) -> None:
     count = 0
-    for gpu, _, op in call.plan.ops():
-        count += 1 if op.name != "pipeline" else call.sizes[gpu.id].passes(op) * len(op.inner)
+    for gpu in call.plan.gpus:
+        for block in gpu.blocks:
+            for op in block.ops:
+                is_pipeline = op.name == "pipeline"
+                passes = call.sizes[gpu.id].passes(op) if is_pipeline else 1
+                once = op.inner if is_pipeline else (op,)
+                count += passes * sum(_reach(gpu, block, one) for one in once)
     if count > MAX_STEPS:
         raise ParameterError(
-            f"{call.plan.source(call.plan.line)}: pipelines make {count:,} operations of this call,"
-            f" at most {MAX_STEPS:,} are written out.",
+            f"{call.plan.source(call.plan.line)}: this call makes {count:,} operations, with every "
+            f"pass of its pipelines; at most {MAX_STEPS:,} are written out.",
             "Give a smaller -b: every pass does the same on other bytes.",
         )
+
+
+def _reach(gpu: PlanGpu, block: PlanBlock, op: PlanOp) -> int:
+    """Return how many ranks an operation reaches by a switch; 1 for one that has none."""
+    groups = (gpu.switch(block, chunks.switch) for chunks in op.src + op.dst if chunks.switch >= 0)
+    return max((len(group.ranks) for group in groups), default=1)
 
 
 class _Steps:
@@ -102,7 +115,7 @@ class _Steps:
         """Yield all of them."""
         for op in self._block.ops:
             if op.name == "pipeline":
-                for number in range(self._sizes.passes(op)):
+                for number in range(self._sizes.passes(op) if op.inner else 0):
                     for inner in op.inner:
                         yield self._step(inner, number, op.unit)
             else:

@@ -20,8 +20,13 @@ from hccl_py.mscclpp.plan import (
     PlanGpu,
     PlanOp,
 )
+from hccl_py.mscclpp.sizes import MAX_BYTES
 
 __all__ = ["LIMIT", "structure_of"]
+
+MAX_CHANNELS_OF_OP = 8
+MAX_CHUNKS_OF_OP = 10
+MAX_SEMAPHORES_OF_OP = 16
 
 LIMIT = "RUNTIME_LIMIT"
 _MESSAGE = "MESSAGE_MISMATCH"
@@ -55,8 +60,11 @@ def _fatal(ranks: tuple[int, ...], line: int, message: str, hint: str, name: str
 
 
 def _of_sizes(call: PlanCall) -> Iterator[Defect]:
-    """Yield GPUs whose chunks of input and output differ in size."""
+    """Yield GPUs whose chunks of input and output differ in size, or lie beyond all offsets."""
     for gpu, sizes in zip(call.plan.gpus, call.sizes, strict=True):
+        if max(sizes.inputs, sizes.outputs, sizes.scratch) >= MAX_BYTES:
+            message = f"GPU {gpu.id} has a buffer of 4 GiB or more: offsets have 32 bits."
+            yield _fatal((gpu.id,), gpu.line, message, "Give a smaller -b.")
         chunks = [gpu.input_chunks, gpu.output_chunks]
         if not any(chunks):
             message = f"GPU {gpu.id} has neither input_chunks nor output_chunks."
@@ -119,6 +127,10 @@ class _OfOperation:
             hint = "A gstore to the same chunks makes one glres of the two."
             yield self._fatal(f"is one that the executor of {RELEASE} does not know.", hint)
             return
+        crowded = [*self._of_counts()]
+        if crowded:
+            yield from crowded
+            return
         if op.part >= op.parts:
             message = f"takes part {op.part} of {op.parts}."
             yield self._fatal(message, "tb_id counts from 0, up to tbg_size.")
@@ -132,6 +144,19 @@ class _OfOperation:
         yield from known
         if form.moves and op.channel_type == "port" and not known:
             yield from self._of_proxies()
+
+    def _of_counts(self) -> Iterator[Defect]:
+        """Yield what the operation has more of than the executor keeps of one."""
+        op = self.op
+        for noun, count, most in (
+            ("channels", len(op.channels), MAX_CHANNELS_OF_OP),
+            ("sources", len(op.src), MAX_CHUNKS_OF_OP),
+            ("targets", len(op.dst), MAX_CHUNKS_OF_OP),
+            ("semaphores", len(op.semaphores), MAX_SEMAPHORES_OF_OP),
+        ):
+            if count > most:
+                message = f"has {count} {noun}, the executor takes {most}."
+                yield self._fatal(message, "Make several of it.")
 
     def _of_channels(self, form: OpForm) -> Iterator[Defect]:
         op = self.op

@@ -109,7 +109,7 @@ def test_pipelines_are_written_out_pass_by_pass() -> None:
     program = imported(plans.pipelined_gather(), 2 * 200).require()  # 208 bytes of a chunk
     sizes = program.tasks.size[np.equal(program.tasks.kind, TaskKind.WRITE)]
     assert sizes.tolist() == 2 * [64, 64, 64, 16]
-    with pytest.raises(ParameterError, match=r"own.json:1: pipelines make .* operations"):
+    with pytest.raises(ParameterError, match=r"own.json:1: this call makes .* operations"):
         imported(plans.pipelined_gather(), 1 << 24)
 
 

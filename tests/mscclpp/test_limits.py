@@ -126,3 +126,69 @@ def test_defects_of_structure_leave_no_program() -> None:
     assert found.report().notes == ("The program was not verified: it is not whole.",)
     with pytest.raises(ParameterError, match=r"own.json:\d+: RUNTIME_LIMIT: The op 3 \(wait\)"):
         found.require()
+
+
+def crowded_operation() -> PlanText:
+    plan = plans.puts_all_gather(2)
+    named(plan.blocks[0][0], "signal")["channel_ids"] = [0] * 9
+    return plan
+
+
+def scratch_beyond_offsets() -> PlanText:
+    plan = plans.packet_all_gather(2)
+    plan.chunks = (1, 2, (1 << 31) - 1)
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("make", "size", "message"),
+    [
+        (lambda: plans.read_reduce(2), 1 << 34, "GPU 0 has a buffer of 4 GiB or more"),
+        (scratch_beyond_offsets, 1 << 10, "GPU 0 has a buffer of 4 GiB or more"),
+        (crowded_operation, 1 << 10, "has 9 channels, the executor takes 8"),
+    ],
+)
+def test_calls_that_the_executor_cannot_reckon_have_no_program(
+    make: Callable[[], PlanText], size: int, message: str
+) -> None:
+    found = imported(make(), size)
+    assert found.program is None
+    with pytest.raises(ParameterError, match=message):
+        found.require()
+
+
+def large_switch() -> PlanText:
+    plan = plans.switch_all_reduce(64)
+    for (block,) in plan.blocks:
+        block.ops[:] = [named(block, "glres")] * 20
+    return plan
+
+
+def packets_that_everybody_reads() -> PlanText:
+    plan = PlanText("allreduce", 1, (300, 300, 300), protocol="LL", inplace=True)
+    writer, reader = plan.block(0), plan.block(0)
+    for chunk in range(300):
+        writer.op("cpkt", [plans.local("i", chunk)], [plans.local("s", chunk)])
+        reader.op("upkt", [plans.local("s", 0, 300)], [plans.local("i", 0, 300)])
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (large_switch, "own.json:1: this call makes 81,920 operations"),
+        (packets_that_everybody_reads, "makes more than 65,536 notifies"),
+    ],
+)
+def test_what_would_be_too_many_tasks_is_refused(
+    make: Callable[[], PlanText], message: str
+) -> None:
+    with pytest.raises(ParameterError, match=message):
+        imported(make(), 1 << 16)
+
+
+def test_a_pipeline_of_nothing_has_no_passes() -> None:
+    plan = plans.puts_all_gather(2)
+    context = {"unit_size": 1, "num_chunks": (1 << 31) - 1}
+    plan.blocks[0][0].op("pipeline", iter_context=context, ops=[])
+    assert checked(plan).ok
