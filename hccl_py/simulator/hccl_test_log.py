@@ -21,6 +21,7 @@ from hccl_py.errors import FileError
 
 __all__ = [
     "OPS",
+    "WHOLE",
     "Command",
     "HcclTestReader",
     "LogRow",
@@ -50,7 +51,8 @@ LEAST_US, MOST_US = 1e-3, 1e12
 _HEADER = re.compile(r"data_size\(bytes\)\S*[|\s].*time\(us\)", re.IGNORECASE)
 _PROGRAM = re.compile(rf"(?:^|[\s/])({'|'.join((*OPS, *WITH_AMOUNTS))})_test(?=\s|$)")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(nan|inf)", re.IGNORECASE)
-_SIZE = re.compile(r"\d{1,19}")
+WHOLE = re.compile("[0-9]{1,19}")
+"""A whole number, as tests print it."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class HcclTestReader:
         """Return what the last cells of a line say, if they are a row's."""
         cells = dict(zip(self._columns, _cells(line)[-len(self._columns) :], strict=False))
         size, time = _of(cells, "data_size"), _of(cells, "time(us)")
-        if len(cells) < len(self._columns) or not _SIZE.fullmatch(size):
+        if len(cells) < len(self._columns) or not WHOLE.fullmatch(size):
             return None
         if not NUMBER.fullmatch(time):
             return None

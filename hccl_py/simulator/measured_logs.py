@@ -33,7 +33,7 @@ def read_log(path: PathLike) -> list[LogTable]:
     if b"\0" in data:
         raise FileError(f"{name}: the file is not text.", "Give what a test prints.")
     readers = HcclTestReader(name), NcclTestsReader(name), RcclFileReader(name)
-    for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
+    for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
         for reader in readers:
             reader.read(number, _RANK_PREFIX.sub("", line))
     tables = sorted((t for r in readers for t in r.tables), key=lambda table: table[0])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from hccl_py.simulator.hccl_test_log import Command, LogRow, LogTable, checked_time, of_words
+from hccl_py.simulator.hccl_test_log import WHOLE, Command, LogRow, LogTable, checked_time, of_words
 
 __all__ = ["DTYPES", "NONE", "NcclTestsReader"]
 
@@ -42,7 +42,7 @@ DTYPES = {
 
 _HEADER = re.compile(r"#\s+size\s+count\s+type\s+.*\btime\s+algbw\b")
 _PROGRAM = re.compile(rf"(?:^|[\s/])({'|'.join(OPS)})_perf(?:_mpi)?(?=\s|$)")
-_RANK = re.compile(r"#\s+Rank\s+(\d+)\s.*\bPid\s+\d+\s+on\s+(\S+)\s+device\s+\d+")
+_RANK = re.compile(r"#\s+Rank\s+([0-9]{1,9})\s.*\bPid\s+\d+\s+on\s+(\S+)\s+device\s+\d+")
 NONE = ("none", "-1")
 
 
@@ -83,7 +83,7 @@ class NcclTestsReader:
 
     def _row(self, number: int, cells: list[str]) -> None:
         """Add a row, to another table where type, reduction or root is another one."""
-        if len(cells) != len(self._columns) or not cells[0].isdigit():
+        if len(cells) != len(self._columns) or not WHOLE.fullmatch(cells[0]):
             return
         of = dict(zip(reversed(self._columns), reversed(cells), strict=True))  # the first ones win
         command = self._command(of)
@@ -108,5 +108,5 @@ class NcclTestsReader:
             devices=devices.pop() if len(devices) == 1 else None,
             dtype=DTYPES.get(of["type"], of["type"]),
             reduce_op=None if reduce_op in NONE else reduce_op,
-            root=None if root in NONE else int(root),
+            root=int(root) if WHOLE.fullmatch(root) else None,
         )

@@ -22,7 +22,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hccl_py.simulator.hccl_test_log import Command, LogRow, LogTable, checked_time
+from hccl_py.simulator.hccl_test_log import WHOLE, Command, LogRow, LogTable, checked_time
 from hccl_py.simulator.nccl_tests_log import DTYPES, NONE
 
 __all__ = ["RcclFileReader", "is_rccl_file"]
@@ -43,6 +43,9 @@ _HEADER = re.compile(
 _OBJECT = re.compile(r'\{".*"busBw"\s*:.*\},?$')
 _NAMES = {"name": "collective", "wrong": "#wrong"}
 _NUMBERS = ("gpus", "rankspernode", "gpusperrank", "size")
+_LONGEST = 1000
+"""Characters of the longest line that may be a row."""
+
 _ALL = ("collective", "size", "type", "redop", "inplace", "time", "#wrong")
 
 
@@ -50,7 +53,9 @@ def is_rccl_file(path: str) -> bool:
     """Whether a file begins as such files do."""
     try:
         with Path(path).open("rb") as file:
-            lines = [file.readline(1000).decode(errors="replace").strip() for _ in range(2)]
+            lines = [
+                file.readline(_LONGEST).decode("utf-8-sig", "replace").strip() for _ in range(2)
+            ]
     except OSError:
         return False
     first = lines[1] if lines[0] == "[" else lines[0]
@@ -84,6 +89,8 @@ class RcclFileReader:
 
     def read(self, number: int, line: str) -> None:
         """Take a line."""
+        if len(line) > _LONGEST:
+            return
         if _HEADER.match(line.strip().lower()):
             self._columns = [cell.strip() for cell in line.strip().lower().split(",")]
         elif _OBJECT.match(line.strip()):
@@ -103,7 +110,7 @@ class RcclFileReader:
     def _row(self, number: int, of: dict[str, str]) -> None:
         """Add a row, to another table where it is another call."""
         counts = [of[name] for name in _NUMBERS if name in of]
-        if not all(name in of for name in _ALL) or not all(cell.isdigit() for cell in counts):
+        if not all(name in of for name in _ALL) or not all(map(WHOLE.fullmatch, counts)):
             return
         command, is_old = _command(of), "numcycle" not in of
         if not self._tables or self._tables[-1].command != command:
@@ -122,7 +129,7 @@ def _of_json(line: str) -> dict[str, str]:
     """Return the values of an object by the names that CSV has for them; none for half a line."""
     try:
         found = json.loads(line.strip().removesuffix(","))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return {_NAMES.get(name.lower(), name.lower()): str(value) for name, value in found.items()}
 

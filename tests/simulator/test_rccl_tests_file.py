@@ -133,3 +133,34 @@ def test_other_lists_are_lists(tmp_path: Path) -> None:
 def test_a_time_that_no_call_takes(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"a\.csv:2: the time of 1048576 bytes is 0\.00 us"):
         tables(tmp_path, NAMED.replace("45.10", "0.00"))
+
+
+@pytest.mark.parametrize("cell", ["²", "9" * 5000, "a" * (1 << 18), "-1", "1" + "0" * 19])
+@pytest.mark.parametrize("column", [4, 5, 6])  # processes, devices, size
+def test_lines_that_are_no_row_are_passed_over(tmp_path: Path, column: int, cell: str) -> None:
+    header, row, *_ = SHIFTED.splitlines()
+    cells = row.split(",")
+    cells[column] = cell
+    ((_, rows),) = tables(tmp_path, "\n".join([header, row, ",".join(cells)]))
+    assert rows == [(0, 3.31, "there is no data")]
+
+
+def test_json_rows_that_are_too_deep_or_no_numbers_are_passed_over(tmp_path: Path) -> None:
+    row = '{"name": "AllReduce", "ranksPerNode": 8, "gpusPerRank": 1, "size": 64, "type": "float", '
+    row += '"redop": "sum", "inPlace": 0, "time": 45.1, "wrong": "0", "busBw": 1.5}'
+    broken = [
+        row.replace("64", '"²"'),
+        row.replace("64", "9" * 5000),
+        row.replace("1.5", "[" * 900),
+        row.replace("1.5", "[" * 5000),
+    ]
+    text = "[\n" + ",\n".join([row, *broken]) + "\n]\n"
+    ((_, rows),) = tables(tmp_path, text, "a.json")
+    assert rows == [(64, 45.1, "")]
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\ufeff" + NAMED)
+    assert not is_list(str(path))
+    assert tables(tmp_path, "\ufeff" + NAMED) == tables(tmp_path, NAMED)
