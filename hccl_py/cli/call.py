@@ -79,8 +79,8 @@ class ProgramRequest(Request):
         self, options: ProgramOptions, source: Source, schedule: Schedule | None = None
     ) -> None:
         assert source.read is not None
+        self.program = source.read(options.op, None)  # a file that is missing is said first
         _refuse_options(options, source)
-        self.program = source.read(options.op, None)
         self.name = format_path(options.op)
         topology = placed(self.program.ranks, options, source.noun)
         comm = communicator(options, topology, schedule)

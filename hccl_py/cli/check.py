@@ -283,7 +283,6 @@ def _targets(
 
     limit = None if max_size is None else parse_size(max_size, "--max-size")
     say_problems(installed_executors().problems)
-    check_folders(folders, names)
     found, problems = find_targets(
         names,
         limit,
@@ -292,6 +291,7 @@ def _targets(
         stated_ops(folders, narrowing),
     )
     _raise_last(problems)
+    check_folders(folders, names)
     left = narrowing
     if any(target.is_imported for target in found):  # these are of its call
         left = replace(narrowing, dtype=None, reduce_op=None, root=None)

@@ -201,12 +201,13 @@ def _loaded(source: str, call: _Call, max_size: str | None) -> Program:
     from hccl_py.errors import ParameterError
     from hccl_py.formats import load
 
+    program = load(source, max_bytes=_limit(max_size))  # a file that is missing is said first
     if any(value is not None for value in astuple(call)):
         raise ParameterError(
             "--op, -b, -d, -o and -r are about algorithms of other tools and logs that are read.",
             "Leave them out: a program file says that itself.",
         )
-    return load(source, max_bytes=_limit(max_size))
+    return program
 
 
 def _limit(max_size: str | None) -> int | None:

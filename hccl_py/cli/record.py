@@ -66,7 +66,8 @@ def command(
 
     if CHECKER_LOG.is_one(folder):
         raise ParameterError(
-            f"record takes a folder or an MSCCL algorithm, and {format_path(folder)} is a log.",
+            "record takes a folder, an MSCCL algorithm or an execution plan, and "
+            f"{format_path(folder)} is a log.",
             "`hccl-py convert LOG#TEST OUT.json` keeps a test of it.",
         )
     if out is not None:

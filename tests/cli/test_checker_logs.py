@@ -135,7 +135,10 @@ REFUSED = {
     "an unknown op": (["check", "st.log", "--op", "gossip"], "--op 'gossip' is no op"),
     "a sweep": (["check", "st.log", "--ranks", "4"], "There is no sweep to narrow"),
     "no file": (["check", "gone.log"], "gone.log: the file cannot be read"),
-    "a recording": (["record", "st.log#1"], "record takes a folder or an MSCCL algorithm, and"),
+    "a recording": (
+        ["record", "st.log#1"],
+        "record takes a folder, an MSCCL algorithm or an execution plan",
+    ),
     "an op that explains": (["explain", "st.log"], "explain takes an op, and st.log is a log of"),
 }
 

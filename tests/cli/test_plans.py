@@ -1,6 +1,7 @@
 """Execution plans of mscclpp on the command line: every command that takes a program takes one."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,24 @@ def test_findings_are_in_the_plans_words(plan: str, capfd: pytest.CaptureFixture
         "memory channel 0 with rank 0 of op 8 (wait) of threadblock 0 of GPU 1"
         in (finding["message"])
     )
+
+
+@pytest.mark.parametrize("command", ["check", "simulate", "run", "convert"])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(None, "There is no file|cannot be read"), ('{"name": "cut', "the text is not JSON")],
+)
+def test_a_file_that_is_not_there_or_cut_is_said_before_options(
+    command: str,
+    text: str | None,
+    message: str,
+    plan: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    if text is not None:
+        Path("broken.json").write_text(text)
+    more = ("kept.npz",) if command == "convert" else ()
+    assert run(command, "broken.json", *more, "-b", "1K") == 2
+    error = capfd.readouterr().err
+    assert re.search(message, error)
+    assert error.count("error:") == 1
