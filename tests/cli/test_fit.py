@@ -61,7 +61,7 @@ def test_the_model_is_one_that_commands_take(
         pytest.importorskip("yaml")
     path = tmp_path / f"model.{suffix}"
     found = document(capsys, log, "--out", str(path))
-    assert read_cost(path).model_dump() == found["cost"]
+    assert read_cost(path).model_dump(mode="json") == found["cost"]
     again = document(capsys, log, "--cost", str(path))
     values = [p["value"] for p in found["parameters"]]
     assert [p["value"] for p in again["parameters"]] == pytest.approx(values, rel=1e-4)
