@@ -12,26 +12,16 @@ from hccl_py.msccl import algorithms_from, import_algorithm, meaning_of
 from hccl_py.msccl.build import build
 from hccl_py.msccl.repetition import Repetition
 from hccl_py.program.program import Program
-from hccl_py.simulator import CostModel, LinkCost, simulate_contended, simulate_tasks
+from hccl_py.simulator import CostModel, simulate_contended, simulate_tasks
 from hccl_py.simulator.steady import steady_state
 from hccl_py.simulator.timeline import Timeline
 from hccl_py.topology import topology_of
 from tests.msccl.xmls import Xml, all_pairs, exchange, ring_all_reduce, sums_in_scratch
-from tests.simulator.costs import COST
+from tests.simulator.costs import COST, only_hccs
 
 SOME = COST.model_copy(update={"memory_gbps": 30.0})
-FREE = LinkCost(alpha_us=0.0, gbps=None)
 ALPHA, LINK = 3.0, 10_000.0
-LINKS = CostModel(
-    name="links",
-    hccs=LinkCost(alpha_us=ALPHA, gbps=LINK * 1e-3),
-    sio=FREE,
-    pcie=FREE,
-    roce=FREE,
-    reduce_gbps=None,
-    copy_gbps=None,
-    alpha_by="message",
-)
+LINKS = only_hccs(ALPHA, LINK, alpha_by="message")
 LL = 32 << 10
 """Bytes of a chunk in a pass with LL."""
 

@@ -1,8 +1,8 @@
-"""A cost model whose kinds of links all differ, for tests."""
+"""Cost models for tests: kinds of links that all differ, and one kind that alone takes time."""
 
 from hccl_py.simulator import CostModel, LinkCost
 
-__all__ = ["COST"]
+__all__ = ["COST", "FREE", "LINKS", "only_hccs"]
 
 COST = CostModel(
     name="test",
@@ -18,3 +18,25 @@ COST = CostModel(
     post_us=0.0625,
     wait_us=0.03125,
 )
+
+LINKS = CostModel(
+    name="distinct",
+    hccs=LinkCost(alpha_us=1, gbps=1, ports=7),
+    sio=LinkCost(alpha_us=2, gbps=4),
+    pcie=LinkCost(alpha_us=3, gbps=0.5),
+    roce=LinkCost(alpha_us=5, gbps=0.25),
+    reduce_gbps=None,
+    copy_gbps=None,
+)
+"""Links alone take time."""
+
+_FREE = LinkCost(alpha_us=0.0, gbps=None)
+FREE = CostModel(
+    name="free", hccs=_FREE, sio=_FREE, pcie=_FREE, roce=_FREE, reduce_gbps=None, copy_gbps=None
+)
+
+
+def only_hccs(alpha_us: float, bytes_per_us: float, **more: object) -> CostModel:
+    """Return costs of links inside a server and, besides, of nothing but `more`."""
+    hccs = LinkCost(alpha_us=alpha_us, gbps=bytes_per_us * 1e-3)
+    return FREE.model_copy(update={"hccs": hccs, **more})

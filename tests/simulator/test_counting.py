@@ -20,7 +20,8 @@ from hccl_py.program.program import Program
 from hccl_py.simulator import simulate, simulate_batches
 from hccl_py.simulator.batches import time_ranks
 from hccl_py.trace.scene.build import scene_of
-from tests.simulator.test_overruns import FREE, TOPOLOGY
+from tests.simulator.costs import FREE
+from tests.simulator.test_overruns import TOPOLOGY
 
 NETWORKS: tuple[Literal["uncontended", "contended"], ...] = ("uncontended", "contended")
 

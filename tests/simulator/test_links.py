@@ -24,16 +24,8 @@ from hccl_py.topology.networks.build import topology_from
 from hccl_py.topology.networks.models import NetworkLinkModel, NetworkModel, NetworkRankModel
 from hccl_py.topology.presets import PRESETS
 from tests.recording import op_of, recorded
+from tests.simulator.costs import LINKS as COST
 
-COST = CostModel(
-    name="distinct",
-    hccs=LinkCost(alpha_us=1, gbps=1, ports=7),
-    sio=LinkCost(alpha_us=2, gbps=4),
-    pcie=LinkCost(alpha_us=3, gbps=0.5),
-    roce=LinkCost(alpha_us=5, gbps=0.25),
-    reduce_gbps=None,
-    copy_gbps=None,
-)
 MESH = topology_of(4)
 PRODUCTS = [name for name in PRESETS if name not in ("mesh", "ring")]
 

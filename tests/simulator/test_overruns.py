@@ -5,17 +5,13 @@ from typing import Literal
 
 import pytest
 
-from hccl_py.cost import CostModel, LinkCost
 from hccl_py.errors import DeadlockError, OrchestrationError, ParameterError
 from hccl_py.formats import from_json
 from hccl_py.program.program import Program
 from hccl_py.simulator import simulate
 from hccl_py.topology import topology_of
+from tests.simulator.costs import FREE
 
-LINK = LinkCost(alpha_us=0, gbps=None)
-FREE = CostModel(
-    name="free", hccs=LINK, sio=LINK, pcie=LINK, roce=LINK, reduce_gbps=None, copy_gbps=None
-)
 TOPOLOGY = topology_of(2, preset="mesh")
 
 

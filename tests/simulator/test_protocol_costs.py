@@ -15,7 +15,7 @@ from hccl_py.executor import ops_of
 from hccl_py.formats.json_read import from_value
 from hccl_py.msccl import algorithms_from, import_algorithm, meaning_of
 from hccl_py.program.program import Program
-from hccl_py.simulator import CostModel, LinkCost, simulate_batches, simulate_contended
+from hccl_py.simulator import CostModel, simulate_batches, simulate_contended
 from hccl_py.simulator.links import Links
 from hccl_py.simulator.load import busiest_us
 from hccl_py.simulator.tasks import simulate_tasks
@@ -24,23 +24,14 @@ from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
 from tests.msccl.xmls import Xml
 from tests.recording import BY_NAME, filled, op_of, recorded
-from tests.simulator.costs import COST
+from tests.simulator.costs import COST, only_hccs
 
 ALPHA = 3.0
 LINK = 10_000.0
 """Bytes a µs."""
 
 PAIR = topology_of(2)
-FREE = LinkCost(alpha_us=0.0, gbps=None)
-PLAIN = CostModel(
-    name="plain",
-    hccs=LinkCost(alpha_us=ALPHA, gbps=LINK * 1e-3),
-    sio=FREE,
-    pcie=FREE,
-    roce=FREE,
-    reduce_gbps=None,
-    copy_gbps=None,
-)
+PLAIN = only_hccs(ALPHA, LINK)
 LAUNCHED = {"Simple": 1.0, "LL": 4.0, "LL128": 200.0}
 LAUNCHES = PLAIN.model_copy(
     update={

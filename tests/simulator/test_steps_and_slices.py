@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hccl_py.cost import PROTOCOLS, CostModel, LinkCost
+from hccl_py.cost import PROTOCOLS, CostModel
 from hccl_py.enums import TaskKind
 from hccl_py.errors import FileError
 from hccl_py.formats.json_read import from_json
@@ -22,23 +22,15 @@ from hccl_py.simulator.tasks import simulate_tasks
 from hccl_py.topology import topology_of
 from hccl_py.verifier.numeric import run_numeric
 from tests.msccl.xmls import Xml, all_pairs, exchange, ring_all_reduce, sums_in_scratch
+from tests.simulator.costs import only_hccs
 
 ALPHA = 3.0
 LINK, REDUCED, COPIED = 10_000.0, 4_000.0, 8_000.0
 """Bytes a µs."""
 
-FREE = LinkCost(alpha_us=0.0, gbps=None)
-SUMS = CostModel(
-    name="plain",
-    hccs=LinkCost(alpha_us=ALPHA, gbps=LINK * 1e-3),
-    sio=FREE,
-    pcie=FREE,
-    roce=FREE,
-    reduce_gbps=REDUCED * 1e-3,
-    copy_gbps=COPIED * 1e-3,
-)
+SUMS = only_hccs(ALPHA, LINK, reduce_gbps=REDUCED * 1e-3, copy_gbps=COPIED * 1e-3)
 LONGEST = SUMS.model_copy(update={"joined_tasks": "longest"})
-LINKS = SUMS.model_copy(update={"reduce_gbps": None, "copy_gbps": None})
+LINKS = only_hccs(ALPHA, LINK)
 THREE = topology_of(3)
 
 

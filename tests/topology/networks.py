@@ -6,21 +6,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from hccl_py.simulator import CostModel, LinkCost
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import Cut, Network, Routes, network_of
+from tests.simulator.costs import LINKS as COST
 
-__all__ = ["COST", "GENERATED", "all_pairs", "graph_of", "network", "paths_of", "used_graph"]
-
-COST = CostModel(
-    name="distinct",
-    hccs=LinkCost(alpha_us=1, gbps=1, ports=7),
-    sio=LinkCost(alpha_us=2, gbps=4),
-    pcie=LinkCost(alpha_us=3, gbps=0.5),
-    roce=LinkCost(alpha_us=5, gbps=0.25),
-    reduce_gbps=None,
-    copy_gbps=None,
-)
+__all__ = ["GENERATED", "all_pairs", "graph_of", "network", "paths_of", "used_graph"]
 
 GENERATED = (
     *("torus:1", "torus:2", "torus:5", "torus:4x4", "torus:3x1x2", "torus:2x3x4", "torus:1x1x1"),

@@ -18,7 +18,8 @@ from hccl_py.simulator.links import Links
 from hccl_py.topology import topology_of
 from hccl_py.topology.networks import Network, ProductNetwork, network_of
 from tests.recording import op_of, recorded
-from tests.topology.networks import COST, GENERATED, all_pairs, graph_of, network, paths_of
+from tests.simulator.costs import LINKS as COST
+from tests.topology.networks import GENERATED, all_pairs, graph_of, network, paths_of
 
 
 def no_rdma(pairs: int) -> np.ndarray:

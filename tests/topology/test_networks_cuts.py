@@ -10,7 +10,8 @@ from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import network_of
 from hccl_py.topology.presets import PRESETS
 from hccl_py.topology.rank_tables.table import ATLAS_950
-from tests.topology.networks import COST, GENERATED, assert_sound
+from tests.simulator.costs import LINKS as COST
+from tests.topology.networks import GENERATED, assert_sound
 
 
 @pytest.mark.parametrize("spelling", GENERATED)

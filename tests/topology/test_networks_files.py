@@ -22,7 +22,8 @@ from hccl_py.topology.networks import Network, network_of, read_network, shortes
 from hccl_py.topology.networks.build import topology_from
 from hccl_py.topology.networks.models import NetworkModel
 from tests.recording import op_of, recorded
-from tests.topology.networks import COST, all_pairs, assert_sound, graph_of, paths_of
+from tests.simulator.costs import LINKS as COST
+from tests.topology.networks import all_pairs, assert_sound, graph_of, paths_of
 
 Document = dict[str, Any]
 

@@ -17,7 +17,7 @@ from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import Network, network_of
 from hccl_py.topology.networks.build import topology_from
 from hccl_py.topology.networks.models import NetworkModel
-from tests.topology.networks import COST
+from tests.simulator.costs import LINKS as COST
 
 Document = dict[str, Any]
 
