@@ -53,7 +53,8 @@ class Flat:
         """Stage, run, deliver."""
         work = staged(op, rank)
         root = (op.root,) if OPS[self.op].rooted else ()
-        self._level(op).run(rank.main, rank.flat, work, *root)
+        on_a3 = rank.topology.product.device == "910_93"
+        self._level(op).run(rank.main, rank.flat, work, *root, meeting=on_a3)
         delivered(op, rank, work)
 
     def _level(self, op: OpParam) -> Level:

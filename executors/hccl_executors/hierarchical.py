@@ -118,11 +118,13 @@ class Hierarchical:
 
     On Atlas A2 a mesh adds as data arrives, where links can and sums may depend on timing,
     otherwise in turns, as HCCL's does. Main serves one of the peers in a mesh, sub streams the
-    others; `spare` streams are requested besides, as HCCL requests them, and not used.
+    others; `spare` streams are requested besides, as HCCL requests them, and not used. `meeting`:
+    NHR's ranks meet after every step of a reduce-scatter over RDMA.
     """
 
     op: str
     spare = 0
+    meeting = False
     modes: tuple[Mode, ...] = tuple(Mode)
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
@@ -144,7 +146,8 @@ class Hierarchical:
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Stage, run, deliver."""
         mesh = Mesh(rank, deterministic=op.deterministic, barrier=op.name == "scatter")
-        between = OuterLevel(rank.main, rank.plane(all_servers(rank)), op.level1)
+        plane = rank.plane(all_servers(rank))
+        between = OuterLevel(rank.main, plane, op.level1, meeting=self.meeting)
         work = staged(op, rank)
         COMPOSITIONS[op.name](TwoLevels(rank.level0, mesh, between), work, op.root or 0)
         delivered(op, rank, work)

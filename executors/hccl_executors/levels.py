@@ -26,7 +26,7 @@ class Level(NamedTuple):
     its links: a pattern, or `links`, which makes one from a plane and the root's index; `between`
     makes one of those that go by RDMA where the plane spans superpods, even inside of one.
     `fidelity` says how the template stands to HCCL's. Between superpods it is `outermost`, if that
-    is given.
+    is given. Where `meets`, they take `meeting`: whether ranks meet after their steps.
     """
 
     template: Callable[..., None]
@@ -35,6 +35,7 @@ class Level(NamedTuple):
     links: Callable[[PlaneView, int], Pattern] | None = None
     between: Callable[[PlaneView], Pattern] | None = None
     outermost: Callable[..., None] | None = None
+    meets: bool = False
 
     def peers(self, plane: PlaneView, root: int = 0) -> Pattern:
         """Return the pattern of the links on a plane."""
@@ -51,15 +52,18 @@ class Level(NamedTuple):
         """Return the same without a tree for small data."""
         return self._replace(template=self.outermost or self.template)
 
-    def run(self, stream: Stream, plane: Plane, *arguments: Any) -> None:
+    def run(self, stream: Stream, plane: Plane, *arguments: Any, meeting: bool = False) -> None:
         """Record the template."""
         outermost = self.outermost if plane.name == "level2" else None
-        (outermost or self.template)(stream, plane, *arguments)
+        options = {"meeting": meeting} if self.meets else {}
+        (outermost or self.template)(stream, plane, *arguments, **options)
 
 
-def _nhr_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
-    whole = bool(work.size <= nhr.ONE_SHOT_ALL_REDUCE)
-    (nhr.nhr_all_reduce_one_shot if whole else nhr.nhr_all_reduce)(stream, plane, work)
+def _nhr_all_reduce(stream: Stream, plane: Plane, work: Region, *, meeting: bool) -> None:
+    if work.size <= nhr.ONE_SHOT_ALL_REDUCE:
+        nhr.nhr_all_reduce_one_shot(stream, plane, work)
+    else:
+        nhr.nhr_all_reduce(stream, plane, work, meeting=meeting)
 
 
 def _ahc_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
@@ -150,6 +154,7 @@ LEVELS: dict[str, dict[str, Level]] = {
             nhr.nhr_reduce_scatter,
             same(hccl_template("temp_reduce_scatter/reduce_scatter_nhr.cc")),
             "nhr",
+            meets=True,
         ),
         "NHR_V1": Level(
             nhr_v1.nhr_v1_reduce_scatter,
@@ -173,6 +178,7 @@ LEVELS: dict[str, dict[str, Level]] = {
             ),
             "nhr",
             outermost=nhr.nhr_all_reduce,
+            meets=True,
         ),
         "NHR_V1": Level(
             nhr_v1.nhr_v1_all_reduce,

@@ -52,6 +52,7 @@ class AllReduceMixExecutor(Hierarchical):
     op = "all_reduce"
     algorithm = "level0:mesh;level1:NHR"
     spare = 1
+    meeting = True
     fidelity = _with_nhr(
         "all_reduce",
         hccl_executor("coll_all_reduce/coll_all_reduce_mix_executor.cc"),
@@ -78,6 +79,7 @@ class _Columns(Hierarchical):
     """What two levels do in slots, device d having a column of slots, one of every server."""
 
     spare = 1
+    meeting = True
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """The same; user memory is read and added from over SDMA."""
@@ -96,7 +98,7 @@ class _Columns(Hierarchical):
     def between(self, op: OpParam, rank: Rank[Any, Any], slots: Chunks) -> None:
         """Run the op on this rank's column."""
         plane = rank.plane(all_servers(rank))
-        OuterLevel(rank.main, plane, op.level1).run(
+        OuterLevel(rank.main, plane, op.level1, meeting=self.meeting).run(
             op.name, self._column(rank, slots, rank.level0.id)
         )
 

@@ -45,16 +45,20 @@ STEPS = {
 
 
 class OuterLevel(NamedTuple):
-    """A plane, the stream that works on it, and the algorithm there in HCCL_ALGO's words."""
+    """A plane, the stream that works on it, and the algorithm there in HCCL_ALGO's words. NHR's
+    ranks may meet after every step of a reduce-scatter over RDMA: on A3 they do.
+    """
 
     stream: Stream
     plane: Plane
     word: str
+    meeting: bool = False
 
     def run(self, op: str, work: Region | Chunks, root: int = 0) -> None:
         """Run an op on the plane; `root` is a rank."""
         index = (self.plane.index_of(root),) if OPS[op].rooted else ()
-        LEVELS[op][self.word].run(self.stream, self.plane, work, *index)
+        level = LEVELS[op][self.word]
+        level.run(self.stream, self.plane, work, *index, meeting=self.meeting)
 
 
 def all_servers(rank: RankView | Rank[Any, Any]) -> str:

@@ -16,7 +16,7 @@ from hccl_py.executor import (
     Topology,
     Unsuitable,
 )
-from hccl_py.fidelity import same, steps
+from hccl_py.fidelity import same
 from hccl_py.orchestration import Region
 
 __all__ = ["AllReduceMeshOpbaseSmallCountDeterministicExecutor"]
@@ -40,16 +40,7 @@ class AllReduceMeshOpbaseSmallCountDeterministicExecutor:
         ),
         hccl_newest("base/alg_template/temp_all_reduce/all_reduce_doubling_local_reduce.cc"),
         hccl_template("temp_all_reduce/all_reduce_local_reduce_bcast.cc"),
-    ).with_cases(
-        {
-            **fidelities("all_reduce"),
-            "NHR": steps(
-                "Where servers are no power of two, HCCL leaves on the barrier behind every step "
-                "of the reduce-scatter over RDMA.",
-                hccl_newest("base/alg_template/temp_all_reduce/all_reduce_nhr.cc"),
-            ),
-        }
-    )
+    ).with_cases(fidelities("all_reduce"))
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs servers alike, full meshes of SDMA links that reduce, and op-base mode."""
@@ -83,7 +74,7 @@ class AllReduceMeshOpbaseSmallCountDeterministicExecutor:
         if _is_power(int(between.size)):
             doubling_all_reduce_beside(main, between, work)
         else:
-            _between(op).run(main, between, work)
+            _between(op).run(main, between, work, meeting=True)
         main.copy(rank.user_out, work)
 
 

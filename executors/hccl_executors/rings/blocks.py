@@ -196,8 +196,8 @@ class _Levels:
             for name, order in zip(PLANES, blocks.orders, strict=False)
         ]
         found = (
-            OuterLevel(rank.main, across, op.level1),
-            OuterLevel(rank.main, rank.level2, op.level2),
+            OuterLevel(rank.main, across, op.level1, meeting=True),
+            OuterLevel(rank.main, rank.level2, op.level2, meeting=True),
         )
         self.outer = [(at, level) for at, level in enumerate(found, 1) if level.plane.size > 1]
 

@@ -54,7 +54,7 @@ class Superpods:
     def outer_levels(self) -> list[OuterLevel]:
         """The planes between servers that have several members, from inside to outside."""
         return [
-            OuterLevel(self.rank.main, self.rank.plane(n), w)
+            OuterLevel(self.rank.main, self.rank.plane(n), w, meeting=True)
             for n, w in between(self.op, self.rank)
         ]
 

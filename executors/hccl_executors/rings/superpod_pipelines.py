@@ -87,7 +87,7 @@ class _Round:
         self.rank, self.unit = rank, op.unit
         self.number, self.count = rank.start // limit, -(-op.count // limit)
         self.levels = Superpods(op, rank, aligned=len(rank.rings) > 1)
-        self.outer = OuterLevel(rank.subs[-1], rank.level2, op.level2)
+        self.outer = OuterLevel(rank.subs[-1], rank.level2, op.level2, meeting=True)
         self.inner = [o for o in self.levels.outer_levels if o.plane.name == "level1"]
 
     @property

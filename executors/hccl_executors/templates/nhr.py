@@ -15,6 +15,9 @@ minds whose chunk is which (all-reduce, broadcast, reduce), chunks get other pla
 that travel together lie side by side and are one task: 3 instead of 7 tasks for 8 ranks, 5 instead
 of 31 for 32, 4 instead of 11 for 12.
 
+On A3, and in some executors of A2, neighbours also meet after every step of a reduce-scatter over
+RDMA (`meeting`): a barrier, one α more for each.
+
 Cost for p ranks and n bytes: reduce-scatter Lα + (p-1)/p·n(β+γ); all-gather, scatter and gather
 Lα + (p-1)/p·nβ; all-reduce and the others the sum of their two halves. Small data goes over trees
 instead (tree.py). Source: HCCL's public documents and code (NHR); gather and reduce are ours, by
@@ -92,9 +95,9 @@ def nhr_all_gather(stream: Stream, plane: Plane, chunks: Chunks) -> None:
         )
 
 
-def nhr_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
+def nhr_all_reduce(stream: Stream, plane: Plane, work: Region, *, meeting: bool = False) -> None:
     """Leave in `work` of every rank the reduction of all ranks' `work`, in parts."""
-    nhr_all_reduce_chunks(stream, plane, work.split(int(plane.size)))
+    nhr_all_reduce_chunks(stream, plane, work.split(int(plane.size)), meeting=meeting)
 
 
 def nhr_all_reduce_chunks(

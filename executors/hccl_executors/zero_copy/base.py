@@ -129,7 +129,8 @@ class RegisteredRings(ABC):
 
 def outer_levels(op: OpParam, rank: Rank[Any, Any]) -> list[OuterLevel]:
     """Return the planes between servers that have several members, from inside to outside."""
-    return [OuterLevel(rank.main, rank.plane(name), word) for name, word in between(op, rank)]
+    planes = between(op, rank)
+    return [OuterLevel(rank.main, rank.plane(name), word, meeting=True) for name, word in planes]
 
 
 def planes_of(rank: Rank[Any, Any]) -> Sequence[Plane]:

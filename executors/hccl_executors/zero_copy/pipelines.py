@@ -113,7 +113,8 @@ class _Round:
     def between(self, slots: Chunks) -> None:
         """Run the op between servers."""
         if self.servers > 1:
-            OuterLevel(self.main, self.rank.level1, self.op.level1).run(self.op.name, slots)
+            plane, word = self.rank.level1, self.op.level1
+            OuterLevel(self.main, plane, word, meeting=True).run(self.op.name, slots)
 
 
 class AllGatherRingZerocopyPipelineExecutor(_Pipeline):

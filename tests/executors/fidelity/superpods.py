@@ -1,8 +1,8 @@
 """Executors with rings in the servers, written from HCCL's sources, as one rank runs them: A3's.
 
 Files are those of xiaobingling93-pixel/cann-hcomm @ b5f3e5b under impl/coll_executor of
-src/algorithm. Between servers and superpods all ops run rings, a broadcast NHR, and all-gather and
-reduce-scatter what they are told.
+src/algorithm. Between servers and superpods all ops run rings, a broadcast NHR, and all-gather,
+reduce-scatter and all-reduce what they are told.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,8 +12,30 @@ from tests.executors.fidelity import helped_rings as helped
 from tests.executors.fidelity import rings as plain
 from tests.executors.fidelity import trees
 from tests.executors.fidelity.helped_rings import Double, Places
+from tests.executors.fidelity.rings import Part
 from tests.executors.fidelity.streams import Way, Worker, halves, orders, sliced
-from tests.executors.fidelity.transports import Slice
+from tests.executors.fidelity.transports import Member, Slice, Template
+
+NHR_ALLREDUCE_SMALL_SIZE = 256 * 1024
+
+
+def _nhr_reduce_scatter(me: Member, slices: Sequence[Part]) -> None:
+    """With its barrier over RDMA: coll_reduce_scatter_ring_for_910_93_executor.cc:772 of
+    libochao-huawei/hcomm @ 8958adb.
+    """
+    trees.nhr_reduce_scatter(me, slices, meets=True)
+
+
+def _nhr_all_reduce(me: Member, slices: Sequence[Slice]) -> None:
+    """Likewise: coll_all_reduce_ring_for_910_93_executor.cc:447."""
+    trees.nhr_all_reduce(me, slices, meets=True)
+
+
+ALL_REDUCE: dict[str, tuple[Template, Template, Template]] = {
+    "ring": (plain.ring_all_reduce, plain.ring_reduce_scatter, plain.ring_all_gather),
+    "NHR": (_nhr_all_reduce, _nhr_reduce_scatter, trees.nhr_all_gather),
+}
+"""All-reduce of one plane, and the two halves of several."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +64,7 @@ class Executor:
 
     def __init__(self, rank: int, grid: Grid, size: int, *, op_base: bool, root: int = 0) -> None:
         self.grid, self.size, self.op_base, self.root = grid, size, op_base, root
-        self.word = "ring"  # of level1 and level2, in all_gather and reduce_scatter
+        self.word = "ring"  # of level1 and level2, but for broadcast, reduce and scatter
         self.received = 0  # bytes of the output that earlier rounds have filled
         self.me = Worker(rank, self.sub_streams)
         server, self.d = divmod(rank, grid.devices)
@@ -179,7 +201,7 @@ class Executor:
         offsets = [part.offset for part in halves(own, self.grid.rings)]
         outs = offsets if alone and self.op_base else None
         self.reduce_scatter_inside(self.places(self.slots()), form, outs)
-        template = {"ring": plain.ring_reduce_scatter, "NHR": trees.nhr_reduce_scatter}[self.word]
+        template = {"ring": plain.ring_reduce_scatter, "NHR": _nhr_reduce_scatter}[self.word]
         self.me.run(template, self.level1, rdma=False, slices=self.sets())
         ours = [self.slot(rank) for rank in self.level2]
         self.me.run(template, self.level2, rdma=True, slices=ours)
@@ -198,14 +220,17 @@ class Executor:
         places, mine = self.places([[part] for part in parts]), parts[self.d]
         self.reduce_scatter_inside(places, form, None)
         inner = sliced(mine.size, grid.servers, mine.offset)
-        if grid.pods == 1:
-            me.run(plain.ring_all_reduce, self.level1, rdma=False, slices=inner)
+        reduced, scattered, gathered = ALL_REDUCE[self.word]
+        if grid.pods == 1 and self.word == "NHR" and mine.size <= NHR_ALLREDUCE_SMALL_SIZE:
+            me.run(trees.nhr_all_reduce_one_shot, self.level1, rdma=False, whole=mine)
+        elif grid.pods == 1:
+            me.run(reduced, self.level1, rdma=False, slices=inner)
         else:
-            me.run(plain.ring_reduce_scatter, self.level1, rdma=False, slices=inner)
+            me.run(scattered, self.level1, rdma=False, slices=inner)
             own = inner[self.s]
             outer = sliced(own.size, grid.pods, own.offset)
-            me.run(plain.ring_all_reduce, self.level2, rdma=True, slices=outer)
-            me.run(plain.ring_all_gather, self.level1, rdma=False, slices=inner)
+            me.run(reduced, self.level2, rdma=True, slices=outer)
+            me.run(gathered, self.level1, rdma=False, slices=inner)
         self.all_gather_inside(places, form)
 
     def reduce(self, form: str) -> None:

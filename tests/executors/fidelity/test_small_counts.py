@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -56,6 +57,14 @@ def test_all_reduce_inside_then_between(servers: int, devices: int) -> None:
     assert FIDELITY[REDUCE].cases["ring"].is_same
     template = in_slices(rings.ring_all_reduce)
     check(REDUCE, servers, devices, "ring", 128 * servers, template)
+
+
+@pytest.mark.parametrize(("servers", "devices"), [(3, 4), (5, 6), (6, 1), (7, 2)])
+def test_nhr_meets_after_every_step(servers: int, devices: int) -> None:
+    """The executor closes its barrier when it has run."""
+    assert FIDELITY[REDUCE].cases["NHR"].is_same
+    template = in_slices(partial(trees.nhr_all_reduce, meets=True))
+    check(REDUCE, servers, devices, "NHR", 128 * servers, template)
 
 
 @pytest.mark.parametrize(

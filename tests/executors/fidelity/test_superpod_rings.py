@@ -53,17 +53,20 @@ BLOCKS = {
 SLOTTED = ("all_gather", "reduce_scatter", "scatter")
 
 
-def check(name: str, form: tuple[str, str], grid: Grid, mode: Mode, count: int) -> None:
+def check(
+    name: str, form: tuple[str, str], grid: Grid, mode: Mode, count: int, word: str = ""
+) -> None:
     """Compare every stream of every rank, for one root."""
     op, kind = form
     root = grid.size * 2 // 3 if op in ("broadcast", "reduce", "scatter") else None
-    word = "NHR" if op == "broadcast" else "ring"
+    word = word or ("NHR" if op == "broadcast" else "ring")
     call = replace(op_of(op, count, mode=mode), level1=word, level2=word, root=root)
     topology = Topology(A3, (grid.devices,) * grid.pods * grid.servers, (grid.servers,) * grid.pods)
     assert len(topology.rings) == grid.rings
-    program = recorded(name, call, topology, 1 << 20)
+    program = recorded(name, call, topology, max(8 * count * grid.size, 1 << 20))
     for rank in range(grid.size):
         model = Executor(rank, grid, 4 * count, op_base=mode is Mode.OP_BASE, root=root or 0)
+        model.word = word
         getattr(model, op)(kind)
         found = events_of(program, rank)
         ours = [found.get(k, []) for k in range(program.streams)]
@@ -98,6 +101,16 @@ def test_two_rings_in_a_server(name: str, mode: Mode) -> None:
     if mode is Mode.OP_BASE:  # all streams
         grid = Grid(2, 2, 4, 2)
         check(name, DOUBLE[name], grid, mode, counts(op, grid)[0])
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("op", ["AllGather", "AllReduce", "ReduceScatter"])
+def test_nhr_between_servers_and_superpods(op: str, mode: Mode) -> None:
+    """Over RDMA neighbours meet after every step of a reduce-scatter."""
+    name = f"{op}RingFor91093Executor"
+    for grid in (Grid(1, 3, 2, 1), Grid(2, 3, 1, 1), Grid(5, 2, 2, 1)):
+        for count in (301, 200_003):
+            check(name, RINGS[name], grid, mode, count, "NHR")
 
 
 def check_blocks(

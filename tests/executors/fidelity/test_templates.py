@@ -12,7 +12,7 @@ import pytest
 from hccl_executors.levels import LEVELS
 from hccl_py.fidelity import fidelity_of
 from hccl_py.op_param import OpParam
-from hccl_py.topology import Topology, topology_of
+from hccl_py.topology import PRESETS, Topology, topology_of
 from tests.executors.fidelity import ahc, grid, halving, rings, trees
 from tests.executors.fidelity.recorded import events_of, travels
 from tests.executors.fidelity.transports import Event, Slice, Template, even, run
@@ -177,6 +177,18 @@ def test_templates_of_up_to_20_ranks(case: Case, rdma: bool) -> None:
     for ranks in range(1, 21):
         for root in roots(case, ranks) if takes(case, ranks) else ():
             check(case, ranks, rdma=rdma, root=root)
+
+
+@pytest.mark.parametrize("op", ["all_reduce", "reduce_scatter"])
+def test_nhr_meets_on_a3(op: str) -> None:
+    """coll_reduce_scatter_comm_executor.cc:152 closes the barrier of all but A3."""
+    case = next(c for c in CASES if (c.op, c.word) == (op, "NHR") and c.is_cut)
+    for ranks in (2, 5, 8):
+        call, told = case.call(ranks, None)
+        pods = Topology(PRESETS["atlas-900-a3"], (1,) * ranks, (1,) * ranks)
+        program = recorded(UNRINGED[op], call, pods, 1 << 30)
+        hccl = run(case.template, ranks, rdma=True, meets=True, **told)
+        assert [events_of(program, rank).get(0, []) for rank in range(ranks)] == hccl
 
 
 def test_every_word_that_is_same_has_a_model() -> None:

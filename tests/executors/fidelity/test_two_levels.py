@@ -8,6 +8,7 @@ coll_all_gather_mix_executor.cc:101, coll_reduce_scatter_mix_executor.cc:239.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -106,7 +107,8 @@ def _all_gather_mix(at: Servers, me: Mesh, rank: int) -> None:
 def _reduce_scatter_mix(at: Servers, me: Mesh, rank: int) -> None:
     mine = at.columns[me.rank]
     reduce_scatter_mesh_mix(me, at.columns)
-    me.streams[0] += at.between(rank, trees.nhr_reduce_scatter, slices=mine)
+    template = partial(trees.nhr_reduce_scatter, meets=True)  # nothing closes its barrier
+    me.streams[0] += at.between(rank, template, slices=mine)
 
 
 MODELS: dict[str, tuple[str, str, Callable[[Servers, Mesh, int], None]]] = {

@@ -64,8 +64,8 @@ def _nhr_step(
     meets: bool = False,
 ) -> None:
     """all_gather_nhr.cc:90 SdmaRx and :110 RdmaTxRx; reduce_scatter_nhr.cc:407-437 likewise, with
-    the barrier closed by coll_reduce_scatter_comm_executor.cc:152 (not on Atlas A3 without atomic
-    writes), or not: `meets`.
+    the barrier closed by coll_reduce_scatter_comm_executor.cc:152, or not: `meets`. So it is on
+    Atlas A3, as impl/hccl_alg.cc:304 of libochao-huawei/hcomm @ 8958adb says of atomic writes.
     """
     link = left or right
     if link is None:

@@ -7,6 +7,7 @@ a CCL buffer.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from tests.executors.fidelity import helped_rings as helped
 from tests.executors.fidelity import marches, trees
@@ -220,7 +221,8 @@ class Whole(ZeroCopy):
                 one = Slice(0, size)
                 me.run(trees.nhr_all_reduce_one_shot, self.level1, rdma=self.rdma, whole=one)
             elif form == "NHR":
-                me.run(trees.nhr_all_reduce, self.level1, rdma=self.rdma, slices=inner)
+                template = partial(trees.nhr_all_reduce, meets=True)
+                me.run(template, self.level1, rdma=self.rdma, slices=inner)
             elif self.grid.pods == 1:
                 me.run(plain.ring_all_reduce, self.level1, rdma=self.rdma, slices=inner)
             else:
