@@ -16,6 +16,7 @@ from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate_batches, simulate_contended, simulate_tasks
 from hccl_py.topology import topology_of
 from hccl_py.topology.networks.shortest import Graph
+from hccl_py.topology.networks.spray import Spreading
 from hccl_py.verifier import verify
 from tests.kernel_cache import kernels_loaded
 from tests.platform.running import TILES, run, whole_numbers
@@ -58,7 +59,9 @@ def compile_simulator() -> None:
         simulate_batches(program, topology, cost, lockstep=lockstep)
     simulate_contended(program, topology, cost)
     ends = np.array([0, 1]), np.array([1, 0])
-    Graph.of(2, *ends, np.array([1, 1])).reached(0)
+    graph = Graph.of(2, *ends, np.array([1, 1]))
+    graph.reached(0)
+    Spreading("two nodes", graph).spread(*ends)
 
 
 def run_in_tiles(program: Program) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.links import Links
 from hccl_py.simulator.tasks import TaskCosts
 from hccl_py.topology import Topology, topology_of
+from hccl_py.topology.networks import Network
+from hccl_py.topology.networks.network import Bools
 
 
 class EverybodyAtOnce:
@@ -133,6 +136,7 @@ THIN_TREE = {"preset": "fat-tree:4,oversubscription=2"}
 THINNER_TREE = {"preset": "fat-tree:4,oversubscription=4"}
 DRAGONFLY = {"preset": "dragonfly:2,2,1"}
 CUBE = {"preset": "hypercube:4"}
+PLANES = {"preset": str(Path(__file__).parent / "planes.json")}
 RSV = "ReduceScatterVDeterExecutor"
 FULL, DIRECT = "RunAlltoAllVFullMesh", "RunAlltoAllDirectFullmesh"
 ALL_PAIRS = "EverybodyAtOnce"
@@ -250,6 +254,11 @@ CASES = (
         {"preset": str(Path(__file__).parent / "ports.json")},
         1024,
     ),
+    Case("data sprayed over four planes", ALL_PAIRS, PLANES, 1024),
+    Case("uneven data sprayed over four planes", DIRECT, PLANES, op="all_to_all_v"),
+    Case("broadcast from one rank over four planes", "BroadCastMeshExecutor", PLANES),
+    Case("reduce-scatter over four planes", RSV, PLANES, 1024),
+    Case("NHR all-reduce over four planes", "AllReduceComm", PLANES, 4096, level1="NHR"),
     Case(
         "Ascend 950, all at once",
         ALL_PAIRS,
@@ -266,6 +275,8 @@ def exported(case: Case) -> dict[str, Any]:
 
     ["post", number, latency, connection or -1]   ["wait", number of the post]   ["delay", µs]
     ["flow", bytes, route]                        ["write", bytes, route, connection]
+
+    Data that is spread has a list of routes in place of one, with as many bytes on each.
     """
     program, topology = case.program(), case.place()
     writer = _Writer(program, topology, case.cost(), Stragglers.parse(case.slow))
@@ -311,30 +322,55 @@ class _Writer:
             return [["delay", on_stream], post] if on_stream else [post]
         task_us = float(costs.task_us[row]) if over >= 0 or on_stream else 0.0
         alone = after if over >= 0 else on_stream - task_us
-        route = self.route_of(row, kind) if alone > 0 else ()
-        if not route:
+        ways = self.ways_of(row, kind) if alone > 0 else ()
+        if not any(ways):
             return [["delay", on_stream]] if on_stream else []
         size = int(tasks.size[row])
-        rated = float(f"{size / alone:.12g}"), route
-        flow = [size, self.routes.setdefault(rated, len(self.routes))]
+        rate = float(f"{size / len(ways) / alone:.12g}")
+        routes = [self.routes.setdefault((rate, way), len(self.routes)) for way in ways]
+        flow = [size, routes[0] if len(routes) == 1 else routes]
         before = [["delay", task_us]] if task_us else []
         return [*before, ["write", *flow, over] if over >= 0 else ["flow", *flow]]
 
-    def route_of(self, row: int, kind: TaskKind) -> tuple[int, ...]:
-        """Return the links that a task's data takes, less those that never fill."""
+    def ways_of(self, row: int, kind: TaskKind) -> tuple[tuple[int, ...], ...]:
+        """Return the links of each way that a task's data takes, less those that never fill."""
         tasks, network = self.program.tasks, self.links_of.network
         if kind == TaskKind.COMPUTE:
             return ()
         rank, peer = int(tasks.rank[row]), int(tasks.peer[row])
         if kind in (TaskKind.COPY, TaskKind.REDUCE):
             node = network.rank_nodes[[rank]]
-            links = network.number(node, node)
+            ways = [network.number(node, node).tolist()]
         else:
             pair = (peer, rank) if kind.reads_remote else (rank, peer)
             is_rdma = self.program.transports.is_rdma[tasks.end[row : row + 1]]
-            links = network.routes(np.array(pair[:1]), np.array(pair[1:]), is_rdma).link
+            ways = ways_of(network, *pair, is_rdma)
             if self.cost.memory_users == "all":
                 both = network.rank_nodes[list(pair)]
-                links = np.append(links, network.number(both, both))
-        finite = [int(link) for link in links if np.isfinite(self.capacity(int(link)))]
-        return tuple(self.links.setdefault(link, len(self.links)) for link in finite)
+                ways = [[*way, *network.number(both, both).tolist()] for way in ways]
+        finite = [[link for link in way if np.isfinite(self.capacity(link))] for way in ways]
+        return tuple(
+            tuple(self.links.setdefault(link, len(self.links)) for link in way) for way in finite
+        )
+
+
+def ways_of(network: Network, source: int, target: int, is_rdma: Bools) -> list[list[int]]:
+    """Return the links of every route of a pair; where there are several, they have equal shares,
+    and a switch never lets through less than its links.
+    """
+    found = network.routes(np.array([source]), np.array([target]), is_rdma)
+    if found.share is None:
+        return [found.link.tolist()]
+    heads, tails = (ends.tolist() for ends in network.ends(found.link)[::-1])
+    begin, end = network.rank_nodes[[source, target]].tolist()
+    ways, finished = [[begin]], []
+    while ways:
+        joined = list(zip(tails, heads, strict=True))
+        longer = [[*way, head] for way in ways for tail, head in joined if tail == way[-1]]
+        finished += [way for way in longer if way[-1] == end]
+        ways = [way for way in longer if way[-1] != end]
+    links = [network.number(np.array(way[:-1]), np.array(way[1:])).tolist() for way in finished]
+    used = Counter(link for way in links for link in way)
+    shares = dict(zip(found.link.tolist(), found.share.tolist(), strict=True))
+    assert shares == {link: count / len(links) for link, count in used.items()}
+    return links

@@ -103,9 +103,12 @@ class Replay:
                 busy = Engine.clock
             self.last = max(self.last, busy)
 
-    def move(self, size: int, route: int) -> None:
-        """Move bytes over a route."""
-        Comm.sendto(*self.ends[route], size)
+    def move(self, size: int, route: int | list[int]) -> None:
+        """Move bytes over a route, or as many over each of several."""
+        routes = [route] if isinstance(route, int) else route
+        parts = [Comm.sendto_async(*self.ends[one], size // len(routes)) for one in routes]
+        for part in parts:
+            part.wait()
 
     def cell(self, post: int) -> Semaphore:
         """Return the semaphore of one post and its wait."""

@@ -51,7 +51,7 @@ def _document(op: str | None, *, with_sources: bool) -> Document:
     from hccl_py.executor import ops_of
     from hccl_py.fidelity import declared
     from hccl_py.topology import PRESETS
-    from hccl_py.topology.networks import KINDS, OPTIONS
+    from hccl_py.topology.networks import KINDS, OPTIONS, WORDS
 
     registry = installed_executors()
     platforms = installed_platforms()
@@ -86,7 +86,11 @@ def _document(op: str | None, *, with_sources: bool) -> Document:
             for product in PRESETS.values()
         ],
         "networks": [
-            {"name": kind.form, "options": [*OPTIONS, *kind.options], "summary": kind.summary}
+            {
+                "name": kind.form,
+                "options": [*OPTIONS, *kind.options, *WORDS],
+                "summary": kind.summary,
+            }
             for kind in KINDS.values()
         ],
         "problems": [
@@ -134,7 +138,12 @@ def _print(document: Document, verbose: bool) -> None:
         _section(screen, f"executors of {op}", rows, lines)
     _section(screen, "platforms", document["platforms"], ("summary",))
     _section(screen, "topologies", document["topologies"], ("summary",))
-    _section(screen, "networks, also with gbps= and latency=", document["networks"], ("summary",))
+    _section(
+        screen,
+        "networks, also with gbps=, latency= and spray=all",
+        document["networks"],
+        ("summary",),
+    )
     for problem in document["problems"]:
         screen.show(f"broken: {problem['message']}", style="red")
         screen.show(f"  {problem['hint']}")

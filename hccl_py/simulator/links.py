@@ -116,7 +116,7 @@ class Links:
 
     def _by_route(self, transports: Transports) -> LinkClasses:
         """Return classes by what routes cost: α is that of the sort of link, and what the links
-        add; β is that of the slowest link.
+        add; β is that of the slowest link, by the share of the data that takes it.
         """
         parts = [
             self._costs(transports, np.arange(first, min(first + _AT_ONCE, len(transports))))
@@ -142,11 +142,15 @@ class Links:
         used, place = numbered(routes.link, network.nodes)
         rates, slow = network.rates(used, self.cost), self._slow_links.factors(used)
         first = routes.first[:-1]
-        alpha = alpha + np.add.reduceat(rates.latency_us[place], first)
+        if routes.share is None:
+            alpha = alpha + np.add.reduceat(rates.latency_us[place], first)
+        else:
+            alpha = alpha + network.latency_us(rank, peer, ports, self.cost)
         factor = np.maximum.reduceat(slow[place], first) * self._slow_links.of_pairs(rank, peer)
         if isinstance(network, ProductNetwork):  # a flow is one port wide, whatever the link is
             return np.stack([alpha * factor, alone * factor])
-        beta = np.maximum.reduceat((1e-3 / rates.gbps * slow)[place], first) / self.efficiency
+        betas = (1e-3 / rates.gbps * slow)[place] * routes.shares
+        beta = np.maximum.reduceat(betas, first) / self.efficiency
         beta = beta * self._slow_links.of_pairs(rank, peer)
         return np.stack([alpha * factor, beta])
 

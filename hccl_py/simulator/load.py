@@ -38,7 +38,7 @@ def busiest_us(
     routes = links.routes(program.transports, ends)
     link, place = np.unique(routes.link, return_inverse=True)
     hops, place = np.diff(routes.first), place.reshape(-1)
-    loads = np.bincount(place, np.repeat(sent[ends], hops))
+    loads = np.bincount(place, np.repeat(sent[ends], hops) * routes.shares)
     alpha = _least_alpha(program, links)[ends]
     latency = np.full(len(link), np.inf)
     np.minimum.at(latency, place, np.repeat(alpha, hops))

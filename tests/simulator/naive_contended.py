@@ -26,9 +26,11 @@ TINY = 1e-10
 
 @dataclass(eq=False)
 class Flow:
-    """Bytes on their way; `full` is the rate that it has alone, in bytes a µs."""
+    """Bytes on their way, by the links with the share of them that each carries; `full` is the rate
+    that it has alone, in bytes a µs.
+    """
 
-    route: list[int]
+    route: dict[int, float]
     left: float
     full: float
     rate: float = 0.0
@@ -107,19 +109,19 @@ class _Walk:
     def flow(self, row: int, alone_us: float) -> Flow:
         size = float(self.tasks.size[row])
         if alone_us <= TINY:
-            return Flow([], 0.0, 1.0)
+            return Flow({}, 0.0, 1.0)
         route = self.route(row)
-        numbers = np.array(route, np.int64)
+        numbers = np.array(list(route), np.int64)
         for number, gbps in zip(route, self.links.capacities(numbers).tolist(), strict=True):
             self.capacity[number] = gbps * 1e3
         return Flow(route, size, size / alone_us)
 
-    def route(self, row: int) -> list[int]:
+    def route(self, row: int) -> dict[int, float]:
         tasks, network = self.tasks, self.links.network
         rank, kind, end = int(tasks.rank[row]), TaskKind(int(tasks.kind[row])), int(tasks.end[row])
         if kind in (TaskKind.COPY, TaskKind.REDUCE):
             node = network.rank_nodes[[rank]]
-            return [int(network.number(node, node)[0])]
+            return {int(network.number(node, node)[0]): 1.0}
         transports = self.program.transports
         pair = [int(transports.rank[end]), int(transports.peer[end])]
         if kind in (TaskKind.READ, TaskKind.READ_REDUCE):
@@ -129,7 +131,9 @@ class _Walk:
         both = network.rank_nodes[pair]
         shared = self.links.cost.memory_users == "all"
         memory = network.number(both, both).tolist() if shared else []
-        return [int(link) for link in (*found.link, *memory)]
+        shares = np.ones(len(found.link)) if found.share is None else found.share
+        over = dict(zip(found.link.tolist(), shares.tolist(), strict=True))
+        return over | dict.fromkeys(memory, 1.0)
 
 
 def naive_contended(
@@ -202,7 +206,9 @@ def _find_rates(flows: list[Flow], capacity: dict[int, float]) -> None:
     for flow in flows:
         flow.rate = 0.0
     while growing:
-        used, sharers = _used(flows), Counter(link for flow in growing for link in flow.route)
+        used, sharers = _used(flows), Counter[int]()
+        for flow in growing:
+            sharers.update(flow.route)  # adds shares up
         rooms = {link: (capacity[link] - used[link]) / n for link, n in sharers.items()}
         more = min([flow.full - level for flow in growing] + list(rooms.values()))
         level += max(more, 0.0)
@@ -226,6 +232,6 @@ def _used(flows: list[Flow]) -> dict[int, float]:
     """Return what flows take of each link."""
     used: dict[int, float] = dict.fromkeys((link for flow in flows for link in flow.route), 0.0)
     for flow in flows:
-        for link in flow.route:
-            used[link] += flow.rate
+        for link, share in flow.route.items():
+            used[link] += flow.rate * share
     return used

@@ -32,7 +32,8 @@ def jobs_of(
     for stream, move in sorted(enumerate(moves), key=lambda numbered: numbered[1].rank):
         here, there, by_rdma = np.array([move.rank]), np.array([move.peer]), np.zeros(1, np.bool_)
         out, back = (network.routes(*ways, by_rdma) for ways in ((here, there), (there, here)))
-        slowest = network.rates(out.link, COST).gbps.min() * 1e3  # the transport, the rank's
+        alone = network.rates(out.link, COST).gbps / out.shares  # of the transport, the rank's
+        slowest = alone.min() * 1e3
         _, links, share = out if move.writes else back
         route = [numbers.setdefault(int(link), len(numbers)) for link in links]
         shares = [1.0] * len(route) if share is None else share.tolist()
@@ -84,7 +85,13 @@ def test_shares_of_links_count_in_compiled_events(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("network", ["torus:4x4", "fat-tree:4,oversubscription=3", "torus:2x2x4"])
+@pytest.mark.parametrize(
+    "network",
+    [
+        *("torus:4x4", "fat-tree:4,oversubscription=3", "torus:2x2x4"),
+        *("torus:4x4,spray=all", "fat-tree:4,oversubscription=3,spray=all"),
+    ],
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_uneven_flows_of_all_pairs_at_once(
     network: str, seed: int, monkeypatch: pytest.MonkeyPatch

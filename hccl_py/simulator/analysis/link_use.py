@@ -60,11 +60,12 @@ def link_use(timeline: Timeline) -> LinkUse:
     ends, moved = _flows(timeline)
     routes = links.routes(timeline.program.transports, ends)
     link, place = numbered(routes.link, links.network.nodes)
-    # Bytes stay whole numbers: float64 holds them exactly up to 2^53.
-    carried = np.bincount(place, np.repeat(moved, np.diff(routes.first)), len(link))
+    # Bytes stay whole numbers where none are spread: float64 holds them exactly up to 2^53.
+    over = np.repeat(moved, np.diff(routes.first)) * routes.shares
+    carried = np.bincount(place, over, len(link))
     gbps = links.capacities(link)
     share = carried / (gbps * 1e3 * timeline.total_us) if len(link) else np.zeros(0)
-    return LinkUse(links.network, link, carried.astype(np.int64), gbps, share)
+    return LinkUse(links.network, link, np.rint(carried).astype(np.int64), gbps, share)
 
 
 def _flows(timeline: Timeline) -> tuple[IntArray, IntArray]:

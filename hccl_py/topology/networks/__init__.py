@@ -1,6 +1,6 @@
 """What joins the ranks: the links of products, generated networks, graphs from files."""
 
-from hccl_py.topology.networks.by_name import KINDS, OPTIONS, find_network
+from hccl_py.topology.networks.by_name import KINDS, OPTIONS, WORDS, find_network
 from hccl_py.topology.networks.cuts import Cut, Partition
 from hccl_py.topology.networks.files import read_network
 from hccl_py.topology.networks.network import Network, Rates, Routes
@@ -9,6 +9,7 @@ from hccl_py.topology.networks.product import ProductNetwork, network_of
 __all__ = [
     "KINDS",
     "OPTIONS",
+    "WORDS",
     "Cut",
     "Network",
     "Partition",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,9 @@ __all__ = ["topology_from"]
 
 MOST_LINKS = 1_000_000
 
+SLACK = 2e-3
+"""By how much the sum of shares may be off, which are written with a few digits: three thirds."""
+
 
 def topology_from(model: NetworkModel, name: str) -> Topology:
     """Return the topology of a file; FileError for what makes no network."""
@@ -50,7 +54,13 @@ def topology_from(model: NetworkModel, name: str) -> Topology:
     gbps += [port.gbps for port in model.ports]
     names = (*nodes, *(port.name for port in model.ports))
     about = CustomNodes(names, len(model.ranks), np.array(gbps), areas, ports)
-    network = CustomNetwork(model.name or name, about, _table(links, model.links), declared)
+    network = CustomNetwork(
+        model.name or name,
+        about,
+        _table(links, model.links),
+        declared,
+        is_sprayed=model.spray is not None,
+    )
     _check_connected(network)
     if product is None:
         return Topology.routed(network)
@@ -181,20 +191,54 @@ def _paths(
     models: list[RouteModel], nodes: dict[str, int], ranks: int, links: Links
 ) -> DeclaredRoutes:
     """Return declared routes, those back too."""
-    found: dict[tuple[int, int], list[int]] = {}
+    found: dict[tuple[int, int], list[_Path]] = {}
     for number, model in enumerate(models):
         place = at("routes", number, "path")
         there = [_node(at(place, hop), name, nodes) for hop, name in enumerate(model.path)]
         _check_path(place, model.path, there, ranks)
         for path in (there, there[::-1])[: 1 + model.duplex]:
             _check_joined(place, path, links, tuple(nodes))
-            if found.setdefault((path[0], path[-1]), path) is not path:
-                hint = "Keep one of the two; routes go both ways unless duplex is false."
-                raise defect(place, "one route for two ranks", "a second one", hint)
+            others = found.setdefault((path[0], path[-1]), [])
+            _check_beside(place, model.share, path, others)
+            others.append(_Path(path, model.share or 1.0, number, model.share is not None))
+    _check_shares(found, tuple(nodes))
     pairs = np.array(list(found), np.int64).reshape(-1, 2)
-    count = np.array([len(path) - 1 for path in found.values()], np.int64)
-    visited = np.array(list(_after(found.values())), np.int64)
-    return DeclaredRoutes(pairs[:, 0], pairs[:, 1], Visited(ends(count), visited))
+    ways = [way for others in found.values() for way in others]
+    whole = [sum(way.share for way in others) for others in found.values()]
+    of = np.array([len(others) for others in found.values()], np.int64)
+    share = np.array([way.share for way in ways]) / np.repeat(whole, of)
+    count = np.array([len(way.path) - 1 for way in ways], np.int64)
+    visited = np.array(list(_after(way.path for way in ways)), np.int64)
+    return DeclaredRoutes(pairs[:, 0], pairs[:, 1], ends(of), share, Visited(ends(count), visited))
+
+
+class _Path(NamedTuple):
+    """What a declared route visits, its share, and the number of its model."""
+
+    path: list[int]
+    share: float
+    number: int
+    is_shared: bool
+
+
+def _check_beside(place: str, share: float | None, path: list[int], others: list[_Path]) -> None:
+    """Refuse a second route that does not share with the first."""
+    if others and (share is None or not others[0].is_shared):
+        hint = "Keep one of the two, or give each a share; routes go both ways unless duplex is"
+        raise defect(place, "one route for two ranks", "a second one", f"{hint} false.")
+    if any(other.path == path for other in others):
+        hint = "Add the shares up; routes go both ways unless duplex is false."
+        raise defect(place, "a path of its own", "the same one twice", hint)
+
+
+def _check_shares(found: dict[tuple[int, int], list[_Path]], names: tuple[str, ...]) -> None:
+    for (one, other), ways in found.items():
+        whole = sum(way.share for way in ways)
+        if abs(whole - 1) > SLACK:
+            place = at("routes", ways[-1].number, "share")
+            pair = f"from {format_value(names[one])} to {format_value(names[other])}"
+            hint = "All data takes one of the routes; routes go both ways unless duplex is false."
+            raise defect(place, f"shares {pair} that sum to 1", f"{whole:g}", hint)
 
 
 def _after(paths: Iterable[list[int]]) -> Iterable[int]:

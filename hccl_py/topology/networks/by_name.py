@@ -1,4 +1,4 @@
-"""Networks by their spelling: `torus:4x4`, `fat-tree:8,oversubscription=2`, `cluster.json`."""
+"""Networks by their spelling: `torus:4x4`, `fat-tree:8,spray=all`, `cluster.json`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from hccl_py.topology.networks.dragonfly import Dragonfly, DragonflyPlus
 from hccl_py.topology.networks.fat_tree import FatTree
 from hccl_py.topology.networks.files import SUFFIXES, read_network
 from hccl_py.topology.networks.generated import Generated, Speed
+from hccl_py.topology.networks.network import Network
+from hccl_py.topology.networks.spray import Sprayed
 from hccl_py.topology.networks.torus import Torus, hypercube
 from hccl_py.topology.presets import MAX_RANKS, PRESETS
 from hccl_py.topology.topology import Topology
 
-__all__ = ["KINDS", "OPTIONS", "Kind", "find_network"]
+__all__ = ["KINDS", "OPTIONS", "WORDS", "Kind", "find_network"]
 
 MOST_NODES = 1 << 20
 
@@ -29,6 +31,9 @@ _DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{0,9})?(e-?[0-9]{1,2})?")
 
 OPTIONS: dict[str, tuple[float, float]] = {"gbps": (1e-6, 1e6), "latency": (0, 1e6)}
 """Options that every kind takes, with the least and the largest value."""
+
+WORDS = {"spray": ("all",)}
+"""Options that every kind takes, with the words that they may be."""
 
 Sizes = tuple[int, ...]
 Options = Mapping[str, float]
@@ -120,7 +125,7 @@ def find_network(spelling: str) -> Topology:
     raise ParameterError(f"Topology {spelling!r} is unknown.", hint)
 
 
-def _generated(spelling: str, kind: Kind, rest: str) -> Generated:
+def _generated(spelling: str, kind: Kind, rest: str) -> Network:
     words = rest.split(",")
     sizes = [size for word in words if "=" not in word for size in word.split("x")]
     if len(sizes) not in kind.sizes or not all(map(_is_size, sizes)):
@@ -129,6 +134,7 @@ def _generated(spelling: str, kind: Kind, rest: str) -> Generated:
             f"Write whole numbers from 1 to {MAX_RANKS}, as in {kind.form}.",
         )
     options = _options(spelling, kind, [word for word in words if "=" in word])
+    is_sprayed = options.pop("spray", None) is not None
     speed = Speed(options.pop("gbps", None), options.pop("latency", None))
     network = kind.build(tuple(map(int, sizes)), options, speed)
     if network.ranks > MAX_RANKS:
@@ -136,7 +142,7 @@ def _generated(spelling: str, kind: Kind, rest: str) -> Generated:
     if network.nodes > MOST_NODES:
         switches = network.nodes - network.ranks
         raise ParameterError(f"{spelling} has {switches} switches.", f"At most {MOST_NODES}.")
-    return network
+    return Sprayed(network) if is_sprayed else network
 
 
 def _is_size(text: str) -> bool:
@@ -145,17 +151,30 @@ def _is_size(text: str) -> bool:
 
 def _options(spelling: str, kind: Kind, words: list[str]) -> dict[str, float]:
     known = {**OPTIONS, **kind.options}
+    names = [*known, *WORDS]
     found: dict[str, float] = {}
     for word in words:
         name, _, value = word.partition("=")
-        if name not in known:
+        if name not in names:
             raise ParameterError(
-                f"Topology {spelling!r} has no option {name!r}.", did_you_mean(name, known)
+                f"Topology {spelling!r} has no option {name!r}.", did_you_mean(name, names)
             )
         if name in found:
             raise ParameterError(f"Topology {spelling!r} has {name} twice.", "Keep one of the two.")
-        found[name] = _value(spelling, word, value, *known[name])
+        if name in WORDS:
+            found[name] = float(_word(spelling, word, value, WORDS[name]))
+        else:
+            found[name] = _value(spelling, word, value, *known[name])
     return found
+
+
+def _word(spelling: str, word: str, text: str, words: tuple[str, ...]) -> int:
+    """Return the place of a word among those that an option may be."""
+    if text not in words:
+        name = word.partition("=")[0]
+        hint = " or ".join(f"{name}={known}" for known in words)
+        raise ParameterError(f"Topology {spelling!r}: {word} is not understood.", f"Write {hint}.")
+    return words.index(text)
 
 
 def _value(spelling: str, word: str, text: str, low: float, high: float) -> float:

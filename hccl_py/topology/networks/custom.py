@@ -11,8 +11,9 @@ import numpy as np
 from hccl_py.topology.networks.cuts import Partition
 from hccl_py.topology.networks.generated import memory_of
 from hccl_py.topology.networks.network import Bools, Floats, Network, Ports, Rates, Routes
-from hccl_py.topology.networks.paths import Visited, ends, with_taken
+from hccl_py.topology.networks.paths import Visited, ends, merged, together, with_taken
 from hccl_py.topology.networks.shortest import Graph, Shortest
+from hccl_py.topology.networks.spray import Spreading
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
@@ -64,10 +65,14 @@ class LinkTable(NamedTuple):
 
 
 class DeclaredRoutes(NamedTuple):
-    """Declared routes: sources, targets, and what is visited."""
+    """Declared routes: sources and targets of pairs, the routes `of[k] .. of[k + 1] - 1` of each,
+    with their shares of its data and what they visit.
+    """
 
     source: IntArray
     target: IntArray
+    of: IntArray
+    share: Floats
     visited: Visited
 
 
@@ -79,7 +84,13 @@ class CustomNetwork(Network):
     """
 
     def __init__(
-        self, name: str, nodes: CustomNodes, links: LinkTable, declared: DeclaredRoutes
+        self,
+        name: str,
+        nodes: CustomNodes,
+        links: LinkTable,
+        declared: DeclaredRoutes,
+        *,
+        is_sprayed: bool = False,
     ) -> None:
         self.name = name
         self.ranks, self.nodes = nodes.ranks, len(nodes.names)
@@ -93,6 +104,7 @@ class CustomNetwork(Network):
         length = np.rint(np.nan_to_num(self._table.latency_us) * PICOSECONDS).astype(np.int64)
         self.graph = Graph.of(self._first_port, self._table.source, self._table.target, length)
         self._shortest = Shortest(self.graph)
+        self._spreading = Spreading(name, self.graph) if is_sprayed else None
 
     def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
         """Declared routes where there are any, else shortest ones; ports, and switches that let
@@ -100,16 +112,64 @@ class CustomNetwork(Network):
         """
         place = self._declared_places(source, target)
         rest, known = np.flatnonzero(place < 0), np.flatnonzero(place >= 0)
-        visited = Visited.put_together(
+        found = together(
             [
-                (rest, self._shortest.visited(source[rest], target[rest])),
-                (known, self._declared.visited.some(place[known])),
+                (rest, self._undeclared(source[rest], target[rest])),
+                (known, self._of_pairs(place[known])),
             ]
         )
-        found = visited.routes(source, self.nodes)
         if self._taken is None:
             return found
         return with_taken(found, self._taken.some(np.searchsorted(self._links, found.link)))
+
+    def latency_us(
+        self, source: IntArray, target: IntArray, ports: Ports, cost: CostModel
+    ) -> Floats:
+        """Return what the links of each pair's longest route add; ports add nothing."""
+        place, found = self._declared_places(source, target), np.zeros(len(source))
+        rest, known = np.flatnonzero(place < 0), np.flatnonzero(place >= 0)
+        latency = self.rates(self._links, cost).latency_us
+        if self._spreading is None:
+            drawn = self._undeclared(source[rest], target[rest])
+            along = latency[np.searchsorted(self._links, drawn.link)]
+            found[rest] = np.add.reduceat(along, drawn.first[:-1])
+        else:
+            found[rest] = self._spreading.spread(source[rest], target[rest], latency).late
+        if len(known):
+            ways = self._declared_ways
+            along = latency[np.searchsorted(self._links, ways.link)]
+            longest = np.add.reduceat(along, ways.first[:-1])
+            found[known] = np.maximum.reduceat(longest, self._declared.of[:-1])[place[known]]
+        return found
+
+    def _undeclared(self, source: IntArray, target: IntArray) -> Routes:
+        """Return the shortest route of each pair, or all of them where data is sprayed."""
+        if self._spreading is None:
+            return self._shortest.visited(source, target).routes(source, self.nodes)
+        found = self._spreading.spread(source, target)
+        return Routes(found.first, self._links[found.edge], found.share)
+
+    def _of_pairs(self, places: IntArray) -> Routes:
+        """Return the declared routes of pairs, all links of those that share the data."""
+        whole = self._declared_pairs
+        entries = Visited(whole.first, np.arange(len(whole.link))).some(places)
+        share = None if whole.share is None else whole.share[entries.node]
+        return Routes(entries.first, whole.link[entries.node], share)
+
+    @cached_property
+    def _declared_ways(self) -> Routes:
+        """The links of every declared route."""
+        source = np.repeat(self._declared.source, np.diff(self._declared.of))
+        return self._declared.visited.routes(source, self.nodes)
+
+    @cached_property
+    def _declared_pairs(self) -> Routes:
+        """The links of every pair with declared routes, with shares where one has several."""
+        ways, of = self._declared_ways, self._declared.of
+        if len(of) == len(ways.first):
+            return ways
+        share = np.repeat(self._declared.share, np.diff(ways.first))
+        return merged(Routes(ways.first[of], ways.link, share))
 
     def rates(self, links: IntArray, cost: CostModel) -> Rates:
         """Return what the file says; for the rest HCCS and `hop_us` of the cost model."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hccl_py.topology.networks.network import Floats, Network, Ports, Rates, Routes
 from hccl_py.topology.networks.paths import Visited
+from hccl_py.topology.networks.shortest import Graph
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
@@ -61,6 +63,14 @@ class Generated(Network):
     @abstractmethod
     def neighbours(self, node: int) -> list[int]:
         """Return the nodes that a node has links to, and from."""
+
+    @cached_property
+    def graph(self) -> Graph:
+        """All links, as long as each other."""
+        joined = [self.neighbours(node) for node in range(self.nodes)]
+        source = np.repeat(np.arange(self.nodes), [len(others) for others in joined])
+        target = np.array([node for others in joined for node in others], np.int64)
+        return Graph.of(self.nodes, source, target, np.zeros(len(target), np.int64))
 
     def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
         """Return the links between what is visited; there is one sort of them."""

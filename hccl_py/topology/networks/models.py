@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, FailFast, Field
 from pydantic_core import PydanticCustomError
@@ -24,6 +24,7 @@ __all__ = [
 T = TypeVar("T")
 
 _TITLE = re.compile(r"[\w.:/()-]([\w .,:/()-]{0,62}[\w.:/()-])?")
+_OPEN = "Leave the key out where the cost model says it."
 _NAME = re.compile(r"\w([\w.:/-]{0,62}\w)?")
 
 
@@ -47,13 +48,12 @@ def _title(value: object) -> str:
     return value
 
 
-def _number(what: str, low: float, high: float) -> Callable[[object], float]:
+def _number(what: str, low: float, high: float, hint: str = _OPEN) -> Callable[[object], float]:
     """Return the validator of a number from low to high."""
 
     def check(value: object) -> float:
         if type(value) in (int, float) and low <= value <= high:  # type: ignore[operator]
             return float(value)  # type: ignore[arg-type]
-        hint = "Leave the key out where the cost model says it."
         raise _expected(f"{what} from {low:g} to {high:g}", hint)
 
     return check
@@ -71,6 +71,8 @@ def _numbered(value: object) -> object:
 Name = Annotated[str, BeforeValidator(_name)]
 Rate = Annotated[float, BeforeValidator(_number("GB/s", 1e-6, 1e6))]
 Latency = Annotated[float, BeforeValidator(_number("microseconds", 0, 1e6))]
+_WHOLE = "Routes of two ranks have shares that sum to 1; leave the key out where there is one."
+Share = Annotated[float, BeforeValidator(_number("a share", 1e-6, 1, _WHOLE))]
 Number = Annotated[int, Field(ge=0, lt=MAX_RANKS)]
 Listed = Annotated[list[T], FailFast()]
 
@@ -114,11 +116,12 @@ class NetworkPortModel(Strict):
 
 class RouteModel(Strict):
     """A declared route: all nodes from the first rank to the last one; back the same way, unless
-    `duplex` is false.
+    `duplex` is false. Of several routes of two ranks, each takes its `share` of the data.
     """
 
     path: Listed[Name]
     duplex: bool = True
+    share: Share | None = None
 
 
 class NetworkModel(Strict):
@@ -131,3 +134,4 @@ class NetworkModel(Strict):
     links: Listed[NetworkLinkModel] = Field(default_factory=list)
     ports: Listed[NetworkPortModel] = Field(default_factory=list)
     routes: Listed[RouteModel] = Field(default_factory=list)
+    spray: Literal["all"] | None = None

@@ -47,6 +47,11 @@ class Routes(NamedTuple):
     link: IntArray
     share: Floats | None = None
 
+    @property
+    def shares(self) -> Floats | float:
+        """How much of its data each link of each route carries."""
+        return 1.0 if self.share is None else self.share
+
 
 class Rates(NamedTuple):
     """What links let through in GB/s (inf: anything) and the latency that each adds, in µs."""
@@ -65,9 +70,18 @@ class Network(ABC):
 
     @abstractmethod
     def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
-        """Return the route of each pair of different ranks, always the same one; `ports` count on
-        products, which have several ways.
+        """Return the route of each pair of different ranks, always the same one, or all links of
+        its routes where data is spread over several; `ports` count on products, which have several
+        ways.
         """
+
+    def latency_us(
+        self, source: IntArray, target: IntArray, ports: Ports, cost: CostModel
+    ) -> Floats:
+        """Return what the links of each pair's route add, in µs; of several routes, the longest."""
+        routes = self.routes(source, target, ports)
+        found: Floats = np.add.reduceat(self.rates(routes.link, cost).latency_us, routes.first[:-1])
+        return found
 
     @abstractmethod
     def rates(self, links: IntArray, cost: CostModel) -> Rates:
@@ -142,6 +156,12 @@ class Subset(Network):
     def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
         """Return the routes of the whole network."""
         return self._whole.routes(self._at[source], self._at[target], ports)
+
+    def latency_us(
+        self, source: IntArray, target: IntArray, ports: Ports, cost: CostModel
+    ) -> Floats:
+        """Return the latencies of the whole network."""
+        return self._whole.latency_us(self._at[source], self._at[target], ports, cost)
 
     def rates(self, links: IntArray, cost: CostModel) -> Rates:
         """Return the rates of the whole network."""

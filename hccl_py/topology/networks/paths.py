@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hccl_py.topology.networks.network import Routes
 from hccl_py.values import IntArray
 
-__all__ = ["Ring", "Visited", "around", "ends", "times", "with_taken"]
+__all__ = ["Ring", "Visited", "around", "ends", "merged", "times", "together", "with_taken"]
 
 
 class Visited(NamedTuple):
@@ -52,7 +52,36 @@ class Visited(NamedTuple):
 
 def with_taken(routes: Routes, taken: Visited) -> Routes:
     """Return routes that take, for each of their links in turn, all those of a list."""
-    return Routes(taken.first[routes.first], taken.node)
+    found = Routes(taken.first[routes.first], taken.node)
+    if routes.share is None:
+        return found
+    return merged(found._replace(share=np.repeat(routes.share, np.diff(taken.first))))
+
+
+def merged(routes: Routes) -> Routes:
+    """Let every link of a route stand there once, with the sum of its shares."""
+    pairs = len(routes.first) - 1
+    pair = np.repeat(np.arange(pairs), np.diff(routes.first))
+    order = np.lexsort((routes.link, pair))
+    pair, link = pair[order], routes.link[order]
+    starts = np.flatnonzero((np.diff(pair, prepend=-1) != 0) | (np.diff(link, prepend=-1) != 0))
+    share = np.add.reduceat(np.asarray(routes.share)[order], starts)
+    return Routes(ends(np.bincount(pair[starts], minlength=pairs)), link[starts], share)
+
+
+def together(parts: list[tuple[IntArray, Routes]]) -> Routes:
+    """Return routes from parts, each with the places of its routes in the whole."""
+    begin = ends(np.array([len(part.link) for _, part in parts])).tolist()
+    entries = [
+        (places, Visited(part.first, first + np.arange(len(part.link))))
+        for (places, part), first in zip(parts, begin[:-1], strict=True)
+    ]
+    first, order = Visited.put_together(entries)
+    link = np.concatenate([part.link for _, part in parts])[order]
+    if all(part.share is None for _, part in parts):
+        return Routes(first, link)
+    share = np.concatenate([part.shares * np.ones(len(part.link)) for _, part in parts])
+    return Routes(first, link, share[order])
 
 
 class Ring(NamedTuple):

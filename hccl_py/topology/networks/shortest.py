@@ -49,13 +49,23 @@ class Graph(NamedTuple):
     def reached(self, source: int) -> npt.NDArray[np.bool_]:
         """Return which nodes a path leads to."""
         everybody = np.ones(len(self.first) - 1, np.bool_)
-        found: npt.NDArray[np.bool_] = self.tree(source, everybody) >= 0
+        found: npt.NDArray[np.bool_] = self.search(source, everybody).before >= 0
         return found
 
-    def tree(self, source: int, wanted: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-        """Return the node before each on the paths from a source to the wanted nodes at least."""
+    def search(self, source: int, wanted: npt.NDArray[np.bool_]) -> Found:
+        """Find the shortest paths from a source to the wanted nodes at least."""
         run = _dijkstra.sized(len(self.head))
-        return run(self.first, self.head, self.length, source, wanted, int(wanted.sum()))
+        return Found(*run(self.first, self.head, self.length, source, wanted, int(wanted.sum())))
+
+
+class Found(NamedTuple):
+    """The node before each on its path from a source, -1 for those that were not looked for; how
+    long that path is, in picoseconds and in hops.
+    """
+
+    before: npt.NDArray[np.int32]
+    far: IntArray
+    hops: IntArray
 
 
 class Shortest:
@@ -96,7 +106,7 @@ class Shortest:
         if kept is None or (kept[targets] < 0).any():
             wanted = np.full(self._nodes, kept is not None)
             wanted[targets] = True
-            kept = self._graph.tree(source, wanted)
+            kept = self._graph.search(source, wanted).before
         self._trees[source] = kept
         if len(self._trees) * self._nodes > KEPT:
             self._trees.popitem(last=False)
@@ -111,9 +121,9 @@ def _dijkstra(
     source: int,
     wanted: npt.NDArray[np.bool_],
     left: int,
-) -> npt.NDArray[np.int32]:
-    """Return the node before each on its shortest path from the source, which is its own; -1 for
-    nodes that are not reached before all `left` wanted ones are.
+) -> tuple[npt.NDArray[np.int32], IntArray, IntArray]:
+    """Return the node before each on its shortest path from the source, which is its own, the
+    path's length and its hops; -1 for nodes that are not reached before all `left` wanted ones are.
 
     When a node is taken from the heap, all that may come before it on a path have been: no path
     has zero hops.
@@ -146,4 +156,4 @@ def _dijkstra(
     for node in range(nodes):
         if not is_done[node]:
             before[node] = -1
-    return before
+    return before, far, hops

@@ -54,7 +54,12 @@ def link_load(timeline: Timeline, reached: IntArray, total_us: float) -> LinkLoa
     routes = links.routes(timeline.program.transports, senders)
     sent = _added(way.reshape(-1), moves.size, len(senders))
     used, place = np.unique(routes.link, return_inverse=True)
-    carried = _added(place.reshape(-1), np.repeat(sent, np.diff(routes.first)), len(used))
+    over = np.repeat(sent, np.diff(routes.first))
+    if routes.share is None:
+        carried = _added(place.reshape(-1), over, len(used))
+    else:
+        spread = np.bincount(place.reshape(-1), over * routes.share, len(used))
+        carried = np.rint(spread).astype(np.int64)
     gbps = links.capacities(used)
     share = carried / (gbps * 1e3 * (total_us or 1.0))
     shown = np.sort(np.lexsort((used, -carried, -share))[:MOST_LINKS])
@@ -114,12 +119,14 @@ def _load(
         begin, count = moves.begin_us[part], hops[way[part]]
         end = np.maximum(moves.end_us[part], begin + width * 1e-6)
         rate = moves.size[part] / (end - begin)
-        link = routes.link[np.repeat(routes.first[:-1][way[part]], count) + count_up(count)]
+        hop = np.repeat(routes.first[:-1][way[part]], count) + count_up(count)
+        link = routes.link[hop]
         place = np.minimum(np.searchsorted(links, link), len(links) - 1)
         shown = links[place] == link
         owner = np.repeat(np.arange(len(begin)), count)[shown]
-        curves.add(place[shown], begin[owner], rate[owner])
-        curves.add(place[shown], end[owner], -rate[owner])
+        slope = rate[owner] if routes.share is None else rate[owner] * routes.share[hop[shown]]
+        curves.add(place[shown], begin[owner], slope)
+        curves.add(place[shown], end[owner], -slope)
     capacity = np.where(np.isfinite(gbps), gbps * 1e3 * width, np.inf)
     return (curves.by_span() / capacity[:, None]).astype(np.float32)
 
