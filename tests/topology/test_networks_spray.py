@@ -19,7 +19,8 @@ from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import Network, network_of, spray
 from hccl_py.topology.networks.build import topology_from
 from hccl_py.topology.networks.models import NetworkModel
-from tests.topology.networks import COST, GENERATED, all_pairs, graph_of, network
+from tests.simulator.costs import LINKS as COST
+from tests.topology.networks import GENERATED, all_pairs, graph_of, network
 from tests.topology.test_networks_files import documents, drawn_graph
 
 Document = dict[str, Any]
