@@ -39,7 +39,8 @@ def counts_posts(notifies: str) -> bool:
 @dataclass(frozen=True)
 class Times:
     """How long a program takes, and how that was computed: by `batches`, by `tasks`, which have a
-    timeline, or by the `passes` that it takes to a steady state.
+    timeline, by `classes` of ranks that do the same, or by the `passes` that it takes to a steady
+    state.
 
     `link_s` is what expanding the tasks and matching posts and waits took. `overruns` is how many
     posts came too early, where notifies of one bit count them; otherwise there can be none.
@@ -132,6 +133,9 @@ def _timed(program: Program, model: Model, topology: Topology, whole: bool, coun
     if not needs_tasks and model.network == "contended":
         contention = Contention(program, topology, model.cost, model.slow)
         needs_tasks = contention.shares_links
+        if contention.by_classes is not None:
+            total_us = contention.by_classes.total_us
+            return Times("classes", total_us, 0.0, time.perf_counter() - start)
     if not needs_tasks:
         clocks = simulate_batches(program, topology, model.cost, model.slow)
         return Times("batches", clocks.total_us, 0.0, time.perf_counter() - start)

@@ -89,7 +89,13 @@ def test_large_programs_are_walked_by_batches(
     assert shares_nothing["walk"] == "batches"
     assert shares_nothing["simulated_us"] == by_task["simulated_us"]
     torus = ("all_to_all", "--topology", "torus:3x3", "--network", "contended")
-    assert simulated(capsys, *torus)["walk"] == "tasks"
+    all_ranks = simulated(capsys, *torus)
+    assert all_ranks["walk"] == "tasks"
+    monkeypatch.setattr("hccl_py.simulator.contended.entry._MANY", 10)
+    one_of_each = simulated(capsys, *torus)
+    assert (one_of_each["walk"], one_of_each["link_s"]) == ("classes", 0)
+    assert one_of_each["simulated_us"] == pytest.approx(all_ranks["simulated_us"], rel=1e-9)
+    assert simulated(capsys, *torus, "--slow", "rank=1:2x")["walk"] == "tasks"
     assert main(["simulate", *RING, "--ranks", "6"]) == 0
     assert "--report says what the time goes into." in capsys.readouterr().out
     reported = simulated(capsys, *RING, "--ranks", "6", "--report")

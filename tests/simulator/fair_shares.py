@@ -13,15 +13,16 @@ TIE = 1e-13
 
 class Job(NamedTuple):
     """A flow that begins `wait` µs after the one before it on its `stream` has ended, and would
-    take `size / full` µs alone. Of each of its links, it takes the share of its rate beside it.
+    take `size / full` µs alone. Of each of its links it takes that of `shares` of its rate, all of
+    it where there are none.
     """
 
     stream: int
     links: Sequence[int]
-    shares: Sequence[float]
     size: float
     full: float
     wait: float
+    shares: Sequence[float] = ()
 
 
 def fair_rates(uses: Floats, full: Floats, capacity: Floats) -> Floats:
@@ -44,7 +45,7 @@ def fair_ends(jobs: Sequence[Job], capacity: Floats) -> list[float]:
     """Return when each job ends; those of a stream follow each other as listed."""
     uses = np.zeros((len(capacity), len(jobs)))
     for number, job in enumerate(jobs):
-        uses[list(job.links), number] = job.shares
+        uses[list(job.links), number] = job.shares or 1.0
     full, left = (np.array([getattr(job, name) for job in jobs]) for name in ("full", "size"))
     lines: dict[int, list[int]] = {}
     for number, job in enumerate(jobs):

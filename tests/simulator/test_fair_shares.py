@@ -36,9 +36,10 @@ def jobs_of(
         slowest = alone.min() * 1e3
         _, links, share = out if move.writes else back
         route = [numbers.setdefault(int(link), len(numbers)) for link in links]
-        shares = [1.0] * len(route) if share is None else share.tolist()
+        shares = () if share is None else share.tolist()
         by, times = move.rank if on_main else stream, float(factor[move.rank])
-        jobs.append(Job(by, route, shares, move.kb * 1e3, slowest / times, COST.task_us * times))
+        wait = COST.task_us * times
+        jobs.append(Job(by, route, move.kb * 1e3, slowest / times, wait, shares))
     return jobs, network.rates(np.array(list(numbers)), COST).gbps * 1e3
 
 

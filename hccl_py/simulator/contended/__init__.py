@@ -1,6 +1,8 @@
 """The contended simulation: tasks whose data is on the same links at the same time share them.
 
 paths      which links data takes that it may have to share, found from the batches
+classes    ranks that do the same over links that carry the same, found from the batches
+chosen     one of each class in the place of all
 coupling   which links are on a route together
 state      the columns that the event loop reads and changes
 heap       events in the order of their times

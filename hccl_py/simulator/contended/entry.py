@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from hccl_py.cost import CostModel
 from hccl_py.enums import TaskKind
+from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.program.kernels import reading
 from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
+from hccl_py.simulator.contended.chosen import Representatives
+from hccl_py.simulator.contended.classes import classes_of
 from hccl_py.simulator.contended.coupling import coupling
 from hccl_py.simulator.contended.dirty import BLOCK
 from hccl_py.simulator.contended.engine import run_events
@@ -32,6 +36,9 @@ from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
 
 __all__ = ["Contention", "simulate_contended"]
+
+_MANY = 10_000
+"""Flows from which it pays to look for ranks that do the same."""
 
 _STEPS = 8
 """Loop steps that a task takes, about."""
@@ -65,8 +72,32 @@ class Contention:
         """Whether there are any."""
         return len(self.shared.capacity) > 0
 
+    @cached_property
+    def representatives(self) -> Representatives | None:
+        """Ranks that stand for all that do the same; None where there are few flows, or hardly
+        fewer such ranks than ranks.
+        """
+        if not self.shares_links or len(self.shared.users.entity) < _MANY:
+            return None
+        classes = classes_of(self.program, self.durations, self.shared)
+        return None if classes is None else Representatives.of(self.program, self.shared, classes)
+
+    @cached_property
+    def by_classes(self) -> Timeline | None:
+        """The times of representatives; None where there are none or the program cannot end."""
+        chosen = self.representatives
+        if chosen is None:
+            return None
+        try:
+            chosen.program.linked.check(chosen.program, once=True)
+        except (DeadlockError, OrchestrationError):  # the whole program says it of the right rank
+            return None
+        return _timed(chosen.program, self.durations, chosen.shared)
+
     def timeline(self) -> Timeline:
         """Time the program; raises as `simulate_contended` does."""
+        if self.representatives is not None and self.by_classes is not None:
+            return self.representatives.expanded(self.by_classes, self.program)
         self.program.linked.check(self.program, once=True)
         return paired_in_time(
             self.program, lambda paired: _timed(paired, self.durations, self.shared)

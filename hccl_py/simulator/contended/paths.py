@@ -31,7 +31,7 @@ from hccl_py.simulator.links import Links, numbered
 from hccl_py.topology.networks import Routes
 from hccl_py.values import Floats, IntArray, PerRank, values_of
 
-__all__ = ["SharedLinks"]
+__all__ = ["SharedLinks", "Users"]
 
 Int32s = npt.NDArray[np.int32]
 
@@ -51,7 +51,7 @@ class SharedLinks:
     Ways of data are numbered: what transport end e sends goes way e, what is in the memory of rank
     r goes way ends + r. `of_way` has their routes, -1 where nothing is shared, which is also the
     route of the last way, the one of no data. An entity, a queue or behind those a connection, uses
-    routes of at most `hops` links.
+    routes of at most `hops` links. `users` says who uses which route.
     """
 
     of_way: Int32s
@@ -61,21 +61,23 @@ class SharedLinks:
     capacity: Floats
     flows: IntArray
     hops: IntArray
+    users: Users
 
     @staticmethod
     def of(program: Program, durations: Durations) -> SharedLinks:
         """Find them for what a program's batches move."""
         links = durations.links
-        users = _users(program, durations)
+        found = _users(program, durations)
         ways = len(program.transports) + program.ranks + 1
-        used = np.flatnonzero(np.bincount(users.way, minlength=ways))
+        used = np.flatnonzero(np.bincount(found.way, minlength=ways))
         number = np.full(ways, -1, np.int32)
         number[used] = np.arange(len(used), dtype=np.int32)
-        route = number[users.way]
+        route = number[found.way]
+        users = Users(found.entity, found.rank, route, found.group)
         routes = _routes(program, links, used)
         numbers, link = numbered(routes.link, links.network.nodes)
         capacity = links.capacities(numbers) * _BYTES_PER_US
-        rates = np.bincount(route, users.rate, len(used)).astype(np.float64, copy=False)
+        rates = np.bincount(route, found.rate, len(used)).astype(np.float64, copy=False)
         flows = np.bincount(route, minlength=len(used))
         most, at_once = np.zeros(len(numbers)), np.zeros(len(numbers), np.int64)
         add_up = _add_up.sized(len(link))
@@ -90,7 +92,7 @@ class SharedLinks:
         number[used[hops == 0]] = -1
         longest = np.zeros(program.ranks * program.streams + len(program.transports), np.int64)
         np.maximum.at(longest, users.entity, hops[route])
-        columns = first, kept_links, weight, capacity[kept], at_once[kept], longest
+        columns = first, kept_links, weight, capacity[kept], at_once[kept], longest, users
         return SharedLinks(number, *columns)
 
     def of_rows(self, program: Program) -> Int32s:
@@ -107,12 +109,27 @@ class SharedLinks:
         return self.of_way[way]
 
 
-class _Users(NamedTuple):
-    """Entities and the ways that they use, with the largest rate in bytes a µs."""
+class Users(NamedTuple):
+    """Entities, whose ranks they are, the routes that they use, and numbers that all ranks of a
+    batch have for the same stream and column of ends.
+    """
+
+    entity: IntArray
+    rank: IntArray
+    route: Int32s
+    group: IntArray
+
+
+class _Uses(NamedTuple):
+    """Entities and the ways that they use, with the largest rate in bytes a µs; rank and group as
+    in Users.
+    """
 
     entity: IntArray
     way: IntArray
     rate: Floats
+    rank: IntArray
+    group: IntArray
 
 
 def _sorts(has_memory: bool) -> npt.NDArray[np.int8]:
@@ -124,17 +141,18 @@ def _sorts(has_memory: bool) -> npt.NDArray[np.int8]:
     return sort
 
 
-def _users(program: Program, durations: Durations) -> _Users:
+def _users(program: Program, durations: Durations) -> _Uses:
     """Look through the batches; what takes no time uses nothing."""
     sort = _sorts(durations.links.cost.memory_gbps is not None)
+    used = [(batch.ranks, uses) for batch in program.batches for uses in _distinct(batch, sort)]
     parts = [
-        _users_of(program, durations, batch.ranks, sort, *used)
-        for batch in program.batches
-        for used in _distinct(batch, sort)
+        _users_of(program, durations, ranks, sort, group, *uses)
+        for group, (ranks, uses) in enumerate(used)
     ]
     if not parts:
-        return _Users(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-    return _Users(*map(np.concatenate, zip(*parts, strict=True)))
+        none = np.zeros(0, np.int64)
+        return _Uses(none, none, np.zeros(0), none, none)
+    return _Uses(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _distinct(
@@ -157,9 +175,10 @@ def _users_of(
     durations: Durations,
     ranks: IntArray,
     sorts: npt.NDArray[np.int8],
+    group: int,
     i: Instruction,
     kinds: set[TaskKind],
-) -> _Users:
+) -> _Uses:
     transports, sort = program.transports, sorts[i.kind]
     end = np.broadcast_to(values_of(i.end), ranks.shape)
     of = durations.classes(ranks, end)
@@ -171,7 +190,8 @@ def _users_of(
         way = (transports.far[end] if sort == _PEERS else end).astype(np.int64)
     us = np.broadcast_to(_least([rates[kind, of] for kind in kinds]), ranks.shape)
     moves = us < np.inf
-    return _Users(entity[moves], way[moves], 1 / us[moves])
+    same = np.full(len(ranks), group)
+    return _Uses(entity[moves], way[moves], 1 / us[moves], ranks[moves], same[moves])
 
 
 def _least(us: list[Floats]) -> Floats:

@@ -1,0 +1,184 @@
+"""Ranks that do the same: one of each class is timed, and all have the times that they have where
+every rank is.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hccl_py.enums import DataType
+from hccl_py.errors import DeadlockError
+from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.op_param import OpParam
+from hccl_py.program.program import Program
+from hccl_py.simulator import CostModel, LinkCost, Stragglers, Timeline
+from hccl_py.simulator.contended import Contention, entry
+from hccl_py.topology import Topology, topology_of
+from tests.recording import op_of, recorded, without
+from tests.simulator.moves import PLAIN
+
+COST = PLAIN.model_copy(
+    update={
+        "task_us": 0.125,
+        "copy_gbps": 10.0,
+        "memory_gbps": 12.0,
+        "notify_us": 0.25,
+        "roce": LinkCost(alpha_us=7.0, gbps=0.5),
+    }
+)
+
+
+def timed(
+    program: Program,
+    topology: Topology,
+    slow: Sequence[str],
+    cost: CostModel,
+    most: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> tuple[Contention, Timeline]:
+    """Time a program; classes are looked for from so many flows on."""
+    with monkeypatch.context() as patch:
+        patch.setattr(entry, "_MANY", most)
+        contention = Contention(program, topology, cost, Stragglers.parse(slow))
+        return contention, contention.timeline()
+
+
+def assert_same(
+    program: Program, topology: Topology, slow: Sequence[str] = (), cost: CostModel = COST
+) -> int:
+    """Hold times by classes to those of all ranks; return how many ranks were timed."""
+    with pytest.MonkeyPatch.context() as patch:
+        contention, found = timed(program, topology, slow, cost, 0, patch)
+        _, wanted = timed(program, topology, slow, cost, 1 << 40, patch)
+    assert found.program is program
+    for name in ("start_us", "end_us", "effect_us"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-9)
+    assert np.array_equal(found.behind, wanted.behind)
+    chosen = contention.representatives
+    return program.ranks if chosen is None else len(np.unique(chosen.of_rank))
+
+
+NETWORKS = [
+    topology_of(preset="torus:4x4"),
+    topology_of(preset="torus:2x3x4"),
+    topology_of(16, preset="fat-tree:4,oversubscription=3"),
+    topology_of(preset="hypercube:4"),
+    topology_of(servers=4, devices=4),
+    topology_of(servers=8, devices=1),
+    topology_of(servers=1, devices=16, preset="atlas-900-a3"),
+]
+EXECUTORS = [
+    ("AllGatherMeshOpbaseExecutor", "all_gather"),
+    ("RunAlltoAllDirectFullmesh", "all_to_all"),
+    ("AllReduceComm", "all_reduce"),
+]
+CHANGES = [(), ("rank=1:3x",), ("link=0-1:2.5x",), ("link=0-1:2x", "rank=0:1.5x")]
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=str)
+@pytest.mark.parametrize(("name", "op"), EXECUTORS)
+def test_classes_have_the_times_of_all_ranks(name: str, op: str, network: Topology) -> None:
+    """With all ranks alike, and with one rank or link that is not."""
+    program = recorded(name, op_of(op, 4096), network)
+    for slow in CHANGES:
+        assert_same(program, network, slow)
+
+
+class Alike:
+    """Every rank moves as much over the same distances, each on a stream of its own; what a stream
+    moves next waits until the one that it wrote to has moved, too.
+    """
+
+    op = "all_gather"
+    algorithm = "level0:mesh"
+
+    def __init__(self, moves: Sequence[tuple[int, int, bool]]) -> None:
+        self.moves = moves
+
+    def suits(self, op: Any, topology: Any) -> bool:
+        return True
+
+    def resources(self, op: Any, rank: Any) -> ResourceRequest:
+        return ResourceRequest((PlaneRequest("flat", "mesh"),), sub_streams=len(self.moves))
+
+    def orchestrate(self, op: Any, rank: Any) -> None:
+        for sub, (distance, kb, writes) in zip(rank.subs, self.moves, strict=True):
+            peer = rank.flat[(rank.id + distance) % rank.size]
+            here, there = rank.ccl_in.head(kb * 1000), peer.remote(rank.ccl_out.head(kb * 1000))
+            sub.copy(*((there, here) if writes else (here, there)))
+
+
+@given(
+    moves=st.lists(
+        st.tuples(st.integers(1, 11), st.integers(1, 40), st.booleans()), min_size=1, max_size=8
+    ),
+    network=st.sampled_from(["ring", "torus:3x4", "torus:2x2x3", "mesh"]),
+    slow=st.sampled_from(CHANGES),
+)
+def test_random_moves_that_all_ranks_make(
+    moves: list[tuple[int, int, bool]], network: str, slow: tuple[str, ...]
+) -> None:
+    topology = topology_of(12 if ":" not in network else None, preset=network)
+    program = recorded(Alike(moves), OpParam("all_gather", 1, DataType.INT8), topology, 1 << 24)
+    assert_same(program, topology, slow)
+
+
+@pytest.mark.parametrize("more", [0, 1, 2000])
+def test_one_size_that_is_another(more: int) -> None:
+    """Its ranks are then seen to differ, and with them all that share links with it."""
+    topology = topology_of(preset="torus:4x4")
+    counts = np.full((16, 16), 5000)
+    counts[3, 9] += more
+    table = tuple(tuple(row) for row in counts.tolist())
+    op = OpParam("all_to_all_v", 1, DataType.INT8, counts=table)
+    program = recorded("RunAlltoAllDirectFullmesh", op, topology)
+    timed = assert_same(program, topology)
+    assert timed == (16 if more else 4)
+
+
+@pytest.mark.parametrize(("side", "wanted"), [(4, 4), (8, 8)])
+@pytest.mark.parametrize(
+    ("name", "op"),
+    [("AllGatherMeshOpbaseExecutor", "all_gather"), ("RunAlltoAllDirectFullmesh", "all_to_all")],
+)
+def test_ranks_of_a_torus_that_stand_for_others(name: str, op: str, side: int, wanted: int) -> None:
+    """One of each column, which says how far the next rank of its row is."""
+    topology = topology_of(preset=f"torus:{side}x{side}")
+    program = recorded(name, op_of(op, 1 << 14), topology)
+    assert assert_same(program, topology) == wanted
+    assert assert_same(program, topology, ["link=0-1:2x"]) == side * side
+    assert assert_same(program, topology, ["rank=5:2x"]) == side * side
+
+
+def test_flows_of_the_torus_that_are_timed() -> None:
+    """Of 256 ranks' flows to all others 16 ranks' are."""
+    topology = topology_of(preset="torus:16x16")
+    program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather", 1024), topology)
+    contention = Contention(program, topology, CostModel.of("mesh"))
+    chosen = contention.representatives
+    assert chosen is not None
+    assert len(contention.shared.users.entity) == 256 * 255
+    assert len(chosen.shared.users.entity) == 16 * 255
+    assert len(chosen.shared.capacity) == 4 * 16
+
+
+def test_small_programs_are_timed_rank_by_rank() -> None:
+    topology = topology_of(preset="torus:4x4")
+    program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather", 1024), topology)
+    assert Contention(program, topology, COST).representatives is None
+
+
+def test_programs_that_cannot_end_are_left_to_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    topology = topology_of(preset="torus:4x4")
+    whole = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather", 1024), topology)
+    monkeypatch.setattr(entry, "_MANY", 0)
+    stuck = without(whole, lambda i: i.kind == 8)
+    contention = Contention(stuck, topology, COST)
+    assert contention.representatives is not None
+    assert contention.by_classes is None
+    with pytest.raises(DeadlockError, match="of 1744 tasks done"):
+        contention.timeline()
