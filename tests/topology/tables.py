@@ -1,21 +1,33 @@
-"""Small rank tables of every version, and how to change one at a JSON path."""
+"""Small rank tables of every version, how to change one at a JSON path, and to read it."""
 
 from __future__ import annotations
 
 import copy
+import json
 import re
 from typing import Any
 
+from hccl_py.errors import HcclError, HcclResult, RankTableError
+from hccl_py.topology.rank_tables import RankTable, read_rank_table
+
 __all__ = [
+    "DEVICE",
+    "EDGE",
     "GROUPS",
+    "LEVEL",
     "LEVELS",
     "MISSING",
+    "POD",
     "SERVERS",
     "SUPERPODS",
     "VALID",
     "WIRING",
+    "Change",
     "changed",
+    "check_sentence",
     "paths_of",
+    "read",
+    "text_of",
 ]
 
 MISSING = object()
@@ -143,6 +155,15 @@ WIRING: dict[str, Any] = {
 VALID = {"1.0": SERVERS, "1.2": SUPERPODS, "template 2": GROUPS, "2.0": LEVELS}
 
 
+DEVICE = "server_list[1].device[0]"
+EDGE = "edge_list[0]"
+LEVEL = "rank_list[3].level_list[1]"
+POD = "group_list[0].instance_list[1]"
+
+Change = tuple[str, object]
+"""A path, and what stands there instead."""
+
+
 def keys_of(path: str) -> list[str | int]:
     """The keys of a path as errors spell it: `server_list[1].device[0]`."""
     return [int(k) if k.isdigit() else k for k in re.findall(r"[^.\[\]]+", path)]
@@ -174,3 +195,25 @@ def paths_of(document: Any) -> list[tuple[str | int, ...]]:
     elif isinstance(document, list):
         members = list(enumerate(document))
     return found + [(key, *path) for key, value in members for path in paths_of(value)]
+
+
+def read(document: Any, wiring: Any = None) -> RankTable:
+    return read_rank_table(
+        json.dumps(document).encode(), None if wiring is None else json.dumps(wiring)
+    )
+
+
+def text_of(document: Any) -> str:
+    return json.dumps(document)
+
+
+def check_sentence(error: HcclError, path: str, words: str) -> None:
+    assert isinstance(error, RankTableError)
+    assert error.result is HcclResult.E_PARA
+    assert error.code in ("EI0004", "EI0014")
+    assert f": {path}: expected " in error.message or not path
+    assert error.message.endswith(f"({error.code}).")
+    assert "\n" not in str(error.message)
+    assert error.hint
+    assert words in str(error), str(error)
+    assert len(str(error)) < 1200
