@@ -1,11 +1,11 @@
-"""An executor that does what a test says."""
+"""Executors that do what a test says."""
 
 from collections.abc import Callable
 from typing import Any
 
 from hccl_py.executor import ChannelResources, PlaneRequest, ResourceRequest
 
-__all__ = ["Author"]
+__all__ = ["Author", "MeshAuthor"]
 
 Request = ResourceRequest | ChannelResources
 MESH = ResourceRequest((PlaneRequest("flat", "mesh"),))
@@ -33,3 +33,22 @@ class Author:
 
     def orchestrate(self, op: Any, rank: Any) -> None:
         self.body(rank)
+
+
+class MeshAuthor:
+    """Asks for a mesh, sub streams and scratch memory; a test replaces the rest."""
+
+    op = "all_gather"
+    algorithm = "level0:ring"
+    planes: tuple[PlaneRequest, ...] = (PlaneRequest("flat", "mesh"),)
+    subs: Any = 0
+    scratch: Any = 0
+
+    def suits(self, op: Any, topology: Any) -> bool:
+        return True
+
+    def resources(self, op: Any, rank: Any) -> ResourceRequest:
+        return ResourceRequest(self.planes, sub_streams=self.subs, scratch_bytes=self.scratch)
+
+    def orchestrate(self, op: Any, rank: Any) -> None:
+        """Record nothing."""

@@ -10,6 +10,7 @@ from hccl_py.errors import OrchestrationError
 from hccl_py.executor import PlaneRequest, ResourceRequest, require
 from hccl_py.orchestration import exchange
 from hccl_py.orchestration.author_errors import author_message, definition_line
+from tests.orchestration.authors import MeshAuthor
 from tests.recording import op_of, recorded
 
 ex: Any = exchange
@@ -17,18 +18,8 @@ Plane: Any = PlaneRequest
 Request: Any = ResourceRequest
 
 
-class Author:
-    op = "all_gather"
-    algorithm = "level0:ring"
-
-    def suits(self, op: Any, topology: Any) -> bool:
-        return True
-
-    def resources(self, op: Any, rank: Any) -> ResourceRequest:
-        return ResourceRequest((PlaneRequest("flat", "mesh"),), sub_streams=1)
-
-    def orchestrate(self, op: Any, rank: Any) -> None:
-        pass
+class Author(MeshAuthor):
+    subs = 1
 
     def helper(self, rank: Any, peer: int = 0) -> None:
         pass
