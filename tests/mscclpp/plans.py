@@ -21,6 +21,7 @@ __all__ = [
     "port_exchange",
     "puts_all_gather",
     "read_reduce",
+    "reduce_scatter_in_place",
     "switch_all_reduce",
 ]
 
@@ -209,6 +210,27 @@ def puts_all_gather(ranks: int = 3, *, inplace: bool = False) -> PlanText:
         tb.op("put", [own] * len(peers), puts, channel_type="memory")
         tb.nop()
         tb.meet(*channels)
+    return plan
+
+
+def reduce_scatter_in_place(ranks: int = 3) -> PlanText:
+    """Every rank adds its chunk of all inputs, which its output is a part of, reading those of the
+    others.
+    """
+    plan = PlanText("reducescatter", ranks, (ranks, 1, 0), inplace=True)
+    for rank in range(ranks):
+        tb = plan.block(rank)
+        peers = [peer for peer in range(ranks) if peer != rank]
+        channels = [tb.channel(peer) for peer in peers]
+        tb.signal(*channels)
+        tb.wait(*channels)
+        tb.nop()
+        theirs = [tb.remote(peer, "i", rank) for peer in peers]
+        into = [local("o", 0)]
+        tb.op("rre", [local("i", rank), *theirs], into, channel_type="memory", reduce_op="sum")
+        tb.nop()
+        tb.signal(*channels)
+        tb.wait(*channels)
     return plan
 
 

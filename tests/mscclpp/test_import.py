@@ -29,6 +29,7 @@ PLANS: dict[str, Callable[[], PlanText]] = {
     "puts": plans.puts_all_gather,
     "puts in place": lambda: plans.puts_all_gather(2, inplace=True),
     "sums that are read": plans.read_reduce,
+    "sums in place": plans.reduce_scatter_in_place,
     "packets": plans.packet_all_reduce,
     "packets that alternate": plans.packet_all_gather,
     "packets of three ranks": lambda: plans.packet_all_reduce(3),

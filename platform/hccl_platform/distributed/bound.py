@@ -33,8 +33,9 @@ from hccl_platform.lowering.moves import COPY as NO_OP
 from hccl_platform.lowering.moves import Bytes, address_of
 from hccl_platform.lowering.part import MOVE, USER_BUFFERS, Part, Task
 from hccl_platform.lowering.reducing import Reducer
-from hccl_py.enums import POST, DataType, ReduceOp
+from hccl_py.enums import POST, DataType, InPlace, ReduceOp
 from hccl_py.errors import NotSupportedError
+from hccl_py.ops import OPS
 from hccl_py.program.describe import format_stream
 from hccl_py.program.program import Program
 
@@ -73,6 +74,7 @@ class BoundPart:
         self.reduced = _reduced_bytes(self.part)
         self._tag, self._memory, self._reducer = tag, memory, reducer
         self._buffers, self._in_place = program.buffers, bool(program.op.in_place)
+        self._in_slot = _in_slot(program)
         self._halves = dict.fromkeys(program.alternating, half)
         self._slot_sizes = program.buffer_sizes.reshape(-1)
         self._shadowed = [
@@ -96,11 +98,8 @@ class BoundPart:
         if self._version != self._memory.regions.version:
             self._bind_shared()
         callers = self.callers(into, out)
-        if self._in_place and self._shadowed and address_of(into) != address_of(out):
-            raise NotSupportedError(
-                f"Rank {self.rank}'s input and output begin at different addresses.",
-                "In graph mode, calls in place have them at the same one.",
-            )
+        if self._in_place and self._shadowed:
+            self._check_addresses(into, out)
         for slot in self._shadowed:
             self._shadow(slot)[...] = callers[slot]
         for items, place, kind, dst, src, third in self._callers:
@@ -108,6 +107,19 @@ class BoundPart:
             what = src if isinstance(src, np.ndarray) else callers[src[0]][src[1] : src[2]]
             items[place] = (kind, into_bytes, what, third)
         return self._items
+
+    def _check_addresses(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
+        """Refuse arrays that do not lie to each other as the program's IN and OUT do."""
+        apart = self._begin(self._slot(_IN)) - self._begin(self._slot(_OUT))
+        if address_of(into) - address_of(out) == apart:
+            return
+        if self._in_slot:
+            message = f"Rank {self.rank}'s {_WORDS[self._in_slot]} is not its slot of the other."
+            raise NotSupportedError(message, "The program is for calls in place, slot by slot.")
+        raise NotSupportedError(
+            f"Rank {self.rank}'s input and output begin at different addresses.",
+            "Where peers reach them, calls in place have them at the same one.",
+        )
 
     def callers(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> dict[int, Bytes]:
         """Return the caller's arrays by slot."""
@@ -205,13 +217,27 @@ class BoundPart:
         if self._in_place and name == _IN:
             name = _OUT  # one memory, and one shadow
         found, at = self._memory.region(rank, self._tag, name, self._halves.get(name, 0))
-        return found[: int(self._slot_sizes[slot])], rank, at
+        begin = self._begin(slot)
+        return found[begin : begin + int(self._slot_sizes[slot])], rank, at + begin
+
+    def _begin(self, slot: int) -> int:
+        """Return where a buffer begins in the memory that IN and OUT share, in bytes."""
+        rank, buffer = divmod(slot, len(self._buffers))
+        is_in_slot = self._buffers[buffer] == self._in_slot
+        return rank * int(self._slot_sizes[slot]) if is_in_slot else 0
 
     def _shadow(self, slot: int) -> Bytes:
         return self._region(slot)[0]
 
 
 _NOTHING: Item = (COPY, np.zeros(0, np.uint8), np.zeros(0, np.uint8), None)
+_WORDS = {_IN: "input", _OUT: "output"}
+
+
+def _in_slot(program: Program) -> str:
+    """Return which one of IN and OUT is the rank's own slot of the other; empty for none."""
+    own_slot = OPS[program.op.name].own_slot if program.op.in_place == InPlace.SLOT else 0
+    return {1: _IN, -1: _OUT}.get(own_slot, "")
 
 
 def _notify_name(program: Program, cell: int) -> str:

@@ -9,7 +9,10 @@ import pytest
 
 from hccl_platform.distributed.session import SharedSession
 from hccl_platform.processes.world import World
+from hccl_py.errors import NotSupportedError
 from hccl_py.verifier import verify_program
+from tests.mscclpp import plans
+from tests.mscclpp.importing import imported
 from tests.platform.counting_programs import CHUNK, all_gather, delayed
 from tests.platform.distributed.sessions import ALONE, HALVES, Run, in_sessions
 from tests.platform.distributed.test_messages import in_message_sessions
@@ -63,3 +66,31 @@ def test_call_k_works_in_half_k_mod_2() -> None:
     expected = [[max(call - 1, 0)] * CHUNK for call in range(6)]
     assert in_sessions(2, handed_on) == [expected] * 2
     assert in_message_sessions(2, ALONE, handed_on) == [expected] * 2
+
+
+@pytest.mark.parametrize("inplace", [True, False])
+def test_peers_reach_memory_that_is_a_slot_of_other_memory(inplace: bool) -> None:
+    """In place, input or output is the rank's own slot of the other one, and peers reach both."""
+    made = [plans.puts_all_gather(RANKS, inplace=inplace), plans.reduce_scatter_in_place(RANKS)]
+    drawn = [Run.of(imported(plan, RANKS * 4096).require()) for plan in made]
+    assert bool(drawn[0].program.op.in_place) == inplace
+
+    def wrong(world: World, session: SharedSession) -> list[str]:
+        return wrong_results(world, session, drawn)
+
+    assert in_sessions(RANKS, wrong) == [[]] * RANKS
+    assert in_message_sessions(RANKS, ALONE, wrong) == [[]] * RANKS
+
+
+def test_arrays_that_are_no_slot_of_each_other_are_refused() -> None:
+    program = imported(plans.puts_all_gather(2, inplace=True), 256).require()
+
+    def refused(world: World, session: SharedSession) -> str:
+        into, out = np.ones(32, np.float32), np.ones(64, np.float32)
+        with pytest.raises(NotSupportedError) as caught:
+            session.run("tag", program, [into], [out])
+        return caught.value.message
+
+    assert in_sessions(2, refused) == [
+        f"Rank {rank}'s input is not its slot of the other." for rank in range(2)
+    ]
