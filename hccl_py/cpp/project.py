@@ -100,11 +100,14 @@ def find_project(name: str) -> CppProject:
     Raises ParameterError where there is no folder, where a part has no sources, and where
     `hccl-py.toml` says what nobody understands or names files that are not there.
     """
-    folder = Path(name).resolve()
-    if not folder.is_dir():
+    if not os.path.isdir(name):
+        shown = f"'{format_path(name):.200}'"
+        is_there = os.path.lexists(name)
         raise ParameterError(
-            f"There is no folder {format_path(name)!r}.", "Name the folder of a custom op."
+            f"{shown} is no folder." if is_there else f"There is no folder {shown}.",
+            "Name the folder of a custom op.",
         )
+    folder = Path(name).resolve()
     settings = _settings(folder, name)
     _refuse_unprintable(settings, name)
     include = _INCLUDE if settings.include is None else tuple(settings.include)

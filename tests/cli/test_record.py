@@ -95,7 +95,7 @@ def test_findings_end_with_status_1(tmp_path: Path, capfd: pytest.CaptureFixture
         (("simulate", "all_gather", "--op", "all_gather"), "--op is about a folder"),
         (("simulate", RING, "--executor", "X"), "--executor does not go with a folder"),
         (("record", "{empty}/gone"), "There is no folder"),
-        (("record", RING, "--buffsize", "0"), "--buffsize': Input should be greater"),
+        (("record", RING, "--buffsize", "0"), "Invalid value for '--buffsize': "),
         (("record", RING, "-o", "x.txt"), "-o 'x.txt' is no name of a program file"),
         (("explain", RING), "explain takes an op, and"),
     ],

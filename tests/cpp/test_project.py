@@ -85,6 +85,22 @@ def test_no_project(make: Callable[[Path], Path], said: str, tmp_path: Path) -> 
         find_project(str(make(tmp_path)))
 
 
+def test_what_is_no_folder(tmp_path: Path) -> None:
+    file, loop = tmp_path / "a\nb.json", tmp_path / "loop"
+    file.touch()
+    loop.symlink_to(loop)
+    said = {
+        str(file): r"/a\nb.json' is no folder.",
+        str(loop): "/loop' is no folder.",
+        "": "There is no folder ''.",
+        "x" * 5000: f"There is no folder '{'x' * 200}'.",
+    }
+    for name, sentence in said.items():
+        with pytest.raises(HcclError) as caught:
+            find_project(name)
+        assert caught.value.message.endswith(sentence)
+
+
 def test_a_folder_of_projects_names_one(tmp_path: Path) -> None:
     inside = made(tmp_path / "inside", HOST, KERNEL)
     with pytest.raises(HcclError, match="has no sources in op_host/") as caught:
