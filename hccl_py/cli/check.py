@@ -340,8 +340,9 @@ def _run_with_data(program: Program, report: Report, options: Options, seeds: in
 
 
 def _raise_last(problems: list[HcclError]) -> None:
-    """Say every problem; the last one as any command says its only one."""
-    for problem in problems[:-1]:
+    """Say every problem once; the last one as any command says its only one."""
+    once = list({(problem.message, problem.hint): problem for problem in problems}.values())
+    for problem in once[:-1]:
         say_error(problem.message, problem.hint)
-    if problems:
-        raise problems[-1]
+    if once:
+        raise once[-1]

@@ -17,7 +17,6 @@ from hccl_py.cli.output import counted, facts, format_levels
 from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.communicator import Plan
 from hccl_py.enums import Mode
-from hccl_py.errors import ParameterError
 from hccl_py.fidelity import Fidelity
 from hccl_py.program.usage import differences
 from hccl_py.selection.releases import ReleaseChange
@@ -35,8 +34,6 @@ _SHOWN_REJECTED = 6
 _SHOWN_UNUSED = 4
 _LOOKED_THROUGH = 1_000_000
 """Tasks of the largest program whose use is held against its declarations."""
-
-MOST_SIZES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -196,10 +193,6 @@ def _sample(call: CallOptions, sizes: Sizes) -> list[int]:
     points = row_sizes(call.minbytes, sizes)
     if sizes.stepfactor is None and sizes.stepbytes is None:
         points = [size for size in (points[0], *(1 << k for k in range(61))) if size >= points[0]]
-    if len(points) > MOST_SIZES:
-        raise ParameterError(
-            f"{len(points)} sizes are too many.", "Leave -i out: changes are found to the byte."
-        )
     last = last_size(call.minbytes, sizes)
     return sorted({*(size for size in points if size <= last), last})
 

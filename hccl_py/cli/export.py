@@ -73,9 +73,12 @@ def command(
     """
     from pathlib import Path
 
+    from hccl_py.errors import ParameterError
     from hccl_py.scaffold import write_project
     from hccl_py.scaffold.project import check_target
 
+    if not to:
+        raise ParameterError("--to '' names no folder.", "Name one that is new or empty.")
     target = Path(to)
     check_target(target, "--to")
     request, op = _request(executor, call)

@@ -34,7 +34,7 @@ _LEAST_NAME = 12
 """Columns that names of executors have at least."""
 
 WIDEST = 10_000
-"""Columns of the longest line that is not folded where there is no terminal."""
+"""Columns of the longest line, whatever a terminal says that it has, or where there is none."""
 
 
 def print_json(
@@ -96,7 +96,7 @@ class Screen:
         out = results()
         self._out, self._text = raw(out), io.StringIO()
         self.console = printable_console(self._text, is_terminal=out.isatty())
-        self.console.width = max(self.console.width, NARROWEST)
+        self.console.width = min(max(self.console.width, NARROWEST), WIDEST)
         self.unicode = (out.encoding or "").lower().startswith("utf")
 
     def show(self, part: RenderableType = "", style: str | None = None) -> None:

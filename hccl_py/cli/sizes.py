@@ -12,6 +12,9 @@ _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P":
 
 LARGEST = 1 << 60
 
+MOST_ROWS = 1 << 16
+"""Sizes from -b to -e; more are a slip of the pen, which nobody would see the end of."""
+
 DEFAULT = "1M"
 
 
@@ -59,7 +62,12 @@ def row_sizes(minbytes: str | None, sizes: Sizes) -> Sequence[int]:
     step = -(-(last - first) // 10) if given is None else parse_size(given, "-i/--stepbytes")
     if sizes.stepfactor is not None:
         return _multiplied(first, last, sizes.stepfactor)
-    return range(first, last + 1, step) if step else [first]
+    found = range(first, last + 1, step) if step else [first]
+    if len(found) > MOST_ROWS:
+        raise ParameterError(
+            f"{len(found)} sizes are too many.", "Give a larger -i/--stepbytes, or leave it out."
+        )
+    return found
 
 
 def _multiplied(size: int, last: int, factor: int) -> list[int]:

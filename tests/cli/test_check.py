@@ -238,6 +238,16 @@ def test_an_author_s_mistake_is_shown_with_its_tasks(
     assert "      ▸ task " in output
 
 
+def test_what_is_wrong_with_several_targets_in_the_same_way_is_said_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for kept in ("a.gone", "b.gone"):
+        assert main(["check", kept, kept]) == USAGE
+        assert capsys.readouterr().err.count("error: ") == 1
+    assert main(["check", "a.gone", "b.gone", "a.gone"]) == USAGE
+    assert capsys.readouterr().err.count("error: ") == 2
+
+
 def test_an_executor_that_cannot_be_recorded_does_not_hide_the_others(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

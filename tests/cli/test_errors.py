@@ -79,7 +79,11 @@ CASES = {
     "run all_gather --executor json:Decoder": ["has no Decoder", "Did you mean JSONDecoder"],
     "run all_gather --executor json:JSONDecoder": ["attribute op is missing", "hint"],
     "trace all_gather --rank 4": ["--rank 4 is out of range", "ranks 0 to 3"],
-    "explain all_gather -b 1 -e 1G -i 1": ["sizes are too many", "Leave -i out"],
+    "explain all_gather -b 1 -e 1G -i 1": ["1073741824 sizes are too many", "leave it out"],
+    "simulate all_gather -b 1 -e 1P -i 1": ["1125899906842624 sizes are too many", "larger -i"],
+    "run all_gather -b 0 -e 64K -i 1": ["65537 sizes are too many", "larger -i"],
+    "export AllReduceRing --to=": ["--to '' names no folder", "new or empty"],
+    "record no-such-folder": ["There is no folder 'no-such-folder'", "custom op"],
     "explain barrier -e 1M": ["barrier has no data size", "-e, -f and -i out"],
     "list --op all_gathr": ["Op 'all_gathr' is unknown", "Did you mean all_gather"],
 }

@@ -115,6 +115,16 @@ def test_a_pipe_gets_no_colours(command: tuple[str, ...]) -> None:
     assert "\x1b" not in hccl_py(*command).stdout
 
 
+def test_streams_that_are_closed_from_the_start() -> None:
+    found = {}
+    for closed in ("", "2>&-", ">&-", "<&- >&- 2>&-"):
+        for op in ("gather", "gathr"):
+            command = ["bash", "-c", f"{SCRIPT} list --op {op} {closed}"]
+            done = subprocess.run(command, capture_output=True, env=environment(), check=False)
+            found[op, closed] = done.returncode
+    assert {(op, status) for (op, _), status in found.items()} == {("gather", 0), ("gathr", 2)}
+
+
 def test_a_closed_pipe_is_no_traceback() -> None:
     command = [SCRIPT, "trace", "all_reduce", "--ranks", "64", "--topology", "ring", "--json"]
     with subprocess.Popen(

@@ -110,6 +110,14 @@ def test_lines_fit_the_screen(
     assert sum(line.startswith("rank ") and " tasks: " in line for line in lines) == 8
 
 
+def test_a_screen_that_is_wider_than_any(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "999999999")
+    assert main(["trace", "all_reduce", "--ranks", "2"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 10_000
+
+
 @pytest.mark.parametrize("width", [1, 9])
 def test_screens_that_are_too_narrow_for_anything(
     width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
