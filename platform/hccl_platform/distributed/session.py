@@ -32,6 +32,7 @@ from hccl_platform.lowering.responses import Responses
 from hccl_platform.processes.world import CONNECT_S, check_process
 from hccl_py.errors import HcclError, ParameterError
 from hccl_py.platforms import DONE, Store, Work
+from hccl_py.program.balance import check_balance
 from hccl_py.program.program import Program
 from hccl_py.resources import ResourceResponse
 
@@ -196,6 +197,7 @@ class SharedSession:
         return parts[tag, half]
 
     def _bound(self, tag: str, program: Program, half: int) -> BoundPart:
+        check_balance(program)
         part = part_of(program, self._rank)
         shared = (self._memory, self._notifies, self._reducer, self._words)
         return BoundPart(tag, program, part, *shared, half)

@@ -22,7 +22,7 @@ from hccl_platform.distributed.memory import Regions, map_file
 from hccl_platform.distributed.session import SharedSession
 from hccl_platform.processes.world import World
 from hccl_py.communicator import Communicator
-from hccl_py.enums import Mode, TaskKind
+from hccl_py.enums import POST, Mode, TaskKind
 from hccl_py.errors import (
     ExecTimeoutError,
     HcclError,
@@ -30,6 +30,8 @@ from hccl_py.errors import (
     NotSupportedError,
     ParameterError,
 )
+from hccl_py.program.instruction import Batch
+from hccl_py.program.program import Program
 from tests.platform.distributed.sessions import Run, open_session
 from tests.platform.processes.children import Ended, FileStore, children
 from tests.recording import op_of, recorded, without
@@ -40,6 +42,24 @@ SOON_S, DIFFER_S = 2.0, 1.0
 MESH = Run.of(recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce", 1000), RANKS))
 SHORT = Run.of(recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce", 999), RANKS))
 RING = Run.of(recorded("AllReduceComm", op_of("all_reduce", 1000), RANKS))
+
+
+def lacking(kind: TaskKind) -> Program:
+    """Return the ring less one post or wait of every rank, the last."""
+    last = [
+        next(i for i in reversed(batch.instructions) if i.kind is kind)
+        for batch in RING.program.batches
+    ]
+    return without(RING.program, lambda i: any(i is one for one in last))
+
+
+def posts_last(program: Program) -> Program:
+    """Return a program in which no rank posts before it has waited for everything."""
+    batches = (
+        Batch(b.ranks, tuple(sorted(b.instructions, key=lambda i: i.kind == POST)))
+        for b in program.batches
+    )
+    return replace(program, batches=tuple(batches))
 
 
 def until_it_fails(session: SharedSession, rank: int, runs: tuple[Run, ...] = (MESH, RING)) -> None:
@@ -246,15 +266,27 @@ def test_who_closes_early_is_missed(tmp_path: Path) -> None:
         assert found.message.startswith("Rank 0 has closed its communicator before call 2")
 
 
-def test_a_program_that_cannot_end_is_refused_when_it_blocks(tmp_path: Path) -> None:
-    stuck = Run.of(without(RING.program, lambda i: i.kind is TaskKind.NOTIFY_POST))
+@pytest.mark.parametrize(
+    ("program", "error", "words"),
+    [
+        (posts_last(RING.program), "DeadlockError", "streams can never go on"),
+        (lacking(TaskKind.NOTIFY_POST), "DeadlockError", "streams can never go on"),
+        (lacking(TaskKind.NOTIFY_WAIT), "OrchestrationError", "Unmatched post: nobody waits for"),
+    ],
+    ids=["posts come last", "posts lack", "posts are left over"],
+)
+def test_a_program_that_cannot_end_well_is_refused(
+    program: Program, error: str, words: str, tmp_path: Path
+) -> None:
+    """Where posts are as many as waits, when it blocks; else before anything is done."""
+    bad = Run.of(program)
 
     def body(world: World, session: SharedSession) -> None:
-        stuck.wrong(session, world.rank)
+        bad.wrong(session, world.rank)
 
     for found in together(body, tmp_path).values():
-        assert found.error == "DeadlockError"
-        assert "streams can never go on" in found.message
+        assert found.error == error
+        assert words in found.message
 
 
 def test_a_session_that_has_failed_says_so(tmp_path: Path) -> None:
