@@ -140,7 +140,7 @@ def test_ports_share_max_min_fair(
         there = through(move.rank, move.peer)
         full = min(capacity[link] for link in there)
         route = there if move.writes else through(move.peer, move.rank)
-        jobs.append(Job(stream, route, [1.0] * len(route), move.kb * 1e3, full, 0.0))
+        jobs.append(Job(stream, route, move.kb * 1e3, full, 0.0))
     found = ends_of(moves, mesh(4, drawn))
     assert found == pytest.approx(fair_ends(jobs, np.array(capacity)), rel=1e-9)
 

@@ -176,7 +176,8 @@ def test_shares_go_max_min_fair(
         out, back = ways(move.rank, move.peer), ways(move.peer, move.rank)
         capacity = [gbps * 1e3 if "die" in key and gbps else 1e3 for key in numbers]
         full = min(capacity[link] / share for link, share in zip(*out, strict=True))
-        jobs.append(Job(stream, *(out if move.writes else back), move.kb * 1e3, full, 0.0))
+        links, taken = out if move.writes else back
+        jobs.append(Job(stream, links, move.kb * 1e3, full, 0.0, taken))
     found = both(moves, planes(*shares, over=over))[1]
     assert found == pytest.approx(fair_ends(jobs, np.array(capacity)), rel=1e-9)
 
