@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hccl_py.orchestration.region import Chunks, Region, pieces
+from hccl_py.orchestration.region import Chunks, Mask, Region, pieces
 from hccl_py.orchestration.runs import joined
 from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_of
 
@@ -77,12 +77,14 @@ class Bundles:
         ranges = joined(*np.split(np.stack(np.broadcast_arrays(*bounds)), 2))
         return [Region(self._chunks.buffer, *one, self._chunks.link) for one in ranges]
 
-    def parts(self, n: int) -> list[Bundles]:
-        """Cut every chunk into n; element k of the result has the k-th part of every chunk."""
+    def parts(self, n: int, *, whole: Mask | None = None) -> list[Bundles]:
+        """Cut every chunk into n; element k of the result has the k-th part of every chunk. `whole`
+        is that of `Chunks.parts`.
+        """
         order = None if self._order is None else self._order.tolist()
         return [
             Bundles(part, self._first, self._stride, len(self), self._offsets, order)
-            for part in self._chunks.parts(n)
+            for part in self._chunks.parts(n, whole=whole)
         ]
 
     def renumbered(self, order: Sequence[int]) -> Bundles:

@@ -11,7 +11,7 @@ array.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,10 @@ from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_
 if TYPE_CHECKING:
     from hccl_py.orchestration.transport import TransportEnd
 
-__all__ = ["SLICE_ALIGN", "Chunks", "Region", "pieces"]
+__all__ = ["SLICE_ALIGN", "Chunks", "Mask", "Region", "pieces"]
+
+Mask = Callable[[IntArray], npt.NDArray[np.bool_]]
+"""Says something of every chunk, given sizes [rows, n]."""
 
 SLICE_ALIGN = 128
 """HCCL_MIN_SLICE_ALIGN: bytes to which slices are rounded up when data is split."""
@@ -152,10 +155,14 @@ class Chunks:
         """Bytes of the largest chunk."""
         return int(self.sizes.max(initial=0))
 
-    def parts(self, n: int, align: int = SLICE_ALIGN) -> list[Chunks]:
-        """Cut every chunk into n; element k of the result has the k-th part of every chunk."""
+    def parts(self, n: int, align: int = SLICE_ALIGN, *, whole: Mask | None = None) -> list[Chunks]:
+        """Cut every chunk into n; element k of the result has the k-th part of every chunk. Of
+        sizes, `whole` says which chunks the last element has whole.
+        """
         each = _split_size(self.sizes, n, align)
         starts = [np.minimum(k * each, self.sizes) for k in range(n + 1)]
+        if whole is not None:
+            starts[1:n] = [np.where(whole(self.sizes), 0, start) for start in starts[1:n]]
         return [
             Chunks(
                 self.buffer,

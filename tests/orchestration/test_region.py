@@ -179,3 +179,12 @@ def test_even_chunks_of_regions_that_differ_by_rank() -> None:
 def test_an_even_split_of_no_whole_elements_is_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Region(0, 0, 10).split(2, **options)
+
+
+def test_the_last_part_may_have_chunks_whole() -> None:
+    """Said of sizes: here those that are no multiple of 32."""
+    chunks = Chunks(0, np.array([[0, 300, 556]]), np.array([[300, 256, 40]]))
+    first, second = chunks.parts(2, whole=lambda sizes: sizes % 32 != 0)
+    assert first.sizes.tolist() == [[0, 128, 0]]
+    assert second.sizes.tolist() == [[300, 128, 40]]
+    assert second.offsets.tolist() == [[0, 428, 556]]

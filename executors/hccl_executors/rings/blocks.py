@@ -29,7 +29,11 @@ from hccl_executors.outer_levels import OuterLevel, all_reduce
 from hccl_executors.rings.places import sets
 from hccl_executors.sources import hccl_newest
 from hccl_executors.staging import delivered, request, staged
-from hccl_executors.templates.double_ring import rings_all_gather, rings_reduce_scatter
+from hccl_executors.templates.double_ring import (
+    reducible_parts_of_rings,
+    rings_all_gather,
+    rings_reduce_scatter,
+)
 from hccl_py.executor import (
     OpParam,
     Rank,
@@ -211,7 +215,8 @@ def _all_gather(levels: _Levels, slots: Any) -> None:
 
 def _reduce_scatter(levels: _Levels, slots: Any) -> None:
     if levels.rings:
-        rings_reduce_scatter(levels.rank, levels.rings, sets(slots, levels.planes, 0))
+        cut = reducible_parts_of_rings
+        rings_reduce_scatter(levels.rank, levels.rings, sets(slots, levels.planes, 0), cut)
     for at, outer in levels.outer:
         outer.run("reduce_scatter", sets(slots, levels.planes, at))
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hccl_executors.templates.double_ring import (
+    Cut,
     parts_of_rings,
     rings_all_gather,
     rings_reduce_scatter,
@@ -19,12 +20,18 @@ __all__ = ["Rings"]
 
 class Rings:
     """A rank's rings, or some of them: main runs the last one, sub streams the others. Work is in
-    place, with one slot per device.
+    place, with one slot per device, of which a reduce-scatter gives each ring what `cut` says.
     """
 
-    def __init__(self, rank: Rank[Any, Any], rings: Sequence[Plane] | None = None) -> None:
+    def __init__(
+        self,
+        rank: Rank[Any, Any],
+        rings: Sequence[Plane] | None = None,
+        cut: Cut = parts_of_rings,
+    ) -> None:
         self.rank = rank
         self.rings = rank.rings if rings is None else rings
+        self.cut = cut
 
     def all_gather(self, slots: Chunks) -> None:
         """Leave in every device all slots."""
@@ -32,7 +39,7 @@ class Rings:
 
     def reduce_scatter(self, slots: Chunks) -> None:
         """Leave in slot d of device d the reduction of all slots d."""
-        rings_reduce_scatter(self.rank, self.rings, slots)
+        rings_reduce_scatter(self.rank, self.rings, slots, self.cut)
 
     def scatter(self, slots: Chunks, root: int) -> None:
         """Leave slot d of the device that rank `root` has in its server in slot d of device d."""

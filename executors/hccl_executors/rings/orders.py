@@ -27,6 +27,7 @@ from hccl_executors.templates.direct_ring import (
     direct_scatter,
     helped_scatter,
 )
+from hccl_executors.templates.double_ring import Cut, parts_of_rings, reducible_parts_of_rings
 from hccl_py.executor import Mode, OpParam, Rank, RankView
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.region import pieces
@@ -57,6 +58,12 @@ class Superpods:
             OuterLevel(self.rank.main, self.rank.plane(n), w, meeting=True)
             for n, w in between(self.op, self.rank)
         ]
+
+    @property
+    def cut(self) -> Cut:
+        """What each ring reduces of every slot."""
+        scatters = self.op.name in ("reduce_scatter", "reduce_scatter_v")
+        return reducible_parts_of_rings if scatters else parts_of_rings
 
     @property
     def is_direct(self) -> bool:
@@ -104,7 +111,9 @@ class Superpods:
         rings = self.inside.rings
         if self.aligned:
             with self._apart(slots):
-                aligned_reduce_scatter(self.rank, rings, inputs, slots, out, serial=self.serial)
+                aligned_reduce_scatter(
+                    self.rank, rings, inputs, slots, out, serial=self.serial, cut=self.cut
+                )
         elif self.is_direct:
             direct_reduce_scatter(self.rank, rings, inputs, slots, out)
         else:

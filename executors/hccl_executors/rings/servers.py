@@ -21,6 +21,7 @@ from hccl_executors.outer_levels import OuterLevel, all_servers, links
 from hccl_executors.rings.inside import Rings
 from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.staging import delivered, request, staged
+from hccl_executors.templates.double_ring import parts_of_rings, reducible_parts_of_rings
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
 from hccl_py.executor import (
     Mode,
@@ -87,7 +88,9 @@ class ServerRings:
     def levels(self, op: OpParam, rank: Rank[Any, Any]) -> TwoLevels:
         """Return the rank's server, its rings, and the plane between servers."""
         between = OuterLevel(rank.main, rank.plane(all_servers(rank)), op.level1)
-        return TwoLevels(rank.level0, Rings(rank), between)
+        scatters = op.name == "reduce_scatter"
+        rings = Rings(rank, cut=reducible_parts_of_rings if scatters else parts_of_rings)
+        return TwoLevels(rank.level0, rings, between)
 
 
 class AllReduceRingExecutor(ServerRings):

@@ -25,7 +25,7 @@ from hccl_executors.levels import fidelities
 from hccl_executors.outer_levels import OuterLevel
 from hccl_executors.rings.orders import JOINED, Superpods
 from hccl_executors.rings.places import sets
-from hccl_executors.rings.superpods import SECOND_RING, SuperpodRings
+from hccl_executors.rings.superpods import SuperpodRings
 from hccl_executors.sources import hccl_newest
 from hccl_py.executor import (
     Mode,
@@ -184,7 +184,7 @@ class ReduceScatterPipelineFor91093Executor(SuperpodPipeline):
         "reduce_scatter",
         "reduce_scatter_ring_concurrent_direct.cc",
         "aligned_reduce_scatter_double_ring.cc",
-    ).with_cases(SECOND_RING)
+    )
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Reduce inside servers and between them, then between superpods."""

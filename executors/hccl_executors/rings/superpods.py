@@ -31,7 +31,7 @@ from typing import Any
 from hccl_executors.levels import choices, fidelities
 from hccl_executors.outer_levels import STEPS, links, words
 from hccl_executors.rings.orders import JOINED, ORDERS, Superpods, between
-from hccl_executors.sources import hccl_executor, hccl_newest, hccl_template
+from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.staging import request
 from hccl_py.executor import (
     Fidelity,
@@ -51,7 +51,6 @@ from hccl_py.executor import (
 from hccl_py.ops import OPS
 
 __all__ = [
-    "SECOND_RING",
     "AlignedAllGatherDoubleRingFor91093Executor",
     "AlignedAllReduceDoubleRingFor91093Executor",
     "AlignedReduceScatterDoubleRingFor91093Executor",
@@ -181,14 +180,6 @@ _SOURCES: dict[str, tuple[SourceFile, ...]] = {
     ),
 }
 
-SECOND_RING = {
-    "local_reduce": steps(
-        "HCCL's second ring alone takes slots that are no multiple of 32 bytes.",
-        hccl_newest("impl/coll_executor/coll_reduce_scatter/coll_reduce_scatter_executor.cc"),
-    )
-}
-"""How two rings stand to HCCL's where ranks reduce what has landed."""
-
 _REFUSED = ours("HCCL's refuses this algorithm.", *_SOURCES["all_gather"][:1])
 _CASES: dict[str, dict[str, Fidelity]] = {
     "all_gather": {
@@ -311,7 +302,7 @@ class AlignedReduceScatterDoubleRingFor91093Executor(SuperpodRings):
             "coll_reduce_scatter/coll_aligned_reduce_scatter_double_ring_for_910_93_executor.cc"
         ),
         hccl_template("temp_reduce_scatter/aligned_reduce_scatter_double_ring.cc"),
-    ).with_cases(SECOND_RING)
+    )
 
 
 class AllReduceFastDoubleRingFor91093Executor(SuperpodRings):
@@ -348,4 +339,4 @@ class ReduceScatterFastDoubleRingFor91093Executor(SuperpodRings):
         hccl_template(
             "temp_reduce_scatter/aligned_reduce_scatter_double_ring_with_serial_local_copy.cc"
         ),
-    ).with_cases(SECOND_RING)
+    )

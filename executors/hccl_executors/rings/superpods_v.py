@@ -17,7 +17,7 @@ from typing import Any
 from hccl_executors.flat_v import sharing_rounds
 from hccl_executors.levels import choices, fidelities
 from hccl_executors.rings.orders import ORDERS, Superpods
-from hccl_executors.rings.superpods import SECOND_RING, SuperpodRings
+from hccl_executors.rings.superpods import SuperpodRings
 from hccl_executors.sources import hccl_newest
 from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
 from hccl_py.fidelity import Fidelity, same
@@ -109,9 +109,7 @@ class AlignedReduceScatterVDoubleRingFor91093Executor(SuperpodRingsV):
     op = "reduce_scatter_v"
     algorithm = f"level0:double_ring;{_REDUCES}"
     two_rings = True
-    fidelity = _as_hccl("reduce_scatter_v", "aligned_reduce_scatter_v_double_ring").with_cases(
-        SECOND_RING
-    )
+    fidelity = _as_hccl("reduce_scatter_v", "aligned_reduce_scatter_v_double_ring")
 
 
 class ReduceScatterVFastDoubleRingFor91093Executor(SuperpodRingsV):
@@ -123,6 +121,4 @@ class ReduceScatterVFastDoubleRingFor91093Executor(SuperpodRingsV):
     algorithm = f"level0:double_ring;{_REDUCES}"
     two_rings = True
     serial = True
-    fidelity = _as_hccl("reduce_scatter_v", "reduce_scatter_v_fast_double_ring").with_cases(
-        SECOND_RING
-    )
+    fidelity = _as_hccl("reduce_scatter_v", "reduce_scatter_v_fast_double_ring")

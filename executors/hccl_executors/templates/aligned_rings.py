@@ -256,9 +256,14 @@ class _Fetched:
     ) -> None:
         self.rings, self.moves = rings, inputs is not work
         self.sources, self.places = cut(rings, inputs), cut(rings, work)
-        self.ends = None if out is None else out.split(len(rings))
+        self.ends = None if out is None else self._ends(out)
         self.steps = int(rings[0].size) - 1
         self.count = len(pieces(work[0]))
+
+    def _ends(self, out: Region) -> list[Region]:
+        """Return where the last step of each ring receives."""
+        first = pieces(self.places[0][self.rings[0].id])[0].size
+        return [out.head(first), out[first:]]
 
     def into(self, q: int, step: int) -> list[Region]:
         """Return where a step of ring q receives; step -1 is what it sends first."""

@@ -15,19 +15,36 @@ sub stream q ring q. What A3 does is in aligned_rings.py.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from hccl_executors.templates.ring import ring_all_gather, ring_reduce_scatter
 from hccl_py.orchestration import Chunks, Plane, Rank
+from hccl_py.orchestration.region import Mask
+from hccl_py.values import IntArray
 
 __all__ = [
     "Cut",
     "elements_of_rings",
     "parts_of_rings",
+    "reducible_parts_of_rings",
     "rings_all_gather",
     "rings_reduce_scatter",
 ]
 
+REDUCE_ALIGN = 32
+"""Bytes of which slots are multiples where ranks reduce parts of them."""
+
 Cut = Callable[[Sequence[Plane], Chunks], list[Chunks]]
 """Returns each ring's part of every slot, numbered by the ring's members."""
+
+
+def parts_of_rings(
+    rings: Sequence[Plane], slots: Chunks, whole: Mask | None = None
+) -> list[Chunks]:
+    """Return each ring's part of every slot, numbered by the ring's members."""
+    parts = zip(rings, slots.parts(len(rings), whole=whole), strict=True)
+    return [part.renumbered(ring.order) for ring, part in parts]
 
 
 def rings_all_gather(rank: Rank[Any, Any], rings: Sequence[Plane], slots: Chunks) -> None:
@@ -38,18 +55,30 @@ def rings_all_gather(rank: Rank[Any, Any], rings: Sequence[Plane], slots: Chunks
             ring_all_gather(stream, ring, part)
 
 
-def rings_reduce_scatter(rank: Rank[Any, Any], rings: Sequence[Plane], slots: Chunks) -> None:
+def rings_reduce_scatter(
+    rank: Rank[Any, Any], rings: Sequence[Plane], slots: Chunks, cut: Cut = parts_of_rings
+) -> None:
     """Leave in slot i of member i of level0 the reduction of all slots i; others are clobbered."""
+    parts = cut(rings, slots)
     with rank.fork(len(rings) - 1) as subs:
-        streams = (*subs, rank.main)
-        for stream, ring, part in zip(streams, rings, parts_of_rings(rings, slots), strict=True):
+        for stream, ring, part in zip((*subs, rank.main), rings, parts, strict=True):
             ring_reduce_scatter(stream, ring, part)
 
 
-def parts_of_rings(rings: Sequence[Plane], slots: Chunks) -> list[Chunks]:
-    """Return each ring's part of every slot, numbered by the ring's members."""
-    parts = zip(rings, slots.parts(len(rings)), strict=True)
-    return [part.renumbered(ring.order) for ring, part in parts]
+def reducible_parts_of_rings(rings: Sequence[Plane], slots: Chunks) -> list[Chunks]:
+    """Return the same for a reduce-scatter of `slots`, server by server. Where members reduce what
+    has landed, the last ring has the slots of a server whole of which some are no multiples of 32
+    bytes.
+    """
+    n = int(rings[0].size)
+    if n == 1 or rings[0].left.inline_reduce:
+        return parts_of_rings(rings, slots)
+
+    def is_torn(sizes: IntArray) -> npt.NDArray[np.bool_]:
+        torn = (sizes.reshape(len(sizes), -1, n) % REDUCE_ALIGN).any(axis=2)
+        return torn.repeat(n, axis=1)
+
+    return parts_of_rings(rings, slots, is_torn)
 
 
 def elements_of_rings(unit: int) -> Cut:

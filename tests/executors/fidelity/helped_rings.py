@@ -142,11 +142,11 @@ def scatter_direct(way: Way, places: Places, root: int, out: int | None) -> None
 
 class Double:
     """Two rings, aligned: ring 0 on sub stream 1, helped by 2, ring 1 on main, helped by 3. The
-    template is given so many sub streams.
+    template is given so many sub streams. Links reduce on their way if `inline`.
     """
 
-    def __init__(self, me: Worker, ways: Sequence[Way], subs: int) -> None:
-        self.me, self.ways = me, ways
+    def __init__(self, me: Worker, ways: Sequence[Way], subs: int, *, inline: bool = True) -> None:
+        self.me, self.ways, self.inline = me, ways, inline
         self.subs = range(subs)
         self.steps = ways[0].size - 1
 
@@ -161,6 +161,20 @@ class Double:
         for way in self.ways:
             way.left().tx_data_signal()
             way.right().rx_data_signal()
+
+    def reduce(self, q: int, part: Slice, to: int | None) -> None:
+        """ReducerRun of aligned_reduce_scatter_double_ring.cc of libochao-huawei/hcomm @ 8958adb:
+        without inline reduce, main reduces what has come for both rings.
+        """
+        if self.inline:
+            _take(self.ways[q].left(), "read_reduce", part, to)
+            return
+        _take(self.ways[q].left(), "read", part, None)
+        if not q:
+            self.me.signal_main(1, 0)
+            self.me.await_main(0, 0)
+            self.me.signal_sub(0, 0)
+            self.me.await_sub(1, 0)
 
     def main_sync(self, subs: Sequence[int]) -> None:
         """PreSync of main: MainWaitSub and MainRecordSub."""
@@ -229,7 +243,7 @@ def aligned_reduce_scatter(
                     double.sub_sync(0)
                 part = places[q][(way.at - 2 - step) % p][i]
                 to = outs[q] if outs is not None and step == p - 2 else None
-                _take(way.left(), "read_reduce", part, to)
+                double.reduce(q, part, to)
             if op_base:
                 double.sub_sync(2)
                 double.sub_sync(1)
@@ -263,7 +277,7 @@ def serial_reduce_scatter(
                     double.sub_sync(0)
                 part = places[q][(way.at - 2 - step) % p][i]
                 to = outs[q] if outs is not None and step == p - 2 else None
-                _take(way.left(), "read_reduce", part, to)
+                double.reduce(q, part, to)
             if op_base:
                 double.sub_sync(1)
         double.part()

@@ -65,6 +65,7 @@ class Executor:
     def __init__(self, rank: int, grid: Grid, size: int, *, op_base: bool, root: int = 0) -> None:
         self.grid, self.size, self.op_base, self.root = grid, size, op_base, root
         self.word = "ring"  # of level1 and level2, but for broadcast, reduce and scatter
+        self.inline = True  # whether links reduce on their way; for aligned reduce-scatters
         self.received = 0  # bytes of the output that earlier rounds have filled
         self.me = Worker(rank, self.sub_streams)
         server, self.d = divmod(rank, grid.devices)
@@ -97,15 +98,38 @@ class Executor:
         streams = [*range(1, last + 1), 0]
         return [Way(self.me, o, streams[q], last + q) for q, o in enumerate(self.orders)]
 
-    def places(self, slots: Sequence[Sequence[Slice]]) -> list[Places]:
+    def places(
+        self, slots: Sequence[Sequence[Slice]], torn: Sequence[bool] | None = None
+    ) -> list[Places]:
         """What each ring takes of every device's slices, as the ring goes: PrepareMultiRingSlice of
-        coll_comm_executor.cc:1802.
+        coll_comm_executor.cc:1802; of those of `torn` servers the last ring takes all.
         """
-        rings = self.grid.rings
+        uncut = torn or [False] * len(slots[0])
+
+        def part_of(q: int, server: int, part: Slice) -> Slice:
+            return self._parts_of(part, is_torn=uncut[server])[q]
+
         return [
-            [[halves(part, rings)[q] for part in slots[rank - self.server[0]]] for rank in order]
+            [[part_of(q, *one) for one in enumerate(slots[r - self.server[0]])] for r in order]
             for q, order in enumerate(self.orders)
         ]
+
+    def _parts_of(self, part: Slice, *, is_torn: bool) -> list[Slice]:
+        """MutliSegSlicePrepareAvoidCceRewrite, coll_comm_executor.cc:2054 of libochao-huawei/hcomm
+        @ 8958adb.
+        """
+        rings = self.grid.rings
+        if is_torn:
+            return [*[Slice(part.offset, 0)] * (rings - 1), part]
+        return halves(part, rings)
+
+    def torn(self) -> list[bool]:
+        """Whether slots of each server are no multiples of 32 bytes, where ranks reduce themselves:
+        ReduceScatterRingSlicePrepare of coll_reduce_scatter_executor.cc:524, for blocks
+        IsCceReduceAligned of coll_reduce_scatter_ring_for_910_93_executor.cc:426.
+        """
+        servers = zip(*self.slots(), strict=True)
+        return [not self.inline and any(one.size % 32 for one in slots) for slots in servers]
 
     def slots(self, *, user: bool = False) -> list[list[Slice]]:
         """Every device's slots, superpod by superpod: FillMultiRingSlice of coll_reduce_scatter_
@@ -140,7 +164,7 @@ class Executor:
 
     def double(self) -> Double:
         """Both rings, aligned."""
-        return Double(self.me, self.ways, self.ring_subs)
+        return Double(self.me, self.ways, self.ring_subs, inline=self.inline)
 
     def plain(self, template: Callable[..., None], places: Sequence[Places], **call: int) -> None:
         """A plain template on every ring; a root is a rank."""
@@ -198,9 +222,10 @@ class Executor:
         """coll_reduce_scatter_ring_for_910_93_executor.cc:572 KernelRun."""
         alone = self.grid.pods == self.grid.servers == 1
         own = Slice(self.received, self.slot(self.me.rank).size)
-        offsets = [part.offset for part in halves(own, self.grid.rings)]
+        torn = self.torn()
+        offsets = [part.offset for part in self._parts_of(own, is_torn=torn[0])]
         outs = offsets if alone and self.op_base else None
-        self.reduce_scatter_inside(self.places(self.slots()), form, outs)
+        self.reduce_scatter_inside(self.places(self.slots(), torn), form, outs)
         template = {"ring": plain.ring_reduce_scatter, "NHR": _nhr_reduce_scatter}[self.word]
         self.me.run(template, self.level1, rdma=False, slices=self.sets())
         ours = [self.slot(rank) for rank in self.level2]

@@ -68,7 +68,8 @@ class OnServers(Executor):
     def reduce_scatter(self, form: str = "") -> None:
         """coll_reduce_scatter/coll_reduce_scatter_ring_executor.cc, KernelRun."""
         self.me.run(rings.ring_reduce_scatter, self.level1, rdma=True, slices=self.blocks())
-        self.plain(rings.ring_reduce_scatter, self.places(self.own_slots()))
+        torn = not self.inline and self.size % 32 != 0
+        self.plain(rings.ring_reduce_scatter, self.places(self.own_slots(), [torn]))
 
     def all_reduce(self, form: str = "") -> None:
         """coll_all_reduce/coll_all_reduce_ring_executor.cc, KernelRun."""
@@ -151,10 +152,33 @@ def _landed(event: Event) -> Event:
     return ("rdma_write", *rest) if kind == "rdma_write_reduce" else event
 
 
+def _unreduced(event: Event) -> Event:
+    """The same, and what SDMA cannot reduce is read: component/reducer.cc:140."""
+    kind, *rest = event
+    return (kind.removesuffix("_reduce"), *rest)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_four_rings_of_a_server(name: str) -> None:
     parts = 4 if NAMES[name] in SLOTTED else 32
     check(name, "atlas-800-9000", Grid(1, 1, 8, 4), Mode.OP_BASE, 32 * parts)
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_the_last_ring_takes_what_would_be_torn(servers: int) -> None:
+    """Ranks that reduce themselves cut slots of whole 32 bytes alone."""
+    name, grid = "ReduceScatterRingExecutor", Grid(1, servers, 8, 4)
+    topology = Topology(PRESETS["atlas-800-9000"], (8,) * servers)
+    for count in (1, 67, 128):
+        call = replace(op_of("reduce_scatter", count, "int64"), level1="ring")
+        program = recorded(name, call, topology, 1 << 20)
+        for rank in range(grid.size):
+            model = OnServers(rank, grid, 8 * count, op_base=True)
+            model.inline = False
+            model.reduce_scatter()
+            wanted = [[_unreduced(event) for event in stream] for stream in model.me.streams]
+            found = events_of(program, rank)
+            assert [found.get(k, []) for k in range(program.streams)] == wanted
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,10 +9,12 @@ import pytest
 
 from hccl_executors import EXECUTORS
 from hccl_py.enums import Mode
+from hccl_py.program.program import Program
 from hccl_py.topology import PRESETS, Topology
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.superpods import Executor, Grid
 from tests.executors.fidelity.superpods_v import Blocks, capped_rounds, shared_rounds
+from tests.executors.fidelity.transports import Event
 from tests.recording import op_of, recorded
 
 A3 = PRESETS["atlas-900-a3"]
@@ -71,6 +73,11 @@ def check(
         found = events_of(program, rank)
         ours = [found.get(k, []) for k in range(program.streams)]
         assert ours == model.me.streams, f"rank {rank} of {grid}"
+
+
+def topology_of_grid(grid: Grid) -> Topology:
+    """The ranks of a grid."""
+    return Topology(A3, (grid.devices,) * grid.pods * grid.servers, (grid.servers,) * grid.pods)
 
 
 def counts(op: str, grid: Grid) -> tuple[int, ...]:
@@ -155,6 +162,71 @@ def test_rings_of_blocks(name: str, mode: Mode) -> None:
     for shape in ((1, 1, 4), (2, 2, 4)) if rings == 2 else ((1, 1, 2), (1, 2, 3), (2, 2, 3)):
         grid = Grid(*shape, rings)
         check_blocks(name, grid, mode, uneven(grid.size), 1 << 20)
+
+
+LANDED = {"read_reduce": "read", "rdma_write_reduce": "rdma_write"}
+"""What carries data that ranks reduce when it has come."""
+
+
+def landing(streams: list[list[Event]]) -> list[list[Event]]:
+    """The same without reductions on the way."""
+    return [[(LANDED.get(kind, kind), *rest) for kind, *rest in events] for events in streams]
+
+
+def recorded_landing(program: Program, rank: int) -> list[list[Event]]:
+    """What is recorded; in graph mode data lands in the memory that slots lie in, behind them."""
+    found, aside = events_of(program, rank), program.op.mode is Mode.GRAPH
+    streams = [found.get(k, []) for k in range(program.streams)]
+    if not aside:
+        return streams
+    moved = LANDED.values()
+    return [[(*e[:3], e[-1]) if e[0] in moved else e for e in events] for events in streams]
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("form", ["aligned", "serial"])
+def test_two_rings_of_sums_that_links_cannot_make(form: str, mode: Mode) -> None:
+    """The second ring alone takes slots that are no multiples of 32 bytes."""
+    name = {"aligned": "Aligned", "serial": ""}[form] + "ReduceScatter"
+    name += {"aligned": "", "serial": "Fast"}[form] + "DoubleRingFor91093Executor"
+    assert BY_NAME[name].fidelity.is_same
+    for grid in (Grid(1, 1, 4, 2), Grid(1, 2, 4, 2), Grid(2, 1, 6, 2)):
+        for count in (1, 64, 97, 164):
+            call = replace(op_of("reduce_scatter", count, "int64", mode=mode), level1="ring")
+            program = recorded(name, replace(call, level2="ring"), topology_of_grid(grid), 1 << 20)
+            for rank in range(grid.size):
+                model = Executor(rank, grid, 8 * count, op_base=mode is Mode.OP_BASE)
+                model.inline = False
+                model.reduce_scatter(form)
+                ours = recorded_landing(program, rank)
+                assert ours == landing(model.me.streams), f"rank {rank} of {grid}, {count}"
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("form", ["aligned", "serial"])
+def test_two_rings_of_blocks_that_links_cannot_reduce(form: str, mode: Mode) -> None:
+    """Server by server."""
+    name = {"aligned": "AlignedReduceScatterVDoubleRing", "serial": "ReduceScatterVFastDoubleRing"}
+    for grid in (Grid(1, 1, 4, 2), Grid(1, 2, 4, 2)):
+        for counts in (uneven(grid.size), [64] * 4 + [33, 64, 64, 64], [32, 64, 0, 128] * 2):
+            blocks = counts[: grid.size]
+            displs = [*accumulate(blocks, initial=0)][:-1]
+            call = op_of("reduce_scatter_v", dtype="int64", mode=mode)
+            call = replace(call, counts=tuple(blocks), displs=tuple(displs))
+            call = replace(call, level1="ring", level2="ring")
+            executor = f"{name[form]}For91093Executor"
+            assert BY_NAME[executor].fidelity.is_same
+            program = recorded(executor, call, topology_of_grid(grid), 1 << 20)
+            rounds = [[8 * n for n in blocks]]
+            if mode is Mode.OP_BASE:
+                rounds = shared_rounds(blocks, 8, 1 << 20)
+            for rank in range(grid.size):
+                op_base = mode is Mode.OP_BASE
+                model = Blocks(rank, grid, [8 * at for at in displs], op_base=op_base)
+                model.inline = False
+                model.run("reduce_scatter", form, rounds)
+                ours = recorded_landing(program, rank)
+                assert ours == landing(model.me.streams), f"rank {rank} of {grid}, {blocks}"
 
 
 @pytest.mark.parametrize("blocks", ["even", "uneven"])
