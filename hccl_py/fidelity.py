@@ -31,7 +31,7 @@ __all__ = [
 KINDS = ("same", "steps", "ours")
 """From HCCL's own to anything."""
 
-DEVICES = ("910", "910B", "910_93", "310P3")
+DEVICES = ("910A", "910B", "910_93", "310P3")
 SITUATIONS = (
     *("op_base", "graph", "deterministic", "local_reduce", "servers", "double_ring"),
     *DEVICES,

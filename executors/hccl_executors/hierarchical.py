@@ -78,7 +78,7 @@ _UNGROUPED = steps(
 )
 JOINING = {"AHC": _UNGROUPED, "AHC_BROKE": _UNGROUPED}
 """How the words stand that join servers of different superpods."""
-REDUCING_IN_TURN = {"910": _IN_TURN, "deterministic": _IN_TURN, "local_reduce": _IN_TURN}
+REDUCING_IN_TURN = {"910A": _IN_TURN, "deterministic": _IN_TURN, "local_reduce": _IN_TURN}
 
 
 class Mesh:

@@ -41,9 +41,7 @@ def suits_in_teams(topology: Topology, in_pods: bool) -> bool | Unsuitable:
 
 
 def team(rank: Rank[Any, Any], in_pods: bool) -> Plane:
-    """Return the plane of a rank's team: of everybody where teams would have one member."""
-    if _teams(rank, in_pods) == 1:
-        return rank.flat if in_pods or int(rank.level0.size) == 1 else rank.level0
+    """Return the plane of a rank's team, which may be alone in it."""
     if not in_pods:
         return rank.level0
     pods = rank.topology.superpod
@@ -60,8 +58,7 @@ def _outer_name(rank: RankView | Rank[Any, Any], in_pods: bool) -> str:
 
 
 def _teams(rank: RankView | Rank[Any, Any], in_pods: bool) -> int:
-    teams = int(rank.plane(_outer_name(rank, in_pods)).size)
-    return teams if teams < rank.size else 1
+    return int(rank.plane(_outer_name(rank, in_pods)).size)
 
 
 def requested(
@@ -74,7 +71,7 @@ def requested(
 ) -> ResourceRequest:
     """Return a request with links to the team and between teams, and HCCL's streams."""
     teams = _teams(rank, in_pods)
-    near = "flat" if in_pods or int(rank.level0.size) == 1 else "level0"
+    near = "flat" if in_pods else "level0"
     levels = [near, *([_outer_name(rank, in_pods)] if teams > 1 else [])]
     return ResourceRequest(
         planes=tuple(PlaneRequest(level, "mesh", *memory) for level in levels),

@@ -42,7 +42,7 @@ class ReduceScatterInRankOrder:
             rank,
             memory,
             in_pods=self.in_pods,
-            scratch_bytes=op.size * rank.size if graph else 0,
+            scratch_bytes=2 * op.size * rank.size if graph else 0,
             max_count=rank.ccl_bytes // rank.size // 128 * 128 // op.unit,
         )
 
@@ -50,8 +50,10 @@ class ReduceScatterInRankOrder:
         """Collect and add in the team, then between teams, copy to the output."""
         near = team(rank, self.in_pods)
         n, size = int(near.size), int(rank.user_in.largest)
-        memory = rank.scratch if op.mode is Mode.GRAPH else rank.ccl_out
-        slots = Slots(memory, size, n, (size,) * rank.size)
+        memory, spare = rank.ccl_out, rank.ccl_in
+        if op.mode is Mode.GRAPH:
+            memory, spare = rank.scratch.head(size * rank.size), rank.scratch[size * rank.size :]
+        slots = Slots(memory, size, n, (size,) * rank.size, spare if n == 1 else None)
         reduce_scatter_by_rank(
             rank, near, lambda index: rank.user_in[index], slots, in_turns=self.in_pods
         )

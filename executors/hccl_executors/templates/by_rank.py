@@ -88,6 +88,14 @@ class Slots(NamedTuple):
             return self._cut(self.spare, owner * self.n + place, size)
         return self._cut(self.memory, turn * self.n + place, size)
 
+    def stays(self, team: RankInt) -> bool:
+        """Whether a team's own sum is combined where it was collected: in the spare memory of who
+        is alone in it.
+        """
+        last = self.groups - 1
+        alone = self.n == 1 and bool((team + team) % self.groups == last)
+        return alone and bool(team != last)
+
     def _cut(self, memory: Region, slot: RankInt, size: RankInt) -> Region:
         start = memory.offset + slot * self.stride
         return Region(memory.buffer, start, size)
@@ -109,9 +117,13 @@ def reduce_scatter_by_rank(
 ) -> None:
     """Leave at every member, for its rank of every group, the sum of the team in the slot of the
     first member's chunk. `inputs` returns the chunk for a rank. Members write to all others at
-    once, or, `in_turns`, to up to eight, by their distance.
+    once, or, `in_turns`, to up to eight, by their distance. Who is alone in the team copies.
     """
     n = int(team.size)
+    if n == 1:
+        for group in range(slots.groups):
+            rank.main.copy(slots.collected(team.id, team.id, group), inputs(group))
+        return
     writers = min(n, AT_ONCE) - 1 if in_turns else max(n - 2, 0)
     rank.wake(writers)
     for group in rank.main.steps("reduce-scatter", slots.groups):
@@ -145,7 +157,8 @@ def combine(rank: Rank[Any, Any], teams: Plane, place: RankInt, slots: Slots) ->
         return slots.collected(place, 0, owner)
 
     with main.phase("between teams"):
-        main.copy(slots.combined(place, teams.id, teams.id), mine(teams.id))
+        if not slots.stays(teams.id):
+            main.copy(slots.combined(place, teams.id, teams.id), mine(teams.id))
         for k in range(size - 1):
             peer: RankInt = k + (k >= teams.id)
             link = teams[peer]

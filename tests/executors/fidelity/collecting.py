@@ -29,6 +29,8 @@ class Collector:
         self.sizes = [4 * count for count in counts]
         self.starts = [0, *accumulate(self.sizes)]
         self.stride, self.shift = max(self.sizes), int(servers > 1)
+        self.near = [False] * servers
+        """The servers that SDMA reaches."""
         self.streams: list[list[Event]] = [[] for _ in range(streams(devices, servers) + 1)]
 
     def link(self, stream: int, rank: int, *, rdma: bool = False) -> Link:
@@ -93,13 +95,15 @@ def _between(me: Collector) -> None:
     for other in range(me.servers):
         if other == s:
             continue
-        link = me.link(0, other * n + me.device, rdma=True)
+        link = me.link(0, other * n + me.device, rdma=not me.near[other])
         link.tx_ack()
         link.rx_ack()
         size = me.sizes[other * n + me.device]
         source, to = other * n + held, (other + s) % me.servers * n + me.device
         if size:
-            link.move("rdma_write", source * me.stride, to * me.stride, size)
+            link.move(
+                "rdma_write" if link.rdma else "write", source * me.stride, to * me.stride, size
+            )
         link.tx_data_signal()
         link.rx_data_signal()
         link.post_fin_ack()

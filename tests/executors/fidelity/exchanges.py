@@ -17,13 +17,14 @@ Sizes = Sequence[Sequence[int]]
 
 class Call(NamedTuple):
     """An exchange, the bytes of a CCL buffer, and the ranks that SDMA reaches: those of a server of
-    `devices` ranks, or all.
+    `devices` ranks, or all; `pod` of them where it reaches several servers.
     """
 
     op: str
     sizes: Sizes
     ccl: int
     devices: int
+    pod: int = 0
 
     @property
     def ranks(self) -> int:
@@ -53,7 +54,7 @@ class Worker:
         self.streams: list[list[Event]] = [[] for _ in range(subs + 1)]
 
     def link(self, stream: int, peer: int) -> Link:
-        pod = self.call.devices
+        pod = self.call.pod or self.call.devices
         return Link(self.streams[stream], peer, rdma=peer // pod != self.rank // pod)
 
     def post(self, stream: int, owner: int, number: int) -> None:

@@ -16,10 +16,17 @@ Places = Callable[[int, int], int]
 """Where a slot begins in the block of a step."""
 
 
+Step = tuple[int, int, int]
+"""Where a slot is from, where it goes, and its bytes."""
+
+
 class Pipe:
     """Rank `device` of server `server`, of `servers` servers of `devices` ranks each, with so many
     sub streams.
     """
+
+    joined: Sequence[int] = ()
+    """What SDMA joins: ranks of one number."""
 
     def __init__(self, rank: int, servers: int, devices: int, subs: int) -> None:
         self.server, self.device = divmod(rank, devices)
@@ -39,7 +46,9 @@ class Pipe:
     def inter(self, stream: int, ahead: int) -> Link:
         """The link to the same device of the server so many ahead."""
         peer = (self.server + ahead) % self.servers * self.devices + self.device
-        return Link(self.streams[stream], peer, rdma=True)
+        own = self.server * self.devices + self.device
+        near = bool(self.joined) and self.joined[peer] == self.joined[own]
+        return Link(self.streams[stream], peer, rdma=not near)
 
     def slot(self, ahead: int, device: int | None = None) -> int:
         """The number of a device's slot in the server so many ahead."""
@@ -60,17 +69,20 @@ class Pipe:
 
 
 def _relay(
-    me: Pipe, stream: int, to: int, source: int, target: int, size: int, *, reduce: bool = False
+    me: Pipe, stream: int, to: int, sent: Step, came: Step, *, reduce: bool = False
 ) -> tuple[Link, Link]:
-    """One step between servers, over RDMA: what is sent, and what says so; the previous and the
-    next neighbour's link.
+    """One step between servers: what is sent over RDMA, or what is read where SDMA joins servers
+    (all_gather_pipeline.cc:174-187), and what says so; the previous and the next one's link.
     """
     previous, following = me.inter(stream, -to), me.inter(stream, to)
     previous.tx_ack()
     following.rx_ack()
-    following.move("rdma_write_reduce" if reduce else "rdma_write", source, target, size)
+    if following.rdma:
+        following.move("rdma_write_reduce" if reduce else "rdma_write", *sent)
     following.tx_data_signal()
     previous.rx_data_signal()
+    if not previous.rdma:
+        previous.move("read_reduce" if reduce else "read", *came)
     previous.post_fin_ack()
     following.wait_fin_ack()
     return previous, following
@@ -106,8 +118,11 @@ def _all_gather(me: Pipe, slots: Sequence[Slice], at: Places) -> None:
     for step in range(me.servers):
         me.wake()
         if step < me.servers - 1:
-            slot = me.slot(-step)
-            links = _relay(me, 1, 1, at(step, slot), at(step + 1, slot), slots[slot].size)
+            sent, came = (
+                (at(step, slot), at(step + 1, slot), slots[slot].size)
+                for slot in (me.slot(-step), me.slot(-step - 1))
+            )
+            links = _relay(me, 1, 1, sent, came)
             if step == me.servers - 2:
                 handshake(*links)
         for k in range(1, me.devices):
@@ -169,9 +184,11 @@ def _reduce_scatter(me: Pipe, slots: Sequence[Slice], at: Places, *, pull: bool 
         me.join(begin)
         if step < me.servers - 1:
             me.wake()
-            slot = me.slot(step + 1)
-            source, to, size = at(step, slot), at(step + 1, slot), slots[slot].size
-            links = _relay(me, 1, -1, source, to, size, reduce=True)
+            sent, came = (
+                (at(step, slot), at(step + 1, slot), slots[slot].size)
+                for slot in (me.slot(step + 1), me.slot(step + 2))
+            )
+            links = _relay(me, 1, -1, sent, came, reduce=True)
             if step == me.servers - 2:
                 handshake(*links)
 
@@ -218,6 +235,10 @@ def _all_reduce(me: Pipe, slots: Sequence[Slice], at: Places) -> None:
             link.tx_data_signal()
             link.rx_data_signal()
 
+    def handed(ahead: int) -> list[Step]:
+        numbers = (me.slot(ahead), me.slot(ahead + 1))
+        return [(at(0, slot), at(0, slot), slots[slot].size) for slot in numbers]
+
     for step in range(me.servers):
         if step == 0:
             me.wake()
@@ -225,13 +246,11 @@ def _all_reduce(me: Pipe, slots: Sequence[Slice], at: Places) -> None:
         me.join()
         if step < me.servers - 1:
             me.wake()
-            slot = me.slot(step + 1)
-            _relay(me, 0, -1, at(0, slot), at(0, slot), slots[slot].size, reduce=True)
+            _relay(me, 0, -1, *handed(step + 1), reduce=True)
     for step in range(me.servers):
         me.wake()
         if step < me.servers - 1:
-            slot = me.slot(step)
-            links = _relay(me, 0, -1, at(0, slot), at(0, slot), slots[slot].size)
+            links = _relay(me, 0, -1, *handed(step))
             if step == me.servers - 2:
                 handshake(*links)
         inside("read", [me.slot(step, me.device + k) for k in range(1, me.devices)])

@@ -5,23 +5,33 @@ Files are those of libochao-huawei/hcomm @ 8958adb under src/legacy/ascend910/al
 are under base/alg_template. Streams are 0 for main and 1, 2, .. for subs, as in meshes.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tests.executors.fidelity.meshes import Mesh
-from tests.executors.fidelity.transports import Link, Member, Part, Slice
+from tests.executors.fidelity.transports import Across, Link, Member, Part, Slice
 from tests.executors.fidelity.trees import nhr_reduce_scatter
 
 
 class OnServers(Mesh):
-    """A rank of servers alike, with main and `subs` sub streams."""
+    """A rank of servers alike, with main and `subs` sub streams; servers are linked by RDMA, or
+    those of other numbers in `joined`.
+    """
 
-    def __init__(self, rank: int, servers: int, devices: int, subs: int) -> None:
+    def __init__(
+        self,
+        rank: int,
+        servers: int,
+        devices: int,
+        subs: int,
+        joined: Sequence[int] | None = None,
+    ) -> None:
         super().__init__(rank, devices, subs)
         self.server, self.device = divmod(rank, devices)
         self.home = range(self.server * devices, (self.server + 1) * devices)
         self.inside = Part(self.streams[0], self.home, rank, rdma=False)
         around = range(self.device, servers * devices, devices)
-        self.between = Part(self.streams[0], around, rank, rdma=True)
+        servers_of = [number // devices for number in range(servers * devices)]
+        self.between = Across(self.streams[0], around, rank, joined or servers_of)
 
     def link(self, stream: int, peer: int) -> Link:
         """The link to a device of the server, used by a stream."""

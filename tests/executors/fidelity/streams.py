@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from tests.executors.fidelity.transports import Event, Link, Member, Slice, Template
+from tests.executors.fidelity.transports import Across, Event, Link, Part, Slice, Template
 
 ALIGN = 128
 
@@ -49,20 +49,31 @@ class Worker:
             self.signal_main(k + 1, k)
             self.await_main(to, k)
 
-    def run(self, template: Template, ranks: Sequence[int], *, rdma: bool, **call: Any) -> None:
-        """Run a template of one stream over a plane of these ranks, on main."""
+    def run(
+        self, template: Template, ranks: Sequence[int], *, rdma: bool | Sequence[int], **call: Any
+    ) -> None:
+        """Run a template of one stream over a plane of these ranks, on main; `rdma` joins them all,
+        or those that have other numbers there.
+        """
         self.run_on(0, template, ranks, rdma=rdma, **call)
 
     def run_on(
-        self, stream: int, template: Template, ranks: Sequence[int], *, rdma: bool, **call: Any
+        self,
+        stream: int,
+        template: Template,
+        ranks: Sequence[int],
+        *,
+        rdma: bool | Sequence[int],
+        **call: Any,
     ) -> None:
         """The same on any stream."""
+        events = self.streams[stream]
         if len(ranks) == 1:
             return
-        member = Member(ranks.index(self.rank), len(ranks), rdma=rdma)
-        template(member, **call)
-        for kind, peer, *rest in member.events:
-            self.streams[stream].append((kind, ranks[peer], *rest))
+        if isinstance(rdma, bool):
+            template(Part(events, ranks, self.rank, rdma=rdma), **call)
+        else:
+            template(Across(events, ranks, self.rank, rdma), **call)
 
 
 class Way:

@@ -1,16 +1,18 @@
 """Rings of blocks over uneven servers of Atlas A3, held against a model of HCCL's."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
 from hccl_executors import EXECUTORS
+from hccl_py.enums import Mode
 from hccl_py.topology import PRESETS, Topology
 from tests.executors.fidelity import blocks, rings, trees
 from tests.executors.fidelity.blocks import OnBlocks
+from tests.executors.fidelity.held import Held, Holders
 from tests.executors.fidelity.recorded import events_of
-from tests.executors.fidelity.transports import Part, Slice
+from tests.executors.fidelity.transports import Event, Part, Slice
 from tests.recording import op_of, recorded
 
 FIDELITY = {executor.__name__: executor.fidelity for executor in EXECUTORS}
@@ -68,3 +70,22 @@ def test_blocks(op: str, servers: tuple[int, ...], size: int, word: str, length:
         model(me, slot, level1[word])
         found = events_of(program, rank)
         assert [found.get(k, []) for k in range(program.streams)] == me.streams
+
+
+def _held(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Blocks as long as LENGTHS has them."""
+    op = next(op for op, prefix in PREFIX.items() if name.startswith(prefix + "ARS"))
+    model, level1 = MODELS[op]
+    size, length = next((size, n) for servers, size, _, n in LENGTHS if servers == at.servers)
+    slot = size * at.size // length if op == "all_reduce" else size
+    count = slot * (length if op == "all_reduce" else 1) // 4
+
+    def streams(rank: int) -> list[list[Event]]:
+        me = OnBlocks(rank, at.size, length)
+        model(me, slot, level1["ring"])
+        return me.streams
+
+    yield Held(replace(op_of(op, count, mode=mode), level1="ring", level2="NHR"), streams, 1 << 31)
+
+
+HELD: Holders = {f"{prefix}ARSFor91093Executor": _held for prefix in PREFIX.values()}

@@ -3,18 +3,25 @@ coll_all_gather_v_mesh_executor.cc and coll_reduce_scatter_v_mesh_opbase_executo
 libochao-huawei/hcomm @ 8958adb under src/legacy/ascend910/algorithm/impl/coll_executor.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_py.topology import topology_of
+from hccl_py.enums import Mode
+from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import rings, trees
-from tests.executors.fidelity.meshes import Mesh, all_gather_mesh_atomic, reduce_scatter_mesh_atomic
+from tests.executors.fidelity.held import Held, Holders, form_of
+from tests.executors.fidelity.meshes import (
+    Mesh,
+    all_gather_mesh_atomic,
+    reduce_scatter_mesh_atomic,
+    reduce_scatter_mesh_direct,
+)
 from tests.executors.fidelity.recorded import events_of
-from tests.executors.fidelity.transports import Part, Slice
+from tests.executors.fidelity.transports import Across, Event, Part, Slice
 from tests.recording import op_of, recorded
 
 NAMES = {
@@ -111,3 +118,26 @@ def test_other_shapes(op: str) -> None:
             counts = [(rank * rank) % 50 for rank in range(servers * devices)]
             for word in ("ring", "NHR"):
                 check(op, word, servers, devices, counts, 1 << 10)
+
+
+def _held(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """reduce_scatter_v: in one server from user memory."""
+    form, counts = form_of(at), [37 * (rank % 4) + 11 for rank in range(at.size)]
+
+    def streams(rank: int) -> list[list[Event]]:
+        server, device = divmod(rank, form.devices)
+        if form.all_servers == 1:
+            me = Mesh(device, at.size, at.size - 1)
+            reduce_scatter_mesh_direct(me, slices(counts))
+            return me.streams
+        me = Mesh(device, form.devices, max(form.devices - 2, 0), server * form.devices)
+        column = range(device, at.size, form.devices)
+        between = Across(me.streams[0], column, rank, form.joined)
+        one_round(me, between, "reduce_scatter_v", "ring", counts)
+        return me.streams
+
+    op = replace(op_of("reduce_scatter_v", 0, mode=mode), counts=tuple(counts), level1="ring")
+    yield Held(op, streams)
+
+
+HELD: Holders = {"ReduceScatterVMeshOpbaseExecutor": _held}

@@ -1,10 +1,13 @@
 """Order-preserved reductions, held against models of HCCL's: every post, wait and transfer."""
 
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import pytest
 
 from hccl_executors import EXECUTORS
+from hccl_py.enums import Mode
 from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity.by_rank import (
     Adder,
@@ -16,8 +19,9 @@ from tests.executors.fidelity.by_rank import (
     subs_of_pods,
     subs_of_servers,
 )
+from tests.executors.fidelity.held import Held, Holders, form_of
 from tests.executors.fidelity.recorded import events_of
-from tests.executors.fidelity.transports import Event, Member, Slice
+from tests.executors.fidelity.transports import Across, Event, Slice
 from tests.executors.fidelity.trees import nhr_all_gather
 from tests.recording import op_of, recorded
 
@@ -48,36 +52,55 @@ class Layout(NamedTuple):
         return (subs_of_pods if self.in_pods else subs_of_servers)(self.n, self.groups)
 
 
-def gathered(slices: list[Slice], me: int, peers: list[int], rdma: bool) -> list[Event]:
+def gathered(slices: list[Slice], me: int, peers: list[int], rdma: Sequence[int]) -> list[Event]:
     """Return what NHR's all-gather puts on main; members are these peers."""
-    member = Member(me, len(slices), rdma=rdma)
+    member = Across([], peers, peers[me], rdma)
     if len(slices) > 1:
         nhr_all_gather(member, slices)
-    return [(event[0], peers[event[1]], *event[2:]) for event in member.events]
+    return member.events
 
 
-def model(layout: Layout, rank: int, stride: int, sizes: list[int], op: str) -> list[list[Event]]:
+def model(
+    layout: Layout,
+    rank: int,
+    stride: int,
+    sizes: list[int],
+    op: str,
+    joined: Sequence[int] | None = None,
+) -> list[list[Event]]:
     """What HCCL's executor does: coll_reduce_scatter_order_preserved_executor.cc:231 and
-    coll_all_reduce_order_preserved_executor.cc:252, and those for 910_93.
+    coll_all_reduce_order_preserved_executor.cc:252, and those for 910_93; a rank alone in its
+    server only copies there, :174 and :152 in libochao-huawei/hcomm @ 8958adb, and borrows as it
+    combines (:278). SDMA joins servers of one number in `joined`.
     """
     n, groups = layout.n, layout.groups
-    team = Team(n, groups, stride, sizes, op == "all_reduce", layout.in_pods)
+    joined = joined or [team for team in range(groups) for _ in range(n)]
+    team = Team(n, groups, stride, sizes, op == "all_reduce" or n == 1, layout.in_pods)
     me = Adder(rank, team, layout.subs)
-    plant(me)
+    if n > 1:
+        plant(me)
     if groups > 1:
-        combine(me, lambda a, b: a != b)
+        combine(me, lambda a, b: joined[a * n] != joined[b * n])
     if op == "reduce_scatter":
         return me.streams
     blocks = [Slice(k * stride, sizes[k]) for k in range(n * groups)]
     if layout.in_pods:
         near = list(range(me.group * n, me.group * n + n))
-        me.streams[0] += gathered([blocks[k] for k in near], me.me, near, rdma=False)
+        me.streams[0] += gathered([blocks[k] for k in near], me.me, near, joined)
     else:
         mesh_all_gather(me)
     teams = [Slice(g * n * stride, sum(sizes[g * n : g * n + n])) for g in range(groups)]
     equal = [g * n + me.me for g in range(groups)]
-    me.streams[0] += gathered(teams, me.group, equal, rdma=True)
+    me.streams[0] += gathered(teams, me.group, equal, joined)
     return me.streams
+
+
+def slots_of(op: str, ranks: int, count: int) -> tuple[int, list[int]]:
+    """How far apart blocks are, and how large each is."""
+    if op == "reduce_scatter":
+        return 4 * count, [4 * count] * ranks
+    stride = -(-(-(-count // ranks) * 4) // 128) * 128
+    return stride, [min(max(4 * count - k * stride, 0), stride) for k in range(ranks)]
 
 
 def check(layout: Layout, op: str, count: int) -> None:
@@ -85,11 +108,7 @@ def check(layout: Layout, op: str, count: int) -> None:
     executor = f"{name}OrderPreserved{'For91093' if layout.in_pods else ''}Executor"
     assert KINDS[executor] == "same"
     ranks = layout.n * layout.groups
-    if op == "reduce_scatter":
-        stride, sizes = 4 * count, [4 * count] * ranks
-    else:
-        stride = -(-(-(-count // ranks) * 4) // 128) * 128
-        sizes = [min(max(4 * count - k * stride, 0), stride) for k in range(ranks)]
+    stride, sizes = slots_of(op, ranks, count)
     program = recorded(executor, op_of(op, count), layout.topology, 1 << 22)
     assert (program.declared.sub_streams == layout.subs).all()
     for rank in range(ranks):
@@ -144,3 +163,22 @@ def test_small_data_is_halved(name: str) -> None:
             found = events_of(program, rank)
             assert [found[0], found[1]] == hd_stage(rank, topology.size, 4000)
             assert set(found) == {0, 1}
+
+
+def _held(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Slots that are cut unevenly."""
+    op = "all_reduce" if name.startswith("AllReduce") else "reduce_scatter"
+    form, in_pods, count = form_of(at), "91093" in name, 9001
+    pods = (form.pods, form.servers * form.devices)
+    layout = Layout(*(pods if in_pods else (form.all_servers, form.devices)), in_pods)
+    stride, sizes = slots_of(op, at.size, count)
+    known = partial(model, layout, stride=stride, sizes=sizes, op=op, joined=form.joined)
+    alone = layout.n == 1 and op == "reduce_scatter" and mode is Mode.GRAPH
+    yield Held(op_of(op, count, mode=mode), known, 1 << 22, stride * at.size if alone else 0)
+
+
+HELD: Holders = {
+    f"{op}OrderPreserved{where}Executor": _held
+    for op in ("AllReduce", "ReduceScatter")
+    for where in ("", "For91093")
+}

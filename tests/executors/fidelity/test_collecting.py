@@ -1,14 +1,17 @@
 """ReduceScatterV in a fixed order, held against a model of HCCL's."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from hccl_executors import EXECUTORS
 from hccl_py.enums import Mode
-from hccl_py.topology import topology_of
+from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity.collecting import Collector, reduce_scatter_v_deter, streams
+from tests.executors.fidelity.held import Held, Holders, form_of
 from tests.executors.fidelity.recorded import events_of
+from tests.executors.fidelity.transports import Event
 from tests.recording import op_of, recorded
 
 NAME = "ReduceScatterVDeterExecutor"
@@ -41,3 +44,20 @@ def test_blocks_of_every_layout() -> None:
     for devices in range(2, 9):
         for servers in (1, 2, 5):
             check(servers, devices, Mode.OP_BASE)
+
+
+def _held(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Blocks of several sizes, some of them empty."""
+    form, counts = form_of(at), tuple((7 * rank) % 5 * 16 for rank in range(at.size))
+
+    def run(rank: int) -> list[list[Event]]:
+        me = Collector(rank, form.all_servers, form.devices, counts)
+        firsts = form.joined[:: form.devices]
+        me.near = [number == form.joined[rank] for number in firsts]
+        reduce_scatter_v_deter(me)
+        return me.streams
+
+    yield Held(replace(op_of("reduce_scatter_v", 0, mode=mode), counts=counts), run)
+
+
+HELD: Holders = {NAME: _held}

@@ -2,18 +2,21 @@
 and transfer, stream by stream.
 """
 
+from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_py.enums import DataType
+from hccl_py.enums import DataType, Mode
 from hccl_py.errors import OrchestrationError
 from hccl_py.op_param import OpParam
 from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity.continuous import continuous_pipeline
 from tests.executors.fidelity.exchanges import Call
+from tests.executors.fidelity.held import Held, Holders, form_of
 from tests.executors.fidelity.recorded import events_of
 from tests.recording import recorded
 
@@ -133,3 +136,18 @@ def test_a_post_left_out_is_seen() -> None:
         assert ours[k][:-1] != streams[k]
     assert {event[0] for event in streams[1]} >= {"read", "write"}
     assert any(event[0] == "rdma_write" for event in streams[3])
+
+
+def _held(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Parts of many sizes, in one piece and in several."""
+    form, amounts = form_of(at), uneven(at.size, 160_000 // max(at.size, 8))
+    devices = form.devices * (form.servers if at.product.superpod_servers else 1)
+    sizes = [[4 * count for count in row] for row in amounts]
+    table = tuple(map(tuple, amounts))
+    op = OpParam("all_to_all_v", max(map(max, amounts)), DataType.FP32, mode=mode, counts=table)
+    for ccl in (1 << 20, 1 << 18):
+        call = Call(op.name, sizes, ccl, form.joined.count(0))
+        yield Held(op, partial(continuous_pipeline, call=call, devices=devices), ccl)
+
+
+HELD: Holders = {A2: _held, A3: _held}

@@ -6,13 +6,16 @@ coll_broadcast/310P/coll_broadcast_plus_broadcast.cc:44 KernelRun as its comment
 takes places for ranks.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_py.topology import topology_of
+from hccl_py.enums import Mode
+from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import grid, halving, rings, trees
+from tests.executors.fidelity.held import Held, Holders, form_of
 from tests.executors.fidelity.recorded import events_of, travels
 from tests.executors.fidelity.streams import Worker, sliced
 from tests.executors.fidelity.transports import Event, Slice, Template
@@ -106,3 +109,17 @@ def test_broadcast(servers: int, devices: int) -> None:
                 wanted = _broadcast(rank, servers, devices, root, size, template)
                 assert ours == wanted or not is_same
                 assert travels(ours) == travels(wanted)
+
+
+def _held(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """A ring between the servers."""
+    form = form_of(at)
+
+    def run(rank: int) -> list[list[Event]]:
+        shape, ring = (form.all_servers, form.devices), rings.ring_all_reduce
+        return [_all_reduce(rank, *shape, 4000, ring, is_cut=True)]
+
+    yield Held(replace(op_of("all_reduce", 1000, mode=mode), level1="ring"), run)
+
+
+HELD: Holders = {"AllReduceReducePlusBcast": _held}

@@ -2,8 +2,9 @@
 stream.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import exchanges
 from tests.executors.fidelity.exchanges import Call, Streams
+from tests.executors.fidelity.held import Held, Holders, joined_ranks
 from tests.executors.fidelity.recorded import events_of
 from tests.recording import recorded
 
@@ -162,3 +164,41 @@ def test_a_post_left_out_is_seen() -> None:
     for k in range(3):
         assert ours[k][:-1] != streams[k]
     assert any(event[0] == "read" for event in streams[0])
+
+
+def _held(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """As much for everybody, and amounts of many sizes."""
+    graph, joined = mode is Mode.GRAPH, joined_ranks(at).count(0)
+    switched = at.product.shape == "dies"
+    models: dict[str, Callable[..., Streams]] = {
+        FULL: partial(exchanges.full_mesh, graph=graph),
+        STAGED: partial(exchanges.staged, servers=len(at.servers), graph=graph, switched=switched),
+        DIRECT: exchanges.direct_full_mesh,
+        DUO: exchanges.duo,
+    }
+    small, most = 1 << (20 if name == DUO and graph else 18), 240_000 // max(at.size, 8)
+    for op, ccl in ((even(100), 1 << 20), (uneven(at.size, most), small)):
+        matrix = op.matrix or ((op.count,) * at.size,) * at.size
+        call = Call(op.name, [[4 * count for count in row] for row in matrix], ccl, joined)
+        known, folded = partial(models[name], call=call), ccl if name == DUO and graph else 0
+        yield Held(replace(op, mode=mode), known, ccl, folded)
+
+
+def _pipelined(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """The same; a server's streams by their peers, and what main does at once in any order."""
+    n, joined = at.servers[0], joined_ranks(at).count(0)
+    for op, ccl in ((even(100), 1 << 20), (uneven(at.size, 240_000 // max(at.size, 8)), 1 << 18)):
+        matrix = op.matrix or ((op.count,) * at.size,) * at.size
+        call = Call(op.name, [[4 * count for count in row] for row in matrix], ccl, n, joined)
+
+        def streams(rank: int, call: Call = call) -> list[list[Any]]:
+            return exchanges.by_peers(exchanges.pipeline(rank, call), rank, n)
+
+        yield Held(replace(op, mode=mode), streams, ccl, seen=_main_unordered)
+
+
+def _main_unordered(streams: Streams) -> list[list[Any]]:
+    return [exchanges.unordered(streams[0]), *streams[1:]]
+
+
+HELD: Holders = {**dict.fromkeys((FULL, STAGED, DIRECT, DUO), _held), PIPELINE: _pipelined}

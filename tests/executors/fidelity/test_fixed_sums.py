@@ -1,15 +1,18 @@
 """All-reduces whose sums have a fixed order, in one server, held against models of HCCL's."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from hccl_executors import EXECUTORS
 from hccl_py.enums import Mode
-from hccl_py.topology import topology_of
+from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import fixed_sums
+from tests.executors.fidelity.held import Held, Holders
 from tests.executors.fidelity.meshes import Mesh
 from tests.executors.fidelity.recorded import events_of
+from tests.executors.fidelity.transports import Event
 from tests.recording import op_of, recorded
 
 KINDS = {executor.__name__: executor.fidelity.kind for executor in EXECUTORS}
@@ -59,3 +62,35 @@ def test_chunks_are_collected_and_reduced_by_halves(ranks: int, size: int) -> No
 def test_doubling_into_user_memory(ranks: int, size: int) -> None:
     preset = "300i-duo"
     check("AllReduceDoublingDirect", ranks, fixed_sums.doubling_direct, size, preset=preset)
+
+
+def _held(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """All sizes; the streams that are asked for: one for every peer but, at times, main's."""
+    models = {
+        "AllReduceMeshOneshotLoopExecutor": fixed_sums.chunk_mesh,
+        "AllReduceMeshMidCountLoopExecutor": fixed_sums.local_reduce,
+        "AllReduceDoublingDirect": fixed_sums.doubling_direct,
+    }
+    model = models[name]
+    if name == "AllReduceMeshOneshotLoopExecutor" and at.size == 2:
+        model = fixed_sums.one_shot
+
+    def run(rank: int, size: int) -> list[list[Event]]:
+        me = Mesh(rank, at.size, subs[name])
+        model(me, size, 4)
+        return me.streams
+
+    subs = dict.fromkeys(models, at.size - 1 - (mode is Mode.GRAPH))
+    subs["AllReduceDoublingDirect"] = 0
+    for size in SIZES:
+        yield Held(op_of("all_reduce", size // 4, mode=mode), partial(run, size=size), 1 << 22)
+
+
+HELD: Holders = dict.fromkeys(
+    (
+        "AllReduceMeshOneshotLoopExecutor",
+        "AllReduceMeshMidCountLoopExecutor",
+        "AllReduceDoublingDirect",
+    ),
+    _held,
+)

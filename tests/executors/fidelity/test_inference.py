@@ -1,20 +1,23 @@
 """Rings and doubling of Atlas 300I Duo, held against models of HCCL's templates: all devices."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_py.enums import DataType, ReduceOp
+from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.op_param import OpParam
-from hccl_py.topology import topology_of
+from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import helped_rings as helped
 from tests.executors.fidelity import rings
+from tests.executors.fidelity.held import Held, Holders, joined_ranks
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.streams import Way, Worker
 from tests.executors.fidelity.superpods_v import shared_rounds
-from tests.executors.fidelity.transports import Event, Member, Slice, even, run
+from tests.executors.fidelity.transports import Across, Event, Member, Slice, even, run
 from tests.recording import op_of, recorded
 
 RINGS: dict[str, tuple[str, Callable[..., None]]] = {
@@ -125,3 +128,55 @@ def test_doubling(ranks: int) -> None:
     assert program.streams == 1
     wanted = run(_doubling, ranks, rdma=False, whole=Slice(0, 4000))
     assert [events_of(program, rank)[0] for rank in range(ranks)] == wanted
+
+
+def _rings(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """128 bytes for everybody; several hosts are one ring."""
+    op, template = RINGS[name]
+    count = 32 * (at.size if op in ("all_reduce", "broadcast") else 1)
+
+    def streams(rank: int) -> list[list[Event]]:
+        me = Across([], range(at.size), rank, joined_ranks(at))
+        if at.size > 1:
+            template(me, slices=even(at.size, 128))
+        return [me.events]
+
+    yield Held(op_of(op, count, mode=mode), streams)
+
+
+def _doubled(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    wanted = run(_doubling, at.size, rdma=False, whole=Slice(0, 4000))
+    yield Held(op_of("all_reduce", 1000, mode=mode), lambda rank: [wanted[rank]])
+
+
+def _block_rings(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Blocks side by side, some of them empty; small ones, and more than 4 MiB."""
+    op = "all_gather_v" if name.startswith("AllGather") else "reduce_scatter_v"
+    for scale in (1, 4096) if op == "all_gather_v" and at.size < 9 else (1,):
+        counts = [(7, 0, 300, 33, 64)[rank % 5] * scale for rank in range(at.size)]
+        call = replace(op_of(op, 0, mode=mode), counts=tuple(counts))
+        yield Held(call, partial(_block_ring, op=op, counts=counts), 1 << 25)
+
+
+def _block_ring(rank: int, op: str, counts: list[int]) -> list[list[Event]]:
+    starts = accumulate(counts, initial=0)
+    places = [[Slice(4 * a, 4 * n)] for a, n in zip(starts, counts, strict=False)]
+    me = Worker(rank, 1)
+    way = Way(me, range(len(counts)), 0, 0)
+    if len(counts) == 1:
+        pass
+    elif op == "reduce_scatter_v":
+        helped.reduce_scatter_concurrent_direct(way, places, 0)
+    elif 4 * sum(counts) <= 4 << 20:
+        helped.all_gather_direct(way, places, places)
+    else:
+        helped.all_gather_concurrent_direct(way, places, places)
+    return me.streams
+
+
+HELD: Holders = {
+    **dict.fromkeys(RINGS, _rings),
+    "AllReduceDoubling": _doubled,
+    "AllGatherVFor310PExecutor": _block_rings,
+    "ReduceScatterVFor310PRing": _block_rings,
+}

@@ -5,14 +5,17 @@ of libochao-huawei/hcomm @ 8958adb (src/legacy/ascend910/algorithm): :23 CalcStr
 PrepareSlicesInfo, :119 RunReduceScatterLevel0, :144 RunAllReduceLevel1, :220 RunAllGatherLevel0.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_py.topology import topology_of
+from hccl_py.enums import Mode
+from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import grid, rings, trees
 from tests.executors.fidelity.by_rank import Adder, Team, plant
+from tests.executors.fidelity.held import Held, Holders, form_of
 from tests.executors.fidelity.meshes import Mesh, all_gather_mesh_atomic
 from tests.executors.fidelity.recorded import events_of, travels
 from tests.executors.fidelity.streams import Worker, sliced
@@ -29,7 +32,14 @@ def subs(devices: int) -> int:
 
 
 def model(
-    rank: int, servers: int, n: int, size: int, template: Template, *, is_cut: bool
+    rank: int,
+    servers: int,
+    n: int,
+    size: int,
+    template: Template,
+    *,
+    is_cut: bool,
+    joined: bool | Sequence[int] = True,
 ) -> list[list[Event]]:
     """What a rank does, :258 KernelRun."""
     chunks = sliced(size, n)
@@ -40,7 +50,7 @@ def model(
     mine = chunks[device]
     call = {"slices": sliced(mine.size, servers, mine.offset)} if is_cut else {"whole": mine}
     between = Worker(rank, 0)
-    between.run(template, range(device, servers * n, n), rdma=True, **call)
+    between.run(template, range(device, servers * n, n), rdma=joined, **call)
     me.streams[0] += between.streams[0]
     mesh = Mesh(device, n, n - 2, server * n)
     all_gather_mesh_atomic(mesh, chunks)
@@ -97,3 +107,17 @@ def test_rounds() -> None:
     where = topology_of(servers=2, devices=8)
     program = recorded(NAME, op_of("all_reduce", (3 << 20) // 4 + 1), where, 1 << 20)
     assert program.rounds == 4
+
+
+def _held(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Cuts that are uneven."""
+    form, count = form_of(at), 32 * at.size + 1
+    ring, shape = rings.ring_all_reduce, (form.all_servers, form.devices)
+
+    def run(rank: int) -> list[list[Event]]:
+        return model(rank, *shape, 4 * count, ring, is_cut=True, joined=form.joined)
+
+    yield Held(replace(op_of("all_reduce", count, mode=mode), level1="ring"), run, 1 << 22)
+
+
+HELD: Holders = {NAME: _held}

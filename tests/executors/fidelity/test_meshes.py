@@ -1,14 +1,18 @@
 """Executors of one server of Atlas A2, held against models of HCCL's meshes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 
 import pytest
 
 from hccl_executors import EXECUTORS
 from hccl_py.enums import Mode
-from hccl_py.topology import topology_of
+from hccl_py.topology import Topology, topology_of
+from tests.executors.fidelity import mesh_servers, rings, trees
+from tests.executors.fidelity.held import Held, Holders, form_of
+from tests.executors.fidelity.mesh_servers import Seat
 from tests.executors.fidelity.meshes import (
     Mesh,
     all_gather_mesh_atomic,
@@ -20,7 +24,7 @@ from tests.executors.fidelity.meshes import (
     reduce_scatter_mesh_direct,
 )
 from tests.executors.fidelity.recorded import events_of, moves
-from tests.executors.fidelity.transports import Slice, even
+from tests.executors.fidelity.transports import Event, Slice, even
 from tests.recording import op_of, recorded
 
 BOTH = (Mode.OP_BASE, Mode.GRAPH)
@@ -173,3 +177,80 @@ def test_blocks_in_a_direct_mesh(ranks: int) -> None:
                 reduce_scatter_mesh_direct(me, blocks)
             found = events_of(program, rank)
             assert [found.get(k, []) for k in range(program.streams)] == me.streams
+
+
+# ---- wherever HCCL's selection may come to them ----
+
+
+def _several(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Meshes in the servers, and a ring or NHR between them; 128 bytes a slot, and uneven cuts."""
+    form, (op, _, _) = form_of(at), MODELS[name]
+    on_910b = at.product.device == "910B"
+
+    def streams(rank: int, size: int, word: str) -> list[list[Event]]:
+        me = Seat(rank, form.devices, form.joined)
+        if op == "all_gather":
+            mesh_servers.all_gather(me, size, GATHER[word], on_910b=on_910b)
+        elif op == "reduce_scatter":
+            mesh_servers.reduce_scatter(me, size, SCATTER[word])
+        else:
+            template = rings.ring_all_reduce if word == "ring" else trees.nhr_all_reduce_one_shot
+            mesh_servers.all_reduce(me, size, template, is_cut=word == "ring")
+        return me.streams
+
+    for word in GATHER if form.is_plain else ["ring"]:
+        size = 128 if op != "all_reduce" else 128 * at.size + 4 * 37
+        call = replace(op_of(op, size // 4, mode=mode), level1=word)
+        yield Held(call, partial(streams, size=size, word=word))
+
+
+GATHER = {"ring": rings.ring_all_gather, "NHR": trees.nhr_all_gather}
+SCATTER = {"ring": rings.ring_reduce_scatter, "NHR": trees.nhr_reduce_scatter}
+
+
+def _direct(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """One server, from and to user memory."""
+    op, model, sizes = DIRECT[name]
+
+    def streams(rank: int, size: int) -> list[list[Event]]:
+        me = Mesh(rank, at.size, at.size - 1)
+        model(me, even(at.size, size))
+        return me.streams
+
+    for size in sizes:
+        count = size // 4 * (at.size if op == "all_reduce" else 1)
+        yield Held(op_of(op, count, mode=mode), partial(streams, size=size), 1 << 22)
+
+
+def _staged_at_0(me: Mesh, blocks: Sequence[Slice]) -> None:
+    all_gather_mesh_staged(me, blocks, [0] * me.size)
+
+
+V_MODELS: dict[str, tuple[str, Callable[[Mesh, Sequence[Slice]], None], int]] = {
+    "AllGatherVMeshGraphExecutor": ("all_gather_v", all_gather_mesh_atomic, 2),
+    "AllGatherVMeshOpbaseExecutor": ("all_gather_v", _staged_at_0, 1),
+    "ReduceScatterVMeshExecutor": ("reduce_scatter_v", reduce_scatter_mesh_atomic, 2),
+}
+"""Blocks of one server, with how many streams fewer than ranks."""
+
+
+def _blocks(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Some without data."""
+    op, model, fewer = V_MODELS[name]
+    counts = tuple(32 * (3 * rank % 5) for rank in range(1, at.size + 1))
+    starts = list(accumulate((4 * count for count in counts), initial=0))
+    blocks = [Slice(start, 4 * n) for start, n in zip(starts, counts, strict=False)]
+
+    def streams(rank: int) -> list[list[Event]]:
+        me = Mesh(rank, at.size, at.size - fewer)
+        model(me, blocks)
+        return me.streams
+
+    yield Held(replace(op_of(op, 0, mode=mode), counts=counts), streams)
+
+
+HELD: Holders = {
+    **dict.fromkeys(MODELS, _several),
+    **dict.fromkeys(DIRECT, _direct),
+    **dict.fromkeys(V_MODELS, _blocks),
+}

@@ -1,16 +1,19 @@
 """Messages, held against models of HCCL's executors: every post, wait and transfer."""
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_py.enums import DataType
+from hccl_py.enums import DataType, Mode
 from hccl_py.op_param import OpParam
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
 from tests.executors.fidelity.grouped import grouped
+from tests.executors.fidelity.held import Held, Holders, joined_ranks
 from tests.executors.fidelity.messages import Message, batch, receive, send
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.transports import Event, Link
@@ -100,3 +103,62 @@ def test_messages_between_group_start_and_group_end(layout: str) -> None:
         for rank in range(ranks):
             found, hccl = events_of(program, rank), grouped(rank, messages, CCL, pods)
             assert [found.get(k, []) for k in range(len(hccl))] == hccl, rank
+
+
+def _chosen(ranks: int) -> list[tuple[int, int]]:
+    """Any pairs, some twice, some of a rank with itself."""
+    ends = np.random.default_rng(ranks).integers(0, ranks, (2 * ranks, 2))
+    return [(int(a), int(b)) for a, b in ends]
+
+
+def _batches(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Messages of one slice, and of several."""
+    pairs, pod = _chosen(at.size), joined_ranks(at).count(0)
+    for count in (100, 600_000):
+        op = OpParam("batch_send_recv", count, DataType.FP32, mode=mode, pairs=tuple(pairs))
+        messages = [Message(a, b, 4 * count) for a, b in pairs]
+        told = (at.size, messages, CCL, pod)
+        yield Held(op, lambda rank, told=told: batch(rank, *told), CCL)  # type: ignore[misc]
+
+
+def _groups(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Messages of many sizes."""
+    joined, chance = joined_ranks(at), np.random.default_rng(at.size)
+    pods = [joined.count(number) for number in sorted(set(joined))]
+    ends = _chosen(at.size)
+    sizes = chance.integers(0, 60_000, len(ends)).tolist()
+    pairs = tuple((a, b, size) for (a, b), size in zip(ends, sizes, strict=True))
+    op = OpParam("batch_send_recv", 60_000, DataType.FP32, mode=mode, pairs=pairs)
+    messages = [Message(a, b, 4 * size) for a, b, size in pairs]
+    yield Held(op, partial(grouped, messages=messages, ccl=CCL, pods=pods), CCL)
+
+
+def _rotation(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Even ranks send to the next one: of a rank's two calls HCCL knows nothing together."""
+    pairs, joined = tuple((a, a + 1) for a in range(0, at.size - 1, 2)), joined_ranks(at)
+    peers = {**dict(pairs), **{b: a for a, b in pairs}}
+    for count in (100, 600_000):
+        op = OpParam("send_recv", count, DataType.FP32, mode=mode, pairs=pairs)
+        room = CCL if mode is Mode.OP_BASE else 4 * count
+
+        def run(rank: int, size: int = 4 * count, room: int = room) -> list[list[Event]]:
+            if rank not in peers:
+                return [[]]
+            peer = peers[rank]
+            link = Link([], peer, rdma=joined[rank] != joined[peer])
+            if rank < peer:
+                send(link, size, room)
+            else:
+                alone = bool(at.product.superpod_servers) and len(at.superpods) == 1
+                straight = mode is Mode.GRAPH or alone
+                receive(link, size, room, straight=straight)
+            return [link.events]
+
+        yield Held(op, run, CCL)
+
+
+HELD: Holders = {
+    "SendExecutor": _rotation,
+    "BatchSendRecv": _batches,
+    "BatchSendRecvGroup": _groups,
+}

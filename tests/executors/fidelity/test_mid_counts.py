@@ -6,13 +6,16 @@ src/legacy/ascend910/algorithm/impl/coll_executor: main alone, the ranks of a su
 the same place in all superpods.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_py.topology import topology_of
+from hccl_py.enums import Mode
+from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import trees
+from tests.executors.fidelity.held import Held, Holders, form_of
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.transports import Event, Part, Slice
 from tests.recording import op_of, recorded
@@ -56,12 +59,31 @@ class OnSuperpods:
         trees.nhr_broadcast_one_shot(self.between, WHOLE, pod)
 
 
+NAMES = {
+    "AllReduceMidCountFor91093Executor": "all_reduce",
+    "AllGatherMidCountFor91093Executor": "all_gather",
+    "BroadcastMidCountFor91093Executor": "broadcast",
+}
+
+
+def _held(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """What a rank does, for the last root but one."""
+    op, form = NAMES[name], form_of(at)
+    root = at.size - 2 if op == "broadcast" else None
+
+    def streams(rank: int) -> list[list[Event]]:
+        me = OnSuperpods(rank, form.pods, form.servers * form.devices)
+        getattr(me, op)(*[root] * (root is not None))
+        return [me.events]
+
+    yield Held(replace(op_of(op, SIZE // 4, mode=mode), root=root), streams)
+
+
+HELD: Holders = dict.fromkeys(NAMES, _held)
+
+
 def check(pods: int, servers: int, devices: int, op: str, root: int = 0) -> None:
-    name = {
-        "all_reduce": "AllReduceMidCountFor91093Executor",
-        "all_gather": "AllGatherMidCountFor91093Executor",
-        "broadcast": "BroadcastMidCountFor91093Executor",
-    }[op]
+    name = next(name for name in NAMES if NAMES[name] == op)
     assert KINDS[name] == "same"
     topology = topology_of(superpods=pods, servers=servers, devices=devices, preset="atlas-900-a3")
     call = op_of(op, SIZE // 4)

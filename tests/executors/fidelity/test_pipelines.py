@@ -2,7 +2,7 @@
 transfer, and where in a buffer it goes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,10 +11,12 @@ import pytest
 from hccl_executors import EXECUTORS
 from hccl_py.enums import Mode
 from hccl_py.op_param import OpParam
-from hccl_py.topology import topology_of
+from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import pipelines
+from tests.executors.fidelity.held import Held, Holders, form_of
 from tests.executors.fidelity.pipelines import Pipe
 from tests.executors.fidelity.recorded import events_of
+from tests.executors.fidelity.transports import Event
 from tests.recording import op_of, recorded
 
 KINDS = {executor.__name__: executor.fidelity.kind for executor in EXECUTORS}
@@ -114,3 +116,27 @@ def test_pipelines_of_more_servers(name: str) -> None:
                 check_v(name, shape, uneven(servers * devices, count))
             else:
                 check(name, MODELS[name], shape, op_of(MODELS[name].op, count), count)
+
+
+def _held(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Slots of any size, or blocks of several; one round."""
+    form, is_v, most = form_of(at), name in V_MODELS, CCL // 4 // at.size // 3
+    model = V_MODELS[name] if is_v else MODELS[name]
+    subs = form.devices - model.spared
+    counts = uneven(at.size, most)
+    displs = [sum(counts[:rank]) + 7 * rank for rank in range(at.size)]
+    given: tuple[Any, ...] = (counts, displs) if is_v else (most,)
+    op = op_of(model.op, 0 if is_v else most, mode=mode)
+    if is_v:
+        op = replace(op, counts=tuple(counts), displs=tuple(displs))
+
+    def run(rank: int) -> list[list[Event]]:
+        me = Pipe(rank, form.all_servers, form.devices, subs)
+        me.joined = form.joined
+        model.run(me, *given, CCL)
+        return me.streams
+
+    yield Held(op, run, CCL)
+
+
+HELD: Holders = dict.fromkeys([*MODELS, *V_MODELS], _held)

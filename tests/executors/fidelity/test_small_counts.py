@@ -1,18 +1,20 @@
 """Small counts over several servers of Atlas A2, and on 910A, held against models of HCCL's."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from hccl_executors import EXECUTORS
+from hccl_py.enums import Mode
 from hccl_py.program.program import Program
-from hccl_py.topology import topology_of
+from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import halving, rings, small_counts, trees
+from tests.executors.fidelity.held import Held, Holders, form_of
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.small_counts import OnServers
-from tests.executors.fidelity.transports import Member, Slice, even, run
+from tests.executors.fidelity.transports import Event, Member, Slice, even, run
 from tests.recording import op_of, recorded
 
 REDUCE = "AllReduceMeshOpbaseSmallCountDeterministicExecutor"
@@ -108,3 +110,31 @@ def test_all_reduce_of_910a(ranks: int, dtype: str) -> None:
     assert program.streams == 1
     wanted = run(small_counts.doubling, ranks, rdma=False, whole=Slice(0, 333 * op.unit))
     assert [events_of(program, rank).get(0, []) for rank in range(ranks)] == wanted
+
+
+def _several(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """A ring between servers."""
+    form, is_reduce = form_of(at), name == REDUCE
+    servers, power = form.all_servers, form.devices & (form.devices - 1) == 0
+    subs = (0 if power else form.devices - 1) if is_reduce else int(power)
+    size = 128 * servers if is_reduce else SIZE
+
+    def streams(rank: int) -> list[list[Event]]:
+        me = OnServers(rank, servers, form.devices, subs, form.joined)
+        if is_reduce:
+            small_counts.all_reduce(me, size, in_slices(rings.ring_all_reduce))
+        else:
+            small_counts.reduce_scatter(me, size, rings.ring_reduce_scatter)
+        return me.streams
+
+    op = op_of("all_reduce" if is_reduce else "reduce_scatter", size // 4, mode=mode)
+    yield Held(replace(op, level1="ring"), streams)
+
+
+def _of_910a(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    op = op_of("all_reduce", 333, "int64", mode=mode)
+    wanted = run(small_counts.doubling, at.size, rdma=False, whole=Slice(0, op.size))
+    yield Held(op, lambda rank: [wanted[rank]])
+
+
+HELD: Holders = {REDUCE: _several, SCATTER: _several, "AllReduceSmallCountFor910": _of_910a}

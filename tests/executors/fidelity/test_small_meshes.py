@@ -1,16 +1,20 @@
 """Small data on Atlas A3, and sums in a fixed order in one mesh, held against models of HCCL's."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from hccl_executors import EXECUTORS
 from hccl_py.enums import Mode
 from hccl_py.program.program import Program
-from hccl_py.topology import topology_of
+from hccl_py.topology import Topology, topology_of
+from tests.executors.fidelity.by_rank import hd_stage
 from tests.executors.fidelity.collecting_beside import local_reduce
 from tests.executors.fidelity.doubling_in_slots import hd_optim
 from tests.executors.fidelity.fixed_sums import doubling_direct
+from tests.executors.fidelity.held import Held, Holders
 from tests.executors.fidelity.meshes import Mesh
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.small_counts import OnServers, at_device_0
@@ -128,3 +132,64 @@ def test_rounds_that_collect() -> None:
             local_reduce(me, ranks, size, room, 4 * count, 4 * start)
         assert program.rounds == 3
         assert streams(program, rank) == me.streams
+
+
+def _all_reduce(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Slots on A3; on A2 at rank 0, added as it comes, and in a fixed order."""
+    size, graph = 4 * 333, mode is Mode.GRAPH
+    call = op_of("all_reduce", 333, mode=mode)
+    if at.product.device == "910_93":
+        wanted = run(hd_optim, at.size, rdma=False, whole=Slice(0, size))
+        yield Held(call, lambda rank: [wanted[rank]])
+        return
+
+    def at_0(rank: int, *, added: bool) -> list[list[Event]]:
+        me = OnServers(rank, 1, at.size, at.size - 1 - graph)
+        at_device_0(me, Slice(0, size), added=added)
+        return me.streams
+
+    def doubled(rank: int) -> list[list[Event]]:
+        me = Mesh(rank, 8, 7)
+        doubling_direct(me, size, 4)
+        return me.streams
+
+    yield Held(call, partial(at_0, added=True))
+    fixed = doubled if at.size == 8 else partial(at_0, added=False)
+    yield Held(replace(call, deterministic=True), fixed)
+
+
+def _all_gather(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    def staged(rank: int) -> list[list[Event]]:
+        model = Stages(rank, at.size, 132, graph=mode is Mode.GRAPH)
+        model.run()
+        return model.me.streams
+
+    yield Held(op_of("all_gather", 33, mode=mode), staged)
+
+
+def _reduce_scatter(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Small data is halved where HCCL does so: :193 in op-base mode, by powers of two."""
+    graph, servers = mode is Mode.GRAPH, len(at.servers)
+    for count in (100, 9000):
+        size = 4 * count
+        call = replace(op_of("reduce_scatter", count, mode=mode), deterministic=True)
+
+        def collected(rank: int, size: int = size) -> list[list[Event]]:
+            me = Worker(rank, at.size - 1 - graph)
+            local_reduce(me, at.size, size, at.size * size if graph else 1 << 20, size, 0)
+            return me.streams
+
+        def halved(rank: int, size: int = size) -> list[list[Event]]:
+            return hd_stage(rank, at.size, size)
+
+        is_small = not graph and at.size in (4, 8) and size <= 32 << 10
+        yield Held(
+            call, halved if (is_small and at.product.device == "910B") or servers > 1 else collected
+        )
+
+
+HELD: Holders = {
+    "AllReduceMeshSmallCountExecutor": _all_reduce,
+    "AllGatherSmallCount": _all_gather,
+    "ReduceScatterDeterExecutor": _reduce_scatter,
+}

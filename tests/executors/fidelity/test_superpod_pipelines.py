@@ -1,14 +1,18 @@
 """Pipelines of several superpods of A3, held against models of HCCL's, streams and all."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from hccl_executors import EXECUTORS
+from hccl_py.enums import Mode
 from hccl_py.topology import PRESETS, Topology
+from tests.executors.fidelity.held import Held, Holders, form_of, rings_of
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.superpod_pipelines import AllGather, Pipeline, ReduceScatter
 from tests.executors.fidelity.superpods import Grid
+from tests.executors.fidelity.transports import Event
 from tests.recording import op_of, recorded
 
 A3 = PRESETS["atlas-900-a3"]
@@ -59,3 +63,21 @@ def test_nothing_without_data(name: str) -> None:
 def test_large_rounds(name: str, rounds: int) -> None:
     """A reduce-scatter takes 8 MiB of each slot, whatever a buffer has room for."""
     check(name, Grid(2, 1, 2, 1), (20 << 20) // 4, 200 << 20, rounds)
+
+
+def _held(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Three rounds."""
+    op, model = MODELS[name]
+    form = form_of(at)
+    grid = Grid(form.pods, form.servers, form.devices, rings_of(form))
+    room = 2 * grid.size * 384 + 200
+
+    def streams(rank: int) -> list[list[Event]]:
+        one = model(rank, grid, 200, 4, room)
+        one.run()
+        return one.me.streams
+
+    yield Held(replace(op_of(op, 200, mode=mode), level1="ring", level2="ring"), streams, room)
+
+
+HELD: Holders = dict.fromkeys(MODELS, _held)

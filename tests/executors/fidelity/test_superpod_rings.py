@@ -1,6 +1,6 @@
 """Executors of Atlas A3 whose servers are rings, held against models of HCCL's, streams and all."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import accumulate
 from math import prod
@@ -11,6 +11,7 @@ from hccl_executors import EXECUTORS
 from hccl_py.enums import Mode
 from hccl_py.program.program import Program
 from hccl_py.topology import PRESETS, Topology
+from tests.executors.fidelity.held import Held, Holders, form_of, rings_of
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.superpods import Executor, Grid
 from tests.executors.fidelity.superpods_v import Blocks, capped_rounds, shared_rounds
@@ -278,3 +279,38 @@ def test_rings_of_many_sizes(name: str, mode: Mode) -> None:
             if name in forms[rings]:
                 grid, form = Grid(pods, servers, devices, rings), forms[rings][name]
                 check(name, form, grid, mode, counts(form[0], grid)[(number + devices) % 2])
+
+
+def _rings(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Cuts that are even, or not."""
+    form = form_of(at)
+    grid = Grid(form.pods, form.servers, form.devices, rings_of(form))
+    op, kind = (DOUBLE if grid.rings == 2 else RINGS)[name]
+    root = grid.size * 2 // 3 if op in ("broadcast", "reduce", "scatter") else None
+    word, count = "NHR" if op == "broadcast" else "ring", counts(op, grid)[grid.size % 2]
+
+    def streams(rank: int) -> list[list[Event]]:
+        model = Executor(rank, grid, 4 * count, op_base=mode is Mode.OP_BASE, root=root or 0)
+        getattr(model, op)(kind)
+        return model.me.streams
+
+    yield Held(replace(op_of(op, count, mode=mode), level1=word, level2=word, root=root), streams)
+
+
+def _blocks(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """Blocks side by side, in one round."""
+    op, kind, rings = BLOCKS[name]
+    form = form_of(at)
+    grid, sizes = Grid(form.pods, form.servers, form.devices, rings), uneven(at.size)
+    starts = list(accumulate((4 * n for n in sizes), initial=0))[:-1]
+
+    def streams(rank: int) -> list[list[Event]]:
+        model = Blocks(rank, grid, starts, op_base=mode is Mode.OP_BASE)
+        model.run(op, kind, [[4 * n for n in sizes]])
+        return model.me.streams
+
+    call = replace(op_of(f"{op}_v", 0, mode=mode), counts=tuple(sizes), level1="ring")
+    yield Held(replace(call, level2="ring"), streams)
+
+
+HELD: Holders = {**dict.fromkeys({**RINGS, **DOUBLE}, _rings), **dict.fromkeys(BLOCKS, _blocks)}

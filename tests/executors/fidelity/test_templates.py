@@ -4,18 +4,22 @@ A word records the same transfers and signals in the same order, for the numbers
 its template is held; one that is held at some only has the same `steps`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from hccl_executors.levels import LEVELS
+from hccl_py.enums import Mode
 from hccl_py.fidelity import fidelity_of
 from hccl_py.op_param import OpParam
 from hccl_py.topology import PRESETS, Topology, topology_of
 from tests.executors.fidelity import ahc, grid, halving, rings, trees
+from tests.executors.fidelity.held import Held, Holders, joined_ranks
 from tests.executors.fidelity.recorded import events_of, travels
-from tests.executors.fidelity.transports import Event, Slice, Template, even, run
+from tests.executors.fidelity.transports import Across, Event, Slice, Template, even, run
 from tests.recording import BY_NAME, filled, op_of, recorded, same_tasks
 
 EXECUTORS = {
@@ -228,3 +232,22 @@ def test_some_words_are_a_ring_over_all_ranks(op: str, word: str) -> None:
     )
     assert same_tasks(ring, same)
     assert fidelity_of(executor, [word]).is_same
+
+
+def _flat(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """A ring over all ranks, wherever they are."""
+    op = {executor: op for op, executor in EXECUTORS.items()}[name]
+    case = next(case for case in CASES if (case.op, case.word) == (op, "ring"))
+    joined, found = joined_ranks(at), roots(case, at.size)
+
+    def streams(rank: int, told: dict[str, Any]) -> list[list[Event]]:
+        me = Across([], range(at.size), rank, joined)
+        case.template(me, **told)
+        return [me.events]
+
+    for root in {found[0], found[len(found) * 2 // 3]}:
+        call, told = case.call(at.size, root)
+        yield Held(replace(call, mode=mode), partial(streams, told=told))
+
+
+HELD: Holders = dict.fromkeys(EXECUTORS.values(), _flat)

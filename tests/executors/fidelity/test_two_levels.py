@@ -6,7 +6,7 @@ coll_reduce_mesh_executor.cc:80, coll_scatter_mesh_executor.cc:40,
 coll_all_gather_mix_executor.cc:101, coll_reduce_scatter_mix_executor.cc:239.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
@@ -16,21 +16,24 @@ import pytest
 
 from hccl_executors import EXECUTORS
 from hccl_py.enums import Mode
-from hccl_py.topology import topology_of
+from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import grid, rings, trees
+from tests.executors.fidelity.held import Held, Holders, compare, form_of
 from tests.executors.fidelity.meshes import (
     Mesh,
     all_gather_mesh,
     all_gather_mesh_atomic,
     all_gather_mesh_mix,
+    all_gather_mesh_staged,
     gather_mesh,
     reduce_scatter_mesh_atomic,
     reduce_scatter_mesh_mix,
     scatter_mesh,
 )
 from tests.executors.fidelity.recorded import events_of
+from tests.executors.fidelity.streams import sliced
 from tests.executors.fidelity.superpods_v import shared_rounds
-from tests.executors.fidelity.transports import Event, Slice, Template, even, run
+from tests.executors.fidelity.transports import Across, Event, Slice, Template, even
 from tests.recording import op_of, recorded
 
 SIZE = 128
@@ -44,6 +47,7 @@ class Servers:
     servers: int
     devices: int
     root: int
+    joined: tuple[int, ...] = ()
 
     @property
     def slices(self) -> list[Slice]:
@@ -52,11 +56,13 @@ class Servers:
 
     def between(self, rank: int, template: Template, **call: Any) -> list[Event]:
         """What a rank does among the devices of its number in all servers."""
-        server, device = divmod(rank, self.devices)
         if self.servers == 1:
             return []
-        events = run(template, self.servers, rdma=True, **call)[server]
-        return [(what, peer * self.devices + device, *rest) for what, peer, *rest in events]
+        every = range(self.servers * self.devices)
+        joined = self.joined or [other // self.devices for other in every]
+        me = Across([], every[rank % self.devices :: self.devices], rank, joined)
+        template(me, **call)
+        return me.events
 
     @property
     def columns(self) -> list[list[Slice]]:
@@ -71,14 +77,14 @@ class Servers:
         return divmod(self.root, self.devices)
 
 
-def _broadcast(at: Servers, me: Mesh, rank: int) -> None:
+def _broadcast(at: Servers, me: Mesh, rank: int, *, on_910b: bool = True) -> None:
     """What device 0 scatters in servers without the root is left out."""
     server, device = at.root_at
     if rank // at.devices == server:
         scatter_mesh(me, at.slices, device, barrier=False)
     part = at.slices[me.rank]
     me.streams[0] += at.between(rank, grid.nhr_v1_broadcast, whole=part, root=server)
-    all_gather_mesh_atomic(me, at.slices)
+    (all_gather_mesh_atomic if on_910b else all_gather_mesh)(me, at.slices)
 
 
 def _reduce(at: Servers, me: Mesh, rank: int) -> None:
@@ -233,3 +239,105 @@ def test_blocks_of_different_sizes(word: str, servers: int, devices: int, mode: 
                 _all_gather_v(at, me, rank, sizes, word)
             found = events_of(program, rank)
             assert [found.get(k, []) for k in range(program.streams)] == me.streams
+
+
+# ---- wherever HCCL's selection may come to them ----
+
+
+def _seat(at: Servers, rank: int, subs: int) -> Mesh:
+    server, device = divmod(rank, at.devices)
+    return Mesh(device, at.devices, subs, server * at.devices)
+
+
+def _rooted(name: str, topology: Topology, mode: Mode) -> Iterator[Held]:
+    op, word, model = MODELS[name]
+    form = form_of(topology)
+    at = Servers(form.all_servers, form.devices, topology.size * 2 // 3, form.joined)
+    count = SIZE // 4 * (1 if op == "scatter" else at.devices)
+
+    def streams(rank: int) -> list[list[Event]]:
+        me = _seat(at, rank, max(at.devices - 2, 0))
+        if op == "broadcast":
+            _broadcast(at, me, rank, on_910b=topology.product.device == "910B")
+        else:
+            model(at, me, rank)
+        return me.streams
+
+    yield Held(replace(op_of(op, count, mode=mode), root=at.root, level1=word), streams)
+
+
+def _mixed(name: str, topology: Topology, mode: Mode) -> Iterator[Held]:
+    op, model = MIXED[name]
+    form = form_of(topology)
+    at = Servers(form.all_servers, form.devices, 0, form.joined)
+
+    def streams(rank: int) -> list[list[Event]]:
+        me = _seat(at, rank, max(at.devices - 1, 0))
+        model(at, me, rank)
+        return me.streams
+
+    yield Held(op_of(op, SIZE // 4, mode=mode), streams)
+
+
+def _all_reduce(_: str, topology: Topology, mode: Mode) -> Iterator[Held]:
+    """coll_all_reduce_mix_executor.cc:119 KernelRun of libochao-huawei/hcomm @ 8958adb: nobody
+    closes the barrier of NHR, which takes more than 256 KiB for a device here.
+    """
+    form, each = form_of(topology), (256 << 10) + 128
+    at = Servers(form.all_servers, form.devices, 0, form.joined)
+    size = each * at.devices
+
+    def streams(rank: int) -> list[list[Event]]:
+        used, parts = _seat(at, rank, max(at.devices - 2, 0)), sliced(size, at.devices)
+        mine = parts[used.rank]
+        reduce_scatter_mesh_atomic(used, parts)
+        cut = sliced(mine.size, at.servers, mine.offset)
+        used.streams[0] += at.between(rank, trees.nhr_all_reduce, slices=cut, meets=True)
+        all_gather_mesh_atomic(used, parts)
+        return used.streams
+
+    yield Held(replace(op_of("all_reduce", size // 4, mode=mode), level1="NHR"), streams, 1 << 23)
+
+
+def _v(_: str, topology: Topology, mode: Mode) -> Iterator[Held]:
+    """Blocks that all fit."""
+    form = form_of(topology)
+    at = Servers(form.all_servers, form.devices, 0, form.joined)
+    counts = [96 * (3 * rank % 5) for rank in range(1, topology.size + 1)]
+    sizes = [4 * count for count in counts]
+
+    def staged(rank: int) -> list[list[Event]]:
+        """coll_all_gather_v_mesh_executor.cc:215 of one server in op-base mode."""
+        starts, me = accumulate(sizes, initial=0), _seat(at, rank, at.devices - 1)
+        blocks = [Slice(start, size) for start, size in zip(starts, sizes, strict=False)]
+        all_gather_mesh_staged(me, blocks, [0] * at.devices)
+        return me.streams
+
+    def streams(rank: int) -> list[list[Event]]:
+        me = _seat(at, rank, max(at.devices - 2, 0))
+        _all_gather_v(at, me, rank, sizes, "ring")
+        return me.streams
+
+    call = replace(op_of("all_gather_v", 0, mode=mode), counts=tuple(counts), level1="ring")
+    yield Held(call, staged if at.servers == 1 and mode is Mode.OP_BASE else streams)
+
+
+MIXED = {
+    "AllGatherMixExecutor": ("all_gather", _all_gather_mix),
+    "ReduceScatterMixExecutor": ("reduce_scatter", _reduce_scatter_mix),
+}
+HELD: Holders = {
+    **dict.fromkeys(MODELS, _rooted),
+    **dict.fromkeys(MIXED, _mixed),
+    "AllReduceMixExecutor": _all_reduce,
+    "AllGatherVMeshExecutor": _v,
+}
+
+
+@pytest.mark.parametrize(("servers", "devices"), [(2, 3), (3, 2), (5, 1)])
+def test_large_sums_of_mixed_devices(servers: int, devices: int) -> None:
+    """Several servers, where the executor is not `same` for small data."""
+    topology = topology_of(servers=servers, devices=devices)
+    for mode in Mode:
+        for call in _all_reduce("AllReduceMixExecutor", topology, mode):
+            compare("AllReduceMixExecutor", topology, call)

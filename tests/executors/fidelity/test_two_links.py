@@ -1,5 +1,8 @@
 """Two dies over SIO and HCCS at once, held against models of HCCL's: every post, wait, transfer."""
 
+from collections.abc import Iterator
+from functools import partial
+
 import pytest
 
 from hccl_executors import EXECUTORS
@@ -10,6 +13,7 @@ from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import ProductNetwork
 from hccl_py.topology.networks.product import MEDIA
 from hccl_py.topology.presets import PRESETS
+from tests.executors.fidelity.held import Held, Holders
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.two_links import (
     LINKS,
@@ -62,3 +66,14 @@ def test_two_dies(name: str, mode: Mode, dtype: str, place: str) -> None:
             assert program.streams == len(hccl)
             for stream, link in enumerate(LINKS, start=1):
                 assert media(program, topology, rank, stream) == {link}
+
+
+def _held(name: str, _: Topology, mode: Mode) -> Iterator[Held]:
+    """A round, and several."""
+    op, model = MODELS[name]
+    for count in (333, 1333):
+        known = partial(model, count=count, unit=4, ccl=CCL, graph=mode is Mode.GRAPH)
+        yield Held(op_of(op, count, mode=mode), known, CCL)
+
+
+HELD: Holders = dict.fromkeys(MODELS, _held)

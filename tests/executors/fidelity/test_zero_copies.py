@@ -1,5 +1,6 @@
 """Executors on registered user memory, held against models of HCCL's, streams and all."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,10 @@ from hccl_executors import EXECUTORS
 from hccl_py.enums import Mode, TaskKind
 from hccl_py.program.program import Program
 from hccl_py.topology import PRESETS, Topology
+from tests.executors.fidelity.held import Held, Holders, form_of, rings_of
 from tests.executors.fidelity.recorded import MOVES, events_of
 from tests.executors.fidelity.superpods import Grid
+from tests.executors.fidelity.transports import Event
 from tests.executors.fidelity.zero_copies import Slots, Whole, ZeroCopy
 from tests.executors.fidelity.zero_copy_pipelines import Pipeline
 from tests.recording import op_of, recorded
@@ -120,3 +123,25 @@ def test_a_slice_is_small_by_what_a_device_has_of_it(name: str, small: int) -> N
         for size in (2 * small, 2 * small + 128)
     )
     assert first != second
+
+
+def _held(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
+    """A round, and several where there are several servers."""
+    model, op, form = FORMS[name]
+    shape = form_of(at)
+    grid = Grid(shape.pods, shape.servers, shape.devices, rings_of(shape))
+    root = grid.size * 2 // 3 if op == "broadcast" else None
+    word = "NHR" if op == "broadcast" else "ring"
+    level2 = "pipeline" if model is Pipeline else word
+    count = counts_of(name, grid)[grid.size % 3]
+    call = replace(op_of(op, count, mode=mode), level1=word, level2=level2, root=root)
+
+    def streams(rank: int) -> list[list[Event]]:
+        expected = model(rank, grid, 4 * count, 1 << 20, root=root or 0)
+        getattr(expected, op)(form)
+        return expected.me.streams
+
+    yield Held(call, streams)
+
+
+HELD: Holders = dict.fromkeys(FORMS, _held)

@@ -126,6 +126,16 @@ def handshake(before: Link, after: Link) -> None:
     before.rx_data_signal()
 
 
+def landed(events: Sequence[Event]) -> list[Event]:
+    """component/sender.cc:39: what RDMA cannot reduce is written beside, and reduced from there;
+    where beside is left out.
+    """
+    return [
+        ("rdma_write", *event[1:3], event[-1]) if event[0].startswith("rdma_write") else event
+        for event in events
+    ]
+
+
 class Member:
     """A rank of a plane whose links are all of one kind."""
 
@@ -148,6 +158,21 @@ class Part(Member):
     def link(self, peer: int) -> Link:
         """The link to a member of the part."""
         return Link(self.events, self.ranks[peer % self.size], rdma=self.rdma)
+
+
+class Across(Part):
+    """A rank among some that SDMA joins where `joined` has the same number for both."""
+
+    def __init__(
+        self, events: list[Event], ranks: Sequence[int], rank: int, joined: Sequence[int]
+    ) -> None:
+        super().__init__(events, ranks, rank, rdma=True)
+        self.own, self.joined = rank, joined
+
+    def link(self, peer: int) -> Link:
+        """The link to a member."""
+        to = self.ranks[peer % self.size]
+        return Link(self.events, to, rdma=self.joined[to] != self.joined[self.own])
 
 
 Template = Callable[..., None]
