@@ -15,10 +15,10 @@ from hccl_py.enums import DataType, ReduceOp
 from hccl_py.msccl.algorithm import XmlAlgorithm
 from hccl_py.msccl.build import ImportedTasks, build
 from hccl_py.msccl.checks import Defect, defects_of
+from hccl_py.msccl.imported_call import UNVERIFIED, ImportedCall
 from hccl_py.msccl.operation import Meaning, MscclCall
 from hccl_py.msccl.places import Place, Role
 from hccl_py.msccl.repetition import Repetition
-from hccl_py.program.program import Program
 
 if TYPE_CHECKING:  # who only times a program does without the verifier
     from hccl_py.verifier import Finding, Options, Report
@@ -27,7 +27,7 @@ __all__ = ["Imported", "import_algorithm"]
 
 
 @dataclass(frozen=True)
-class Imported:
+class Imported(ImportedCall):
     """A call of an algorithm: `built` is None where defects leave no program to be made. With a
     `repetition` it has only the passes that show what any pass does wrong.
     """
@@ -40,28 +40,9 @@ class Imported:
     repetition: Repetition | None = None
 
     @property
-    def program(self) -> Program | None:
-        """The program, where one can be made."""
-        return None if self.built is None else self.built.program
-
-    def require(self) -> Program:
-        """Return the program; ParameterError with the first defect where there is none."""
-        if self.built is not None:
-            return self.built.program
-        first = next(defect for defect in self.defects if defect.is_fatal)
-        raise first.refusal(self.algorithm.source(first.line))
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What is wrong with the algorithm itself."""
-        return tuple(d.finding(self.algorithm.source(d.line)) for d in self.defects)
-
-    def recorded(self) -> Report:
-        """Return these findings alone."""
-        from hccl_py.verifier import Report
-
-        programs = {} if self.program is None else {"": self.program}
-        return Report.of(self.algorithm.file, self.findings, programs, cases=len(programs))
+    def notation(self) -> XmlAlgorithm:
+        """The algorithm."""
+        return self.algorithm
 
     def report(self, options: Options | None = None, target: str = "") -> Report:
         """Verify: what is wrong with the algorithm, and what the verifier finds in the program, in
@@ -73,8 +54,7 @@ class Imported:
         name = target or self.algorithm.file
         findings = [*self.findings]
         if self.built is None:
-            note = "The program was not verified: it is not whole."
-            return Report.of(name, findings, {}, cases=0, notes=(note,))
+            return Report.of(name, findings, {}, cases=0, notes=(UNVERIFIED,))
         programs, notes, known = {}, [*self._notes()], set()
         for case, built in self._placements():
             report = verify_program(built.program, options, name)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.msccl import Meaning
 from hccl_py.msccl.checks import Defect
+from hccl_py.msccl.imported_call import UNVERIFIED, ImportedCall
 from hccl_py.mscclpp.build import PlanTasks, build
 from hccl_py.mscclpp.call import PlanCall, call_of, usual_size
 from hccl_py.mscclpp.checks import defects_of_call, defects_of_steps
@@ -21,7 +22,6 @@ from hccl_py.mscclpp.operations import FORMS
 from hccl_py.mscclpp.plan import ExecutionPlan
 from hccl_py.mscclpp.steps import steps_of
 from hccl_py.mscclpp.structure import structure_of
-from hccl_py.program.program import Program
 
 if TYPE_CHECKING:  # who only times a program does without the verifier
     from hccl_py.verifier import Finding, Options, Report
@@ -30,7 +30,7 @@ __all__ = ["ImportedPlan", "import_plan"]
 
 
 @dataclass(frozen=True)
-class ImportedPlan:
+class ImportedPlan(ImportedCall):
     """A call of a plan: `built` is None where defects leave no program to be made."""
 
     plan: ExecutionPlan
@@ -39,16 +39,9 @@ class ImportedPlan:
     built: PlanTasks | None
 
     @property
-    def program(self) -> Program | None:
-        """The program, where one can be made."""
-        return None if self.built is None else self.built.program
-
-    def require(self) -> Program:
-        """Return the program; ParameterError with the first defect where there is none."""
-        if self.built is not None:
-            return self.built.program
-        first = next(defect for defect in self.defects if defect.is_fatal)
-        raise first.refusal(self.plan.source(first.line))
+    def notation(self) -> ExecutionPlan:
+        """The plan."""
+        return self.plan
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -59,13 +52,6 @@ class ImportedPlan:
             alike.setdefault(key, []).append(defect.finding(self.plan.source(defect.line)))
         return tuple(_counted(found) for found in alike.values())
 
-    def recorded(self) -> Report:
-        """Return these findings alone."""
-        from hccl_py.verifier import Report
-
-        programs = {} if self.program is None else {"": self.program}
-        return Report.of(self.plan.file, self.findings, programs, cases=len(programs))
-
     def report(self, options: Options | None = None, target: str = "") -> Report:
         """Verify: what is wrong with the plan, and what the verifier finds in the program, in the
         plan's words.
@@ -74,8 +60,7 @@ class ImportedPlan:
 
         name = target or self.plan.file
         if self.built is None:
-            note = "The program was not verified: it is not whole."
-            return Report.of(name, self.findings, {}, cases=0, notes=(note,))
+            return Report.of(name, self.findings, {}, cases=0, notes=(UNVERIFIED,))
         report = verify_program(self.built.program, options or Options(), name)
         found = (f.changed(self._explained) for f in report.findings if self._is_authors(f))
         programs, notes = {"": self.built.program}, (*self._notes(), *report.notes)
