@@ -33,6 +33,7 @@ from hccl_py.documents.checks import defect
 from hccl_py.documents.disk import PathLike, check_regular, format_path, refusal
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.errors import FileError, ProgramFileError
+from hccl_py.formats.checks import MAX_NUMBER, MAX_RANKS
 
 __all__ = ["LOG", "CheckerLog", "LoggedTest", "is_log", "read_log"]
 
@@ -139,14 +140,19 @@ def _place(
     if isinstance(item, RankStart):
         _check_count(ranks, line)
         _expect(line, "rank", item.rank, len(ranks))
+        _check_room(line, "ranks", item.rank, MAX_RANKS)
         ranks.append([])
     elif isinstance(item, QueueStart):
         _check_count(ranks, line)
         _expect(line, "queue", item.queue, len(ranks[-1]))
+        _check_room(line, "queues of a rank", item.queue, MAX_NUMBER)
         ranks[-1].append(_Queue())
         ranks[-1][-1].stated = item.tasks
     elif item is not None:
         _expect(line, "rank", item.rank, len(ranks) - 1)
+        if not ranks[-1]:
+            hint = "Each queue begins with a line of its own: is it missing?"
+            raise defect(f"line {line}", f"a queue of rank {item.rank}", "a task", hint)
         _expect(line, "queue", item.queue, len(ranks[-1]) - 1)
         if item.position >= 0:
             _expect(line, "index", item.position, len(ranks[-1][-1]))
@@ -161,6 +167,11 @@ def _check_count(ranks: list[list[_Queue]], line: int) -> None:
         raise defect(
             f"line {line}", f"{last.stated} tasks in the queue before", str(len(last)), hint
         )
+
+
+def _check_room(line: int, noun: str, number: int, most: int) -> None:
+    if number >= most:
+        raise defect(f"line {line}", f"at most {most:,} {noun}", "more", "Take a smaller test.")
 
 
 def _expect(line: int, what: str, found: int, expected: int) -> None:

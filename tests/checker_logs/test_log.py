@@ -110,6 +110,14 @@ def line(pattern: str, new: str) -> Callable[[str], str]:
 
 POST_OF_QUEUE_1 = r"\[rankId:0, queueId:1, index:1\] .*\n"
 
+
+def before_the_end(head: str, rows: tuple[str, int], first: int = 0) -> Callable[[str], str]:
+    """Return a change that adds lines before those at the end of the first test that prints."""
+    words, last = rows
+    more = head + "".join(f"{words} {k}\n" for k in range(first, last + 1))
+    return lambda text: text.replace("Cost time", f"{more}Cost time", 1)
+
+
 DEFECTS: dict[str, tuple[Callable[[str], str], str]] = {
     "cut inside a task": (
         lambda t: t[: t.index("queueId:1, index:3") + 60],
@@ -135,6 +143,18 @@ DEFECTS: dict[str, tuple[Callable[[str], str], str]] = {
     "a queue's head missing": (
         line(r"stream/queue id is 1\n", ""),
         "line 12: expected queue 0, found queue 1.",
+    ),
+    "the first queue's head missing": (
+        line(r"stream/queue id is 0\n", ""),
+        "line 6: expected a queue of rank 0, found a task.",
+    ),
+    "too many queues": (
+        before_the_end("rank id is 2\n", ("stream/queue id is", (1 << 15) - 1)),
+        "line 32805: expected at most 32,767 queues of a rank, found more.",
+    ),
+    "too many ranks": (
+        before_the_end("rank id is 2\nrank id is 3\n", ("rank id is", 1 << 16), first=4),
+        "line 65571: expected at most 65,536 ranks, found more.",
     ),
     "a rank's head missing": (
         line(r"rank id is 1\n", ""),
