@@ -12,7 +12,7 @@ from hccl_py.orchestration import exchange
 from hccl_py.topology import Topology
 from hccl_py.verifier import Options, Report, Severity, verify_executor, verify_program
 from tests.recording import CHOSEN, op_of
-from tests.verifier.broken_executors import cases
+from tests.verifier.broken.mesh import cases
 from tests.verifier.broken_files import FILES
 from tests.verifier.programs import PRODUCT, authored
 from tests.verifier.sketches import Flow, Sketch, all_gather, mesh, pushed, sketch
