@@ -9,7 +9,7 @@ last peer is served by main.
 from collections.abc import Iterator
 
 from tests.executors.fidelity.meshes import Mesh
-from tests.executors.fidelity.transports import Link, Slice
+from tests.executors.fidelity.transports import Link, Member, Slice
 
 SLICE = 128
 ALIGN, ON_CHIP = 16384, 512
@@ -130,5 +130,18 @@ def doubling_direct(me: Mesh, size: int, unit: int) -> None:
         link.rx_ack()
         writes = step == 0 and steps > 1
         link.move("write_reduce" if writes else "read_reduce", 0, 0, size)
+        link.tx_data_signal()
+        link.rx_data_signal()
+
+
+def doubling(me: Member, whole: Slice) -> None:
+    """all_reduce_doubling.cc:101 RunAllReduce: what is copied before a step shows a partner what
+    has been added so far.
+    """
+    for step in range(me.size.bit_length() - 1):
+        link = me.link(me.rank ^ (1 << step))
+        link.tx_ack()
+        link.rx_ack()
+        link.read([whole], reduce=True)
         link.tx_data_signal()
         link.rx_data_signal()

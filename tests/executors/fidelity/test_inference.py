@@ -13,11 +13,12 @@ from hccl_py.op_param import OpParam
 from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import helped_rings as helped
 from tests.executors.fidelity import rings
+from tests.executors.fidelity.fixed_sums import doubling
 from tests.executors.fidelity.held import Held, Holders, joined_ranks
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.streams import Way, Worker
 from tests.executors.fidelity.superpods_v import shared_rounds
-from tests.executors.fidelity.transports import Across, Event, Member, Slice, even, run
+from tests.executors.fidelity.transports import Across, Event, Slice, even, run
 from tests.recording import op_of, recorded
 
 RINGS: dict[str, tuple[str, Callable[..., None]]] = {
@@ -109,24 +110,13 @@ def sizes(streams: list[list[Event]]) -> list[int]:
     return [event[-1] for stream in streams for event in stream if event[0].startswith("read")]
 
 
-def _doubling(me: Member, whole: Slice) -> None:
-    """all_reduce_doubling.cc:84 RunAllReduce of xiaobingling93-pixel/cann-hcomm @ b5f3e5b."""
-    for step in range(me.size.bit_length() - 1):
-        link = me.link(me.rank ^ (1 << step))
-        link.tx_ack()
-        link.rx_ack()
-        link.read([whole], reduce=True)
-        link.tx_data_signal()
-        link.rx_data_signal()
-
-
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_doubling(ranks: int) -> None:
     assert KINDS["AllReduceDoubling"] == "same"
     op, where = op_of("all_reduce", 1000), topology_of(ranks, preset="300i-duo")
     program = recorded("AllReduceDoubling", op, where, 1 << 20)
     assert program.streams == 1
-    wanted = run(_doubling, ranks, rdma=False, whole=Slice(0, 4000))
+    wanted = run(doubling, ranks, rdma=False, whole=Slice(0, 4000))
     assert [events_of(program, rank)[0] for rank in range(ranks)] == wanted
 
 
@@ -145,7 +135,7 @@ def _rings(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
 
 
 def _doubled(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
-    wanted = run(_doubling, at.size, rdma=False, whole=Slice(0, 4000))
+    wanted = run(doubling, at.size, rdma=False, whole=Slice(0, 4000))
     yield Held(op_of("all_reduce", 1000, mode=mode), lambda rank: [wanted[rank]])
 
 

@@ -13,7 +13,7 @@ from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity.by_rank import hd_stage
 from tests.executors.fidelity.collecting_beside import local_reduce
 from tests.executors.fidelity.doubling_in_slots import hd_optim
-from tests.executors.fidelity.fixed_sums import doubling_direct
+from tests.executors.fidelity.fixed_sums import doubling, doubling_direct
 from tests.executors.fidelity.held import Held, Holders
 from tests.executors.fidelity.meshes import Mesh
 from tests.executors.fidelity.recorded import events_of
@@ -78,6 +78,19 @@ def test_eight_ranks_double_in_a_fixed_order() -> None:
         me = Mesh(rank, 8, 7)
         doubling_direct(me, 4 * 333, 4)
         assert streams(program, rank) == me.streams
+
+
+@pytest.mark.parametrize("count", [1, 333, 8192])
+def test_eight_ranks_double_in_graph_mode(count: int) -> None:
+    """coll_all_reduce_mesh_small_count_executor.cc:201: main alone, though six streams are asked
+    for.
+    """
+    call = replace(op_of("all_reduce", count, mode=Mode.GRAPH), deterministic=True)
+    program = recorded("AllReduceMeshSmallCountExecutor", call, topology_of(8), 1 << 20)
+    assert program.declared.sub_streams.tolist() == [6] * 8
+    wanted = run(doubling, 8, rdma=False, whole=Slice(0, 4 * count))
+    assert [streams(program, rank)[0] for rank in range(8)] == wanted
+    assert not any(events for rank in range(8) for events in streams(program, rank)[1:])
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -149,6 +162,8 @@ def _all_reduce(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
         return me.streams
 
     def doubled(rank: int) -> list[list[Event]]:
+        if graph:
+            return [run(doubling, 8, rdma=False, whole=Slice(0, size))[rank]]
         me = Mesh(rank, 8, 7)
         doubling_direct(me, size, 4)
         return me.streams
