@@ -1,66 +1,23 @@
 """JSON program files: what is recorded comes back, what a verifier must see can be said."""
 
 import json
-import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_py.enums import DataType, LinkKind, Mode, ReduceOp, TaskKind
+from hccl_py.enums import DataType, Mode, ReduceOp, TaskKind
 from hccl_py.errors import ProgramFileError
-from hccl_py.formats import (
-    from_json,
-    from_npz,
-    load,
-    save,
-    to_json,
-    to_npz,
-)
+from hccl_py.formats import from_json, from_npz, to_json, to_npz
 from hccl_py.program.describe import format_task
 from hccl_py.program.instruction import Batch
 from hccl_py.program.program import Program
 from hccl_py.program.usage import usage_of
 from hccl_py.topology import topology_of
+from tests.formats.documents import EXAMPLE, SHORT, with_tasks
 from tests.recording import MESH_ONLY, op_of, recorded
-
-# The example of the format's description.
-EXAMPLE = """{
-  "format": "hccl-py.program/1",
-  "op": {"name": "all_gather", "dtype": "uint8", "count": 64, "reduce": null, "root": null,
-         "in_place": false},
-  "ranks": 4,
-  "link": "sdma",
-  "buffers": {"0": {"IN": 64, "OUT": 256, "CCL": 64}, "1": {"IN": 64, "OUT": 256, "CCL": 64}},
-  "exported": ["CCL"],
-  "resources": {"0": {"streams": 3, "local_notifies": {"0": 2, "1": 1, "2": 1},
-                      "channel_notifies": {"1": 3, "2": 3, "3": 3}}},
-  "tasks": {"0": {"0": [["copy", ["IN", 0, 64], ["CCL", 0, 64]], ["local_post", 1, 0],
-                        ["post", 1, 0], ["wait", 1, 0],
-                        ["read", 1, ["CCL", 0, 64], ["OUT", 64, 64]]]}}
-}"""
-
-SHORT: dict[str, Any] = {
-    "format": "hccl-py.program/1",
-    "op": {"name": "all_gather", "dtype": "fp32", "count": 1},
-    "ranks": 2,
-    "link": "sdma",
-    "exported": ["CCL"],
-    "buffers": {"0": {"IN": 4, "OUT": 8, "CCL": 4}, "1": {"IN": 4, "OUT": 8, "CCL": 4}},
-    "tasks": {},
-}
-
-GENERAL: dict[str, Any] = {
-    **{key: SHORT[key] for key in ("format", "op", "ranks", "buffers", "tasks")},
-    "links": [
-        {"id": 7, "ranks": [1, 0], "kind": "rdma", "exports": {"0": ["CCL"], "1": ["CCL", "OUT"]}},
-        {"id": 2, "ranks": [0, 1], "kind": "sdma", "exports": {"0": ["IN"]}, "notifies": 2},
-    ],
-}
 
 TOPOLOGIES = {
     "one": topology_of(1),
@@ -105,11 +62,6 @@ def notes(program: Program) -> list[tuple[str, str, int]]:
             table.label[at].tolist(), table.line[at].tolist(), table.round[at].tolist(), strict=True
         )
     ]
-
-
-def with_tasks(*tasks: list[Any], base: dict[str, Any] = SHORT, **more: Any) -> Program:
-    """Return the program of a file whose rank 0 has some tasks on its main stream."""
-    return from_json(json.dumps({**base, "tasks": {"0": {"0": tasks}}, **more}))
 
 
 @pytest.mark.parametrize(("executor", "name"), CASES)
@@ -222,172 +174,10 @@ def test_every_task_of_the_format() -> None:
     assert json.loads(to_json(program))["tasks"]["0"]["0"] == tasks
 
 
-def test_writes_over_rdma_are_rdma_writes() -> None:
-    program = with_tasks(
-        ["write", "link:7", ["IN", 0, 4], ["CCL", 0, 4]],
-        ["write_reduce", "link:7", "sum", ["IN", 0, 4], ["CCL", 0, 4]],
-        ["write", "link:2", ["IN", 0, 4], ["CCL", 0, 4]],
-        base=GENERAL,
-    )
-    kinds = [TaskKind(kind) for kind in program.tasks.kind.tolist()]
-    assert kinds == [TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE, TaskKind.WRITE]
-    assert to_json(from_json(to_json(program))) == to_json(program)
-
-
-def test_two_links_between_two_ranks() -> None:
-    program = with_tasks(["post", "link:7", 0], ["post", "link:2", 0], base=GENERAL)
-    transports = program.transports
-    assert transports.rank.tolist() == [0, 0, 1, 1]
-    assert transports.kind.tolist() == [LinkKind.RDMA, LinkKind.SDMA] * 2
-    assert transports.far.tolist() == [2, 3, 0, 1]
-    assert transports.notifies.tolist() == [3, 2, 3, 2]
-    names = [[program.buffers[b] if b >= 0 else "" for b in row] for row in transports.exports]
-    assert names == [["CCL", "CCL"], ["IN", "IN"], ["CCL", "OUT"], ["", ""]]
-    assert program.tasks.end.tolist() == [0, 1]
-    assert (program.tasks.cell // transports.stride).tolist() == [2, 3]
-
-
-def test_a_name_that_no_rank_has_is_not_exported() -> None:
-    program = with_tasks(["read", 1, ["CCL", 0, 4], ["OUT", 4, 4]], exported=["CLL", "CCL"])
-    assert {program.buffers[b] for b in np.unique(program.transports.exports)} == {"CCL"}
-    program = with_tasks(["read", 1, ["IN", 0, 4], ["OUT", 4, 4]], exported=["CLL"])
-    assert (program.transports.exports == -1).all()
-    assert json.loads(to_json(program))["exported"] == []
-    links = [{**link, "exports": {"0": ["CLL"], "1": ["CLL", "IN"]}} for link in GENERAL["links"]]
-    program = with_tasks(["post", "link:2", 0], base={**GENERAL, "links": links})
-    transports = program.transports
-    assert (transports.exports[transports.rank == 0] == -1).all()
-    assert (transports.exports[transports.rank == 1] == program.buffers.index("IN")).all()
-
-
-BARE = {key: value for key, value in GENERAL.items() if key != "links"}
-
-
-def test_tasks_reach_peers_without_a_link() -> None:
-    """Over ends that nobody requested, sorted in among the others."""
-    wide = {"id": 0, "ranks": [1, 2], "kind": "rdma", "exports": {"1": ["CCL", "IN", "OUT"]}}
-    base = {**BARE, "ranks": 3, "links": [{**wide, "plane": "x"}]}
-    program = with_tasks(
-        *(["post", 2, 1], ["read", 1, ["CCL", 0, 4], ["OUT", 0, 4]], ["wait", 2, 0]), base=base
-    )
-    transports = program.transports
-    assert transports.rank.tolist() == [0, 0, 1, 2, 1, 2]
-    assert transports.peer.tolist() == [1, 2, 0, 0, 2, 1]
-    assert transports.far.tolist() == [2, 3, 0, 1, 5, 4]
-    assert transports.kind.tolist() == [LinkKind.SDMA] * 4 + [LinkKind.RDMA] * 2
-    assert transports.notifies.tolist() == [0] * 4 + [3] * 2
-    assert [transports.planes[p] for p in transports.plane] == [*["flat"] * 4, "x", "x"]
-    assert [sorted({*row} - {-1}) for row in transports.exports.tolist()] == [
-        *[[]] * 4,
-        [program.buffers.index(name) for name in ("IN", "OUT", "CCL")],
-        [],
-    ]
-    assert program.tasks.end.tolist() == [1, 0, 1]
-    assert program.tasks.peer.tolist() == [2, 1, 2]
-    assert (program.tasks.cell // transports.stride).tolist() == [3, -1, 1]
-    assert from_json(to_json(program)).digest == program.digest
-
-
-@pytest.mark.parametrize("links", [[], GENERAL["links"]])
-def test_links_that_are_missing_come_back(links: list[Any]) -> None:
-    base = {**BARE, "ranks": 4, "links": links}
-    tasks = [["wait", 3, 0], ["write", 2, ["IN", 0, 4], ["CCL", 0, 4]]]
-    base["buffers"] = {**base["buffers"], "2": base["buffers"]["0"]}
-    program = with_tasks(*tasks, base=base)
-    back = from_json(to_json(program))
-    assert back.digest == program.digest
-    assert to_json(back) == to_json(program)
-    assert from_npz(to_npz(program)).digest == program.digest
-    assert back.transports.notifies[back.tasks.end].tolist() == [0, 0]
-
-
 def test_a_barrier_needs_no_data_type() -> None:
     program = from_json(json.dumps({**SHORT, "op": {"name": "barrier"}}))
     assert (program.op.dtype, program.op.count) == (DataType.UINT8, 0)
     assert from_json(to_json(program)).op == program.op
-
-
-def test_planes_keep_links_apart() -> None:
-    links = [{**link, "plane": plane} for link, plane in zip(GENERAL["links"], "xy", strict=True)]
-    program = with_tasks(["wait", "link:2", 0], base={**GENERAL, "links": links})
-    assert [program.transports.planes[p] for p in program.transports.plane] == list("xxyy")
-    assert to_json(from_json(to_json(program))) == to_json(program)
-
-
-def test_notifies_that_nobody_requested_load() -> None:
-    requests = {
-        "0": {"streams": 1, "local_notifies": {}, "channel_notifies": {"1": 1}},
-        "1": {"streams": 1, "local_notifies": {"0": 2}, "channel_notifies": {}},
-    }
-    tasks = [["wait", 1, 5], ["local_wait", 3], ["local_post", 4, 0]]
-    program = with_tasks(*tasks, resources=requests)
-    assert program.transports.notifies.tolist() == [1, 0]  # rank 1 left its end out
-    assert program.transports.stride == 6
-    assert program.tasks.cell.tolist()[0] == 5
-    assert program.declared.local_notifies[:, 0].tolist() == [0, 2]
-    assert {(0, 3), (4, 0)} <= set(program.local_notifies.slots)
-    assert len(set(program.tasks.cell.tolist())) == 3
-    assert json.loads(to_json(program))["resources"] == requests
-    assert from_json(to_json(program)).digest == program.digest
-
-
-def test_streams_that_nobody_requested_load() -> None:
-    tasks = {"0": {"0": [], "3": [["compute", 1]]}}
-    program = from_json(json.dumps({**SHORT, "tasks": tasks, "resources": {"0": {"streams": 2}}}))
-    assert program.declared.sub_streams.tolist() == [1, 0]
-    assert program.streams == 4
-
-
-def test_without_resources_nothing_is_undeclared() -> None:
-    tasks = {"0": {"2": [["local_wait", 1], ["post", 1, 7]]}}
-    program = from_json(json.dumps({**SHORT, "tasks": tasks}))
-    assert program.declared.sub_streams.tolist() == [2, 0]
-    assert program.declared.local_notifies.tolist() == [[0, 0, 2], [0, 0, 0]]
-    assert program.transports.notifies.tolist() == [8, 8]
-    assert not program.declared.stated.any()
-    assert json.loads(to_json(program))["resources"] == {}
-
-
-@pytest.mark.parametrize(
-    ("requests", "stated"),
-    [
-        ({"streams": 1}, [True, False, False]),
-        ({"local_notifies": {}}, [False, True, False]),
-        ({"channel_notifies": {"1": 2}}, [False, False, True]),
-    ],
-)
-def test_what_is_left_out_stays_left_out(requests: dict[str, Any], stated: list[bool]) -> None:
-    tasks = {"0": {"2": [["local_wait", 1], ["post", 1, 7]]}}
-    program = from_json(json.dumps({**SHORT, "tasks": tasks, "resources": {"0": requests}}))
-    assert program.declared.stated.tolist() == [stated, [False] * 3]
-    assert json.loads(to_json(program))["resources"] == {"0": requests}
-    assert from_json(to_json(program)).digest == program.digest
-
-
-def test_links_state_their_notifies_themselves() -> None:
-    program = with_tasks(["post", "link:2", 9], base=GENERAL)
-    assert program.declared.stated.tolist() == [[False, False, True]] * 2
-    assert program.transports.notifies.tolist() == [3, 2, 3, 2]
-    assert program.transports.slots == program.transports.stride == 10
-
-
-@pytest.mark.parametrize(("base", "peers"), [(SHORT, "10"), (GENERAL, ("link:7", "link:7"))])
-def test_ends_that_were_not_requested_alike_load(base: dict[str, Any], peers: str) -> None:
-    requests = {str(rank): {"channel_notifies": {peers[rank]: 3 + rank}} for rank in (0, 1)}
-    program = with_tasks(["post", peers[0] if base is GENERAL else 1, 0], base=base,
-                         resources=requests)  # fmt: skip
-    back = from_json(to_json(program))
-    for found in (program, back):
-        transports = found.transports
-        assert transports.notifies[transports.rank == 0].max() == 3
-        assert transports.notifies[transports.rank == 1].max() == 4
-    assert back.digest == program.digest
-
-
-def test_requesting_no_notify_of_an_end_is_requesting_no_end() -> None:
-    program = from_json(json.dumps({**SHORT, "resources": {"0": {"channel_notifies": {"1": 0}}}}))
-    assert len(program.transports) == 0
-    assert json.loads(to_json(program))["resources"] == {"0": {"channel_notifies": {}}}
 
 
 @pytest.mark.parametrize(
@@ -472,80 +262,3 @@ def test_a_cell_of_nobody_cannot_be_written() -> None:
     broken = replace(program, batches=(Batch(batch.ranks, odd),))
     with pytest.raises(ProgramFileError, match=r"rank 0 main task .*none of its transport"):
         to_json(broken)
-
-
-def test_save_and_load_choose_by_suffix(tmp_path: Path) -> None:
-    program = recorded("AllReduceComm", call("AllReduceComm"), 3)
-    for name in ("a.json", "b.NPZ"):
-        save(program, tmp_path / name)
-        assert load(str(tmp_path / name)).digest == program.digest
-
-
-def test_half_characters_can_be_written(tmp_path: Path) -> None:
-    program = replace(recorded("AllReduceComm", call("AllReduceComm"), 2), executor="\ud800")
-    save(program, tmp_path / "a.json")
-    with pytest.raises(ProgramFileError, match=r"executor: expected a string"):
-        load(tmp_path / "a.json")
-
-
-@pytest.mark.parametrize("name", ["a.txt", "a", "a.jsn"])
-def test_other_suffixes_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ProgramFileError, match=r"kept in \.json and \.npz files"):
-        load(tmp_path / name)
-    with pytest.raises(ProgramFileError, match=r"kept in \.json and \.npz files"):
-        save(from_json(EXAMPLE), tmp_path / name)
-
-
-def test_unusable_files_are_named(tmp_path: Path) -> None:
-    (tmp_path / "folder.json").mkdir()
-    with pytest.raises(ProgramFileError, match=r"none\.json.* No such file"):
-        load(tmp_path / "none.json")
-    with pytest.raises(ProgramFileError, match=r"folder\.json.* it is a folder"):
-        load(tmp_path / "folder.json")
-    with pytest.raises(ProgramFileError, match=r"written: there is no folder"):
-        save(from_json(EXAMPLE), tmp_path / "no" / "a.json")
-    with pytest.raises(ProgramFileError, match=r"null"):
-        load("a\0.json")
-
-
-@pytest.mark.parametrize("end", [".json", ".npz", ".tx\nt", "/none.json"])
-def test_names_of_files_are_on_one_line(end: str, tmp_path: Path) -> None:
-    name = f"a\nb\x1b[31m\u2028{end}"
-    if end in (".json", ".npz"):
-        (tmp_path / name).write_text("{")
-    with pytest.raises(ProgramFileError) as caught:
-        load(tmp_path / name)
-    assert "a\\nb\\x1b[31m\\u2028" in caught.value.message
-    assert caught.value.message.isprintable()
-    (tmp_path / "a\nb.json").write_text("{}")
-    with pytest.raises(ProgramFileError, match=r"a\\nb.* at most 0 bytes") as caught:
-        load(tmp_path / "a\nb.json", max_bytes=0)
-    assert caught.value.message.isprintable()
-
-
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.touch(mode=0)
-    with pytest.raises(ProgramFileError, match=r"a\.json.* Permission denied"):
-        load(path)
-
-
-def test_large_files_are_refused_unread(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    with path.open("wb") as file:
-        file.truncate(40 << 30)  # sparse: reading it would take minutes
-    with pytest.raises(ProgramFileError, match=r"at most 33,554,432 bytes, found 42,949,672,960"):
-        load(path)
-    path.write_text(EXAMPLE)
-    with pytest.raises(ProgramFileError, match=r"at most 100 bytes"):
-        load(path, max_bytes=100)
-    assert load(path, max_bytes=len(EXAMPLE)).ranks == 4
-
-
-def test_files_of_many_ranks_stay_small_in_memory() -> None:
-    program = from_json(json.dumps({**SHORT, "ranks": 65536}))
-    assert program.ranks == 65536
-    assert len(program.transports) == 0
-    assert len(program.batches) == 1
-    assert np.shape(program.buffer_sizes) == (65536, 3)
