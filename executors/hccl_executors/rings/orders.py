@@ -34,6 +34,8 @@ from hccl_py.orchestration.region import pieces
 
 __all__ = ["JOINED", "ORDERS", "Superpods", "between"]
 
+_OUTERMOST = ("NHR", "NB", "ring")
+
 JOINED = ("AHC", "AHC_BROKE")
 """Algorithms over the servers of all superpods, which may then differ in their servers."""
 
@@ -142,11 +144,16 @@ class Superpods:
 
 
 def between(op: OpParam, rank: RankView | Rank[Any, Any]) -> list[tuple[str, str]]:
-    """Return the planes between servers that have several members, and the algorithm on each."""
+    """Return the planes between servers that have several members, and the algorithm on each. As in
+    HCCL, between superpods all-gathers and reduce-scatters know three.
+    """
+    level2 = op.level2
+    if op.name.removesuffix("_v") in ("all_gather", "reduce_scatter") and level2 not in _OUTERMOST:
+        level2 = "ring"
     if op.level1 in JOINED:
         named = [("level12", op.level1)]
     else:
-        named = [("level1", op.level1), ("level2", op.level2)]
+        named = [("level1", op.level1), ("level2", level2)]
     return [(name, word) for name, word in named if rank.plane(name).size > 1]
 
 

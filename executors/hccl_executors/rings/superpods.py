@@ -147,8 +147,8 @@ def _levels(level0: str, op: str, *, without: Sequence[str] = ()) -> str:
 
 
 _HD = ("H-D_R",)
-"""HCCL has it between superpods only, but for broadcast and reduce; it takes slots one by one, not
-in sets as they go between servers.
+"""HCCL has it between superpods only, but for broadcast and reduce; a gather or scatter is a ring
+there.
 """
 
 _SOURCES: dict[str, tuple[SourceFile, ...]] = {
@@ -184,11 +184,14 @@ _REFUSED = ours("HCCL's refuses this algorithm.", *_SOURCES["all_gather"][:1])
 _CASES: dict[str, dict[str, Fidelity]] = {
     "all_gather": {
         "NHR_V1": _REFUSED,
-        "H-D_R": ours("HCCL's runs a ring between superpods.", *_SOURCES["all_gather"][:1]),
+        "H-D_R": fidelities("all_gather")["ring"],
     },
     "reduce_scatter": {
-        "NHR_V1": ours("HCCL's runs NHR.", *_SOURCES["reduce_scatter"][:1]),
-        "H-D_R": ours("HCCL's runs a ring between superpods.", *_SOURCES["reduce_scatter"][:1]),
+        "NHR_V1": ours(
+            "HCCL's runs NHR, over links of NHR_V1, of which it may lack some.",
+            *_SOURCES["reduce_scatter"][:1],
+        ),
+        "H-D_R": fidelities("reduce_scatter")["ring"],
     },
     "broadcast": {
         "double_ring": steps(

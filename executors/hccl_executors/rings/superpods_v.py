@@ -71,7 +71,7 @@ def _as_hccl(op: str, executor: str) -> Fidelity:
         hccl_newest(f"{folder}/coll_{op}/coll_{executor}_for_910_93_executor.cc"),
         hccl_newest(f"{folder}/coll_{even}/coll_{even}_ring_for_910_93_executor.cc"),
         hccl_newest(f"{folder}/coll_{even}/coll_{even}_executor.cc"),
-    ).with_cases(fidelities(even))
+    ).with_cases({**fidelities(even), "H-D_R": fidelities(even)["ring"]})
 
 
 _GATHERS = f"level1:NHR|ring|NB;level2:{choices('all_gather', 'AHC', 'AHC_BROKE')}"

@@ -16,7 +16,7 @@ from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.superpods import Executor, Grid
 from tests.executors.fidelity.superpods_v import Blocks, capped_rounds, shared_rounds
 from tests.executors.fidelity.transports import Event
-from tests.recording import op_of, recorded
+from tests.recording import op_of, recorded, same_tasks
 
 A3 = PRESETS["atlas-900-a3"]
 BY_NAME = {executor.__name__: executor for executor in EXECUTORS}
@@ -119,6 +119,22 @@ def test_nhr_between_servers_and_superpods(op: str, mode: Mode) -> None:
     for grid in (Grid(1, 3, 2, 1), Grid(2, 3, 1, 1), Grid(5, 2, 2, 1)):
         for count in (301, 200_003):
             check(name, RINGS[name], grid, mode, count, "NHR")
+
+
+@pytest.mark.parametrize("op", ["all_gather", "reduce_scatter"])
+def test_other_words_are_a_ring_between_superpods(op: str) -> None:
+    """coll_all_gather_ring_for_910_93_executor.cc:361 and coll_reduce_scatter_ring_for_910_93_
+    executor.cc:778 of libochao-huawei/hcomm @ 8958adb.
+    """
+    name = f"{''.join(part.title() for part in op.split('_'))}RingFor91093Executor"
+    assert BY_NAME[name].fidelity.cases["H-D_R"].is_same
+    call = replace(op_of(op, 301), level1="ring", level2="ring")
+    for grid in (Grid(3, 2, 2, 1), Grid(4, 1, 1, 1)):
+        ring, other = (
+            recorded(name, replace(call, level2=word), topology_of_grid(grid), 1 << 20)
+            for word in ("ring", "H-D_R")
+        )
+        assert same_tasks(ring, other)
 
 
 def check_blocks(
