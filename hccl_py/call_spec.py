@@ -56,7 +56,7 @@ class ClusterSpec:
         Raises ParameterError where names and numbers do not make one, FileError for a bad file.
         """
         if self.rank_table is None:
-            preset = self.topology or DEFAULT_PRESET
+            preset = DEFAULT_PRESET if self.topology is None else self.topology
             return config.linked(topology_of(**self.numbers, preset=preset))
         for name, number in self.numbers.items():
             if number is not None:

@@ -147,7 +147,7 @@ def _of_trace(source: str, target: str, call: _Call, proto: str | None) -> Progr
         op=source,
         cpp_op=call.cpp_op,
         minbytes=call.minbytes,
-        dtype=call.dtype or "fp32",
+        dtype="fp32" if call.dtype is None else call.dtype,
         reduce_op=call.reduce_op,
         root=call.root,
     )
@@ -189,7 +189,7 @@ def _imported(source: str, call: _Call, max_size: str | None) -> Imported | Impo
 
     noted = NotedCall(
         op=call.cpp_op,
-        dtype=DataType.parse(call.dtype or "fp32"),
+        dtype=DataType.parse("fp32" if call.dtype is None else call.dtype),
         reduce=None if call.reduce_op is None else ReduceOp.parse(call.reduce_op),
         root=call.root,
     )

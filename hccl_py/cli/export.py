@@ -71,15 +71,10 @@ def command(
     executor does: with loops and formulas where there are some, with tables where there are none.
     Nothing is ever overwritten.
     """
-    from pathlib import Path
-
-    from hccl_py.errors import ParameterError
     from hccl_py.scaffold import write_project
-    from hccl_py.scaffold.project import check_target
+    from hccl_py.scaffold.project import check_target, target_of
 
-    if not to:
-        raise ParameterError("--to '' names no folder.", "Name one that is new or empty.")
-    target = Path(to)
+    target = target_of(to, "--to")
     check_target(target, "--to")
     request, op = _request(executor, call)
     exported = _export(request, op, call)
@@ -109,7 +104,8 @@ def _request(executor: str, call: _Call) -> tuple[CallRequest, OpParam]:
         hint = did_you_mean(executor, registry.executors, listed_by="`hccl-py list`")
         raise ParameterError(f"Executor {executor!r} is unknown.", hint)
     given = asdict(call)
-    given |= {"topology": call.topology or "ascend950", "buffsize": (call.buffsize or 400) // 2}
+    topology = "ascend950" if call.topology is None else call.topology
+    given |= {"topology": topology, "buffsize": (call.buffsize or 400) // 2}
     ops = (found.op,) if isinstance(found.op, str) else found.op
     op = next((op for op in ops if op in CAN_EXPORT), ops[0])
     request = CallRequest(CallOptions(op=op, executor=executor, **given))

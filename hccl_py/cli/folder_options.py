@@ -105,7 +105,7 @@ def folder_calls(folders: Folders, narrowing: Narrowing) -> FolderCalls:
         superpods=narrowing.superpods,
         topology=narrowing.topology,
         buffsize=narrowing.buffsize,
-        dtype=narrowing.dtype or "fp32",
+        dtype="fp32" if narrowing.dtype is None else narrowing.dtype,
         reduce_op=narrowing.reduce_op,
         root=None if narrowing.root is None else int(narrowing.root.split(",")[0]),
     )

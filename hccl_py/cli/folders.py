@@ -40,7 +40,7 @@ class FolderRequest(CallRequest):
         self._calls = options.calls
         self._ccl_bytes = None if options.buffsize is None else options.buffsize * _MEGABYTE
         self.workshop = open_workshop(options.op)
-        op = options.cpp_op or self.workshop.op_name()
+        op = self.workshop.op_name() if options.cpp_op is None else options.cpp_op
         self._known: dict[OpParam, Recording] = {}
         self._schedule = schedule
         super().__init__(_of_call(options, op), schedule)
@@ -114,7 +114,7 @@ class FolderCalls:
     def recordings(self, name: str) -> Iterator[tuple[str, Recording]]:
         """Yield what each call has given, by the name of its report."""
         workshop = open_workshop(name)
-        op = self.op or workshop.op_name()
+        op = workshop.op_name() if self.op is None else self.op
         ccl_bytes = None if self.options.buffsize is None else self.options.buffsize * _MEGABYTE
         for ranks in self.ranks:
             spec = spec_of(_of_call(replace(self.options, ranks=ranks), op)).sized(self.size)

@@ -113,7 +113,7 @@ def _check_topologies(narrowing: Narrowing, ranks: tuple[int, ...]) -> None:
             servers=narrowing.servers,
             devices=narrowing.devices,
             superpods=narrowing.superpods,
-            preset=narrowing.topology or DEFAULT_PRESET,
+            preset=DEFAULT_PRESET if narrowing.topology is None else narrowing.topology,
         )
 
 

@@ -68,15 +68,14 @@ def _refuse_cpp(cpp: str | None) -> None:
 
 
 def _custom_op(name: str, op: str, path: str | None, *, json: bool) -> None:
-    from pathlib import Path
-
     from hccl_py.cli.streams import aside
     from hccl_py.cpp.export.starting import starting_project
     from hccl_py.scaffold import write_project
+    from hccl_py.scaffold.project import target_of
 
     with aside():
         texts = starting_project(name, op)
-        target = Path(path or name)
+        target = target_of(name if path is None else path)
         write_project(texts, target)
         if json:
             from hccl_py.cli.output import print_json
@@ -117,13 +116,12 @@ def executor(
 
     A package to install, its test and how to go on. Nothing is ever overwritten.
     """
-    from pathlib import Path
-
     from hccl_py.scaffold import executor_project, names_of, write_project
+    from hccl_py.scaffold.project import target_of
 
     names = names_of(name)
     texts = executor_project(names, op)
-    target = Path(path or names.package)
+    target = target_of(names.package if path is None else path)
     write_project(texts, target)
     if output.json:
         from hccl_py.cli.output import print_json

@@ -134,7 +134,7 @@ def _schedule(asked: Interleaving) -> Schedule | None:
     if asked.seed is None and asked.schedule is None and not asked.slow:
         return None
     known = {adversary.value: adversary for adversary in Adversary}
-    name = asked.schedule or Adversary.RANDOM.value
+    name = Adversary.RANDOM.value if asked.schedule is None else asked.schedule
     if name not in known:
         raise ParameterError(f"--schedule {name!r} is unknown.", did_you_mean(name, known))
     if asked.seed is not None and not 0 <= asked.seed < 1 << 64:

@@ -14,7 +14,7 @@ from hccl_py.errors import ParameterError
 from hccl_py.operators import make_operator
 from hccl_py.scaffold.names import Names
 
-__all__ = ["check_target", "executor_project", "write_project"]
+__all__ = ["check_target", "executor_project", "target_of", "write_project"]
 
 
 def executor_project(names: Names, op: str) -> dict[str, str]:
@@ -68,6 +68,13 @@ def write_project(texts: Mapping[str, str], target: Path, option: str = "--path"
             f"The project cannot be written to {os.fspath(target)!r}: {error.strerror or error}.",
             f"Nothing is left of it. {option} DIR names another folder.",
         ) from error
+
+
+def target_of(name: str, option: str = "--path") -> Path:
+    """Return the folder that an option names; ParameterError for no name, which is nobody's."""
+    if not name:
+        raise ParameterError(f"{option} '' names no folder.", "Name one that is new or empty.")
+    return Path(name)
 
 
 def check_target(target: Path, option: str = "--path") -> None:
