@@ -18,7 +18,7 @@ __all__ = ["UNVERIFIED", "ImportedCall"]
 UNVERIFIED = "The program was not verified: it is not whole."
 
 
-class Notation(Protocol):
+class ReadNotation(Protocol):
     """An algorithm or a plan, as it was read."""
 
     @property
@@ -28,7 +28,7 @@ class Notation(Protocol):
         """Return a line as findings name it."""
 
 
-class Built(Protocol):
+class WrittenTasks(Protocol):
     """What was made of it."""
 
     @property
@@ -39,11 +39,11 @@ class ImportedCall(ABC):
     """A call: `built` is None where `defects` leave no program to be made."""
 
     defects: tuple[Defect, ...]
-    built: Built | None
+    built: WrittenTasks | None
 
     @property
     @abstractmethod
-    def notation(self) -> Notation:
+    def notation(self) -> ReadNotation:
         """The algorithm or plan."""
 
     @property
