@@ -66,7 +66,7 @@ class AllGatherMeshGraphPipelineExecutor(GraphPipeline):
     fidelity = same(
         hccl_executor("coll_all_gather/coll_all_gather_mesh_graph_pipeline_executor.cc"),
         hccl_template("temp_all_gather/all_gather_graph_pipeline.cc"),
-    ).with_cases({"910_93": OVER_SDMA})
+    ).with_cases(OVER_SDMA)
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
         """Put the own slot in its place, then hand blocks round."""
@@ -81,7 +81,7 @@ class AllGatherVMeshGraphPipelineExecutor(AllGatherMeshGraphPipelineExecutor):
     fidelity = same(
         hccl_executor("coll_all_gather_v/coll_all_gather_v_mesh_graph_pipeline_executor.cc"),
         hccl_template("temp_all_gather/all_gather_v_graph_pipeline.cc"),
-    ).with_cases({"910_93": OVER_SDMA})
+    ).with_cases(OVER_SDMA)
 
 
 class ReduceScatterMeshGraphPipelineExecutor(GraphPipeline):
@@ -95,7 +95,7 @@ class ReduceScatterMeshGraphPipelineExecutor(GraphPipeline):
         hccl_template("temp_reduce_scatter/reduce_scatter_graph_pipeline.cc"),
         hccl_template("component/sender.cc"),
         hccl_template("component/reducer.cc"),
-    ).with_cases({"910_93": OVER_SDMA})
+    ).with_cases(OVER_SDMA)
 
     def scratch_bytes(self, op: OpParam, rank: RankView) -> int:
         """Return the bytes of the input."""
@@ -120,7 +120,7 @@ class AllReduceMeshGraphPipelineExecutor(GraphPipeline):
         hccl_template("temp_all_reduce/all_reduce_graph_pipeline.cc"),
         hccl_template("component/sender.cc"),
         hccl_template("component/reducer.cc"),
-    ).with_cases({"910_93": OVER_SDMA})
+    ).with_cases(OVER_SDMA)
 
     def scratch_bytes(self, op: OpParam, rank: RankView) -> int:
         """Return the bytes of the data."""

@@ -64,11 +64,12 @@ DEPTH = 3
 """Blocks of a reduce_scatter: HCCL's PIPELINE_DEPTH."""
 
 
-OVER_SDMA = steps(
-    "Between servers of a superpod a rank also says that it has read what it got; HCCL's pipelines "
-    "are for RDMA, and would write a block anew that is still read.",
+_ANSWERED = steps(
+    "Between servers of a superpod, or modules of a host, a rank also says that it has read what "
+    "it got; HCCL's pipelines are for RDMA, and would write a block anew that is still read.",
     hccl_template("temp_all_reduce/all_reduce_opbase_pipeline.cc"),
 )
+OVER_SDMA = {"910_93": _ANSWERED, "modules": _ANSWERED}
 
 
 class Pipeline(ABC):
@@ -127,7 +128,7 @@ class AllGatherMeshOpbasePipelineExecutor(OpbasePipeline):
     fidelity = same(
         hccl_executor("coll_all_gather/coll_all_gather_mesh_opbase_pipeline_executor.cc"),
         hccl_template("temp_all_gather/all_gather_pipeline.cc"),
-    ).with_cases({"910_93": OVER_SDMA})
+    ).with_cases(OVER_SDMA)
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
         """Stage the own slot, then hand blocks round."""
@@ -149,7 +150,7 @@ class AllGatherVMeshOpbasePipelineExecutor(AllGatherMeshOpbasePipelineExecutor):
     fidelity = same(
         hccl_executor("coll_all_gather_v/coll_all_gather_v_mesh_opbase_pipeline_executor.cc"),
         hccl_template("temp_all_gather/all_gather_v_pipeline.cc"),
-    ).with_cases({"910_93": OVER_SDMA})
+    ).with_cases(OVER_SDMA)
 
     def block_bytes(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
         """Return a multiple of 128 bytes."""
@@ -170,7 +171,7 @@ class ReduceScatterMeshOpbasePipelineExecutor(OpbasePipeline):
         hccl_template("temp_reduce_scatter/reduce_scatter_pipeline.cc"),
         hccl_template("component/sender.cc"),
         hccl_template("component/reducer.cc"),
-    ).with_cases({"910_93": OVER_SDMA})
+    ).with_cases(OVER_SDMA)
 
     def block_bytes(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
         """Return a third of CCL_In."""
@@ -201,7 +202,7 @@ class ReduceScatterVMeshOpbasePipelineExecutor(ReduceScatterMeshOpbasePipelineEx
         hccl_template("temp_reduce_scatter/reduce_scatter_v_pipeline.cc"),
         hccl_template("component/sender.cc"),
         hccl_template("component/reducer.cc"),
-    ).with_cases({"910_93": OVER_SDMA})
+    ).with_cases(OVER_SDMA)
 
 
 class AllReduceMeshOpbasePipelineExecutor(OpbasePipeline):
@@ -214,7 +215,7 @@ class AllReduceMeshOpbasePipelineExecutor(OpbasePipeline):
         hccl_template("temp_all_reduce/all_reduce_opbase_pipeline.cc"),
         hccl_template("component/sender.cc"),
         hccl_template("component/reducer.cc"),
-    ).with_cases({"910_93": OVER_SDMA})
+    ).with_cases(OVER_SDMA)
 
     def block_bytes(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
         """Return the bytes of all slots; the last one may have an element of every rank more."""

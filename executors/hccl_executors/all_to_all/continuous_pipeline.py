@@ -20,7 +20,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
+from hccl_py.fidelity import same, steps
 
 __all__ = ["RunAlltoAllVContinuousPipeline"]
 
@@ -34,9 +34,6 @@ class RunAlltoAllVContinuousPipeline:
     read inside its server and the block after it is staged (continuous.py). With S servers and
     parts of k pieces, (S - 1)k + 2 turns, on one sub stream for each peer of the server and one for
     other servers: n.
-
-    Where one neighbour of a step is reached over SDMA and the other one over RDMA (hosts of two
-    modules), each link works as its kind does; HCCL's would read over both.
     """
 
     op = "all_to_all_v"
@@ -46,6 +43,14 @@ class RunAlltoAllVContinuousPipeline:
             "impl/coll_executor/coll_all_to_all/coll_all_to_all_v_continuous_pipeline_executor.cc"
         ),
         TEMPLATE,
+    ).with_cases(
+        {
+            "modules": steps(
+                "Where one neighbour of a step is reached over SDMA and the other one over RDMA, "
+                "each link works as its kind does; HCCL's would read over both.",
+                TEMPLATE,
+            )
+        }
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:

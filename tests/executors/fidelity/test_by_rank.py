@@ -1,6 +1,7 @@
 """Order-preserved reductions, held against models of HCCL's: every post, wait and transfer."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -21,7 +22,8 @@ from tests.executors.fidelity.by_rank import (
 )
 from tests.executors.fidelity.held import Held, Holders, form_of
 from tests.executors.fidelity.recorded import events_of
-from tests.executors.fidelity.transports import Across, Event, Slice
+from tests.executors.fidelity.rings import ring_all_gather
+from tests.executors.fidelity.transports import Across, Event, Slice, Template
 from tests.executors.fidelity.trees import nhr_all_gather
 from tests.recording import op_of, recorded
 
@@ -52,11 +54,17 @@ class Layout(NamedTuple):
         return (subs_of_pods if self.in_pods else subs_of_servers)(self.n, self.groups)
 
 
-def gathered(slices: list[Slice], me: int, peers: list[int], rdma: Sequence[int]) -> list[Event]:
-    """Return what NHR's all-gather puts on main; members are these peers."""
+def gathered(
+    slices: list[Slice],
+    me: int,
+    peers: list[int],
+    rdma: Sequence[int],
+    template: Template = nhr_all_gather,
+) -> list[Event]:
+    """Return what an all-gather puts on main; members are these peers."""
     member = Across([], peers, peers[me], rdma)
     if len(slices) > 1:
-        nhr_all_gather(member, slices)
+        template(member, slices)
     return member.events
 
 
@@ -67,6 +75,7 @@ def model(
     sizes: list[int],
     op: str,
     joined: Sequence[int] | None = None,
+    template: Template = nhr_all_gather,
 ) -> list[list[Event]]:
     """What HCCL's executor does: coll_reduce_scatter_order_preserved_executor.cc:231 and
     coll_all_reduce_order_preserved_executor.cc:252, and those for 910_93; a rank alone in its
@@ -91,7 +100,7 @@ def model(
         mesh_all_gather(me)
     teams = [Slice(g * n * stride, sum(sizes[g * n : g * n + n])) for g in range(groups)]
     equal = [g * n + me.me for g in range(groups)]
-    me.streams[0] += gathered(teams, me.group, equal, joined)
+    me.streams[0] += gathered(teams, me.group, equal, joined, template)
     return me.streams
 
 
@@ -172,9 +181,16 @@ def _held(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
     pods = (form.pods, form.servers * form.devices)
     layout = Layout(*(pods if in_pods else (form.all_servers, form.devices)), in_pods)
     stride, sizes = slots_of(op, at.size, count)
-    known = partial(model, layout, stride=stride, sizes=sizes, op=op, joined=form.joined)
+    is_plain = in_pods or form.is_plain
+    template, word = (nhr_all_gather, "NHR") if is_plain else (ring_all_gather, "ring")
+    known = partial(
+        model, layout, stride=stride, sizes=sizes, op=op, joined=form.joined, template=template
+    )
     alone = layout.n == 1 and op == "reduce_scatter" and mode is Mode.GRAPH
-    yield Held(op_of(op, count, mode=mode), known, 1 << 22, stride * at.size if alone else 0)
+    call = op_of(op, count, mode=mode)
+    if op == "all_reduce" and not in_pods:
+        call = replace(call, level1=word)
+    yield Held(call, known, 1 << 22, stride * at.size if alone else 0)
 
 
 HELD: Holders = {
