@@ -66,12 +66,12 @@ def rings_reduce_scatter(
 
 
 def reducible_parts_of_rings(rings: Sequence[Plane], slots: Chunks) -> list[Chunks]:
-    """Return the same for a reduce-scatter of `slots`, server by server. Where members reduce what
-    has landed, the last ring has the slots of a server whole of which some are no multiples of 32
+    """Return the same for a reduce-scatter of `slots`, server by server. Where SDMA cannot reduce
+    on its way, the last ring has the slots of a server whole of which some are no multiples of 32
     bytes.
     """
     n = int(rings[0].size)
-    if n == 1 or rings[0].left.inline_reduce:
+    if n == 1 or rings[0].left.rank.inline_reduces[0]:
         return parts_of_rings(rings, slots)
 
     def is_torn(sizes: IntArray) -> npt.NDArray[np.bool_]:
