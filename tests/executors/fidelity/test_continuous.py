@@ -140,7 +140,7 @@ def test_a_post_left_out_is_seen() -> None:
 
 def _held(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
     """Parts of many sizes, in one piece and in several."""
-    form, amounts = form_of(at), uneven(at.size, 160_000 // max(at.size, 8))
+    form, amounts = form_of(at), uneven(at.size, 80_000 // max(at.size, 4))
     devices = form.devices * (form.servers if at.product.superpod_servers else 1)
     sizes = [[4 * count for count in row] for row in amounts]
     table = tuple(map(tuple, amounts))
