@@ -24,6 +24,7 @@ from hccl_py.topology import Topology
 from hccl_py.trace.scene import scene_of
 from hccl_py.trace.steps import bars_in_time, steps_of
 from tests.groups import group_of
+from tests.jobs.layers import three_layers
 from tests.recording import filled, op_of
 from tests.simulator.costs import COST
 
@@ -171,17 +172,7 @@ def test_unlike_groups_are_placed_by_their_own_numbers() -> None:
 
 def test_walks_agree_to_the_last_bit_on_whole_jobs() -> None:
     with Communicator(servers=2, devices=4) as world, parallel_groups(world, tp=4) as groups:
-        job = Job(world.topology)
-        compute, tp, dp = (job.stream(name) for name in ("compute", "tp", "dp"))
-        for layer in range(3):
-            compute.on([0, 5]).compute([7.0, 9.0])
-            compute.compute(30.0)
-            tp.wait(compute.record())
-            tp.run(groups.tp, all_reduce(2000), f"tp {layer}")
-            compute.wait(tp.record())
-            dp.wait(compute.record())
-            dp.run(groups.dp, all_reduce(5000), f"dp {layer}")
-        program = job.program()
+        program = three_layers(world, groups).program()
         slow = Stragglers.parse(["rank=3:2x"])
         timeline = simulate_tasks(program, world.topology, COST, slow)
         for lockstep in (True, False):

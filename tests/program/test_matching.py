@@ -1,6 +1,5 @@
 """The untimed walk: order, links, deadlocks, overruns and left-over posts."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +9,11 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import POST, WAIT, TaskKind
 from hccl_py.errors import DeadlockError, OrchestrationError
-from hccl_py.formats import from_json
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.matching import match_tasks, queues_of
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
+from tests.counting import counting
 from tests.program.authors import Notifies
 from tests.recording import BY_NAME, MESH_ONLY, SAMPLES, op_of, recorded, without
 
@@ -154,31 +153,21 @@ def test_what_a_deadlock_needs_is_said_of_the_wait_that_lacks_a_post() -> None:
     assert stuck("rx_ack", "tx_ack").startswith("Post before you wait")
 
 
-def counting(posts: int, waits: int) -> Program:
+def one_notify(posts: int, waits: int) -> Program:
     """Return a program whose rank 0 posts, and whose rank 1 waits, a notify that counts."""
-    document = {
-        "format": "hccl-py.program/1",
-        "op": {"name": "barrier"},
-        "ranks": 2,
-        "notifies": "counting",
-        "link": "sdma",
-        "exported": [],
-        "buffers": {"0": {}, "1": {}},
-        "tasks": {"0": {"0": [["post", 1, 0]] * posts}, "1": {"0": [["wait", 0, 0]] * waits}},
-    }
-    return from_json(json.dumps(document))
+    return counting({"0": {"0": [["post", 1, 0]] * posts}, "1": {"0": [["wait", 0, 0]] * waits}})
 
 
 def test_the_kth_wait_of_a_notify_that_counts_takes_the_kth_post() -> None:
-    program = counting(3, 3)
+    program = one_notify(3, 3)
     assert program.linked.post_of.tolist() == [-1, -1, -1, 0, 1, 2]
     program.linked.check(program)
 
 
 def test_what_is_left_over_on_a_notify_that_counts_matters_where_calls_follow() -> None:
-    program = counting(3, 1)
+    program = one_notify(3, 1)
     program.linked.check(program, once=True)
     with pytest.raises(OrchestrationError, match="Unmatched post"):
         program.linked.check(program)
     with pytest.raises(DeadlockError):
-        counting(1, 2).linked.check(counting(1, 2), once=True)
+        one_notify(1, 2).linked.check(one_notify(1, 2), once=True)

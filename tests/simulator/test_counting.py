@@ -2,7 +2,6 @@
 from event to event.
 """
 
-import json
 from collections import defaultdict, deque
 from itertools import pairwise
 from random import Random
@@ -14,30 +13,16 @@ import pytest
 from hccl_py.cost import CostModel
 from hccl_py.enums import POST, WAIT
 from hccl_py.errors import NotSupportedError
-from hccl_py.formats import from_json
 from hccl_py.program.matching import queues_of, shared_cells
 from hccl_py.program.program import Program
 from hccl_py.simulator import simulate, simulate_batches
 from hccl_py.simulator.batches import time_ranks
 from hccl_py.trace.scene.build import scene_of
+from tests.counting import counting
 from tests.simulator.costs import FREE
 from tests.simulator.test_overruns import TOPOLOGY
 
 NETWORKS: tuple[Literal["uncontended", "contended"], ...] = ("uncontended", "contended")
-
-
-def counting(tasks: dict[str, Any]) -> Program:
-    document = {
-        "format": "hccl-py.program/1",
-        "op": {"name": "barrier"},
-        "ranks": 2,
-        "notifies": "counting",
-        "link": "sdma",
-        "exported": [],
-        "buffers": {"0": {}, "1": {}},
-        "tasks": tasks,
-    }
-    return from_json(json.dumps(document))
 
 
 def drawn(random: Random) -> Program:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_py import Communicator, Job, parallel_groups
+from hccl_py import Communicator, parallel_groups
 from hccl_py.enums import TaskKind
 from hccl_py.errors import OrchestrationError
 from hccl_py.executor import ops_of
@@ -17,6 +17,7 @@ from hccl_py.stragglers import EVEN
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
+from tests.jobs.layers import three_layers
 from tests.program.authors import Notifies
 from tests.recording import BY_NAME, filled, op_of, recorded, without, writing_twice
 from tests.simulator.costs import COST
@@ -92,18 +93,8 @@ def test_writes_of_no_bytes_do_not_wait_for_their_connection(count: int) -> None
 
 def test_jobs_of_several_communicators_and_kernels() -> None:
     with Communicator(servers=2, devices=4) as world, parallel_groups(world, tp=4) as groups:
-        job = Job(world.topology)
-        compute, tp, dp = (job.stream(name) for name in ("compute", "tp", "dp"))
-        for layer in range(3):
-            compute.on([0, 5]).compute([7.0, 9.0])
-            compute.compute(30.0)
-            tp.wait(compute.record())
-            tp.run(groups.tp, op_of("all_reduce", 2000), f"tp {layer}")
-            compute.wait(tp.record())
-            dp.wait(compute.record())
-            dp.run(groups.dp, op_of("all_reduce", 5000), f"dp {layer}")
         slow = Stragglers.parse(["rank=3:2x"])
-        checked(job.program(), world.topology, slow, [0, 3, 5], EVERYTHING)
+        checked(three_layers(world, groups).program(), world.topology, slow, [0, 3, 5], EVERYTHING)
 
 
 def test_a_deadlock_is_timed_as_far_as_it_gets() -> None:
