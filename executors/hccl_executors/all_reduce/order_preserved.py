@@ -6,7 +6,7 @@ from typing import Any
 
 from hccl_executors.levels import LEVELS, fidelities
 from hccl_executors.rank_order import outer, requested, suits_in_teams, team
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import hccl_executor, hccl_newest, hccl_template
 from hccl_executors.templates.by_rank import Slots, combine, reduce_scatter_by_rank
 from hccl_executors.templates.mesh_in_place import mesh_all_gather_by_main
 from hccl_py.enums import Buffer
@@ -80,7 +80,7 @@ class AllReduceInRankOrder:
 
 def _fidelity(executor: str) -> Fidelity:
     return same(
-        hccl_executor(f"coll_all_reduce/{executor}.cc"),
+        hccl_newest(f"impl/coll_executor/coll_all_reduce/{executor}.cc"),
         hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce.cc"),
         hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce_combine.cc"),
     ).with_cases(
@@ -97,7 +97,7 @@ def _fidelity(executor: str) -> Fidelity:
 
 class AllReduceOrderPreservedExecutor(AllReduceInRankOrder):
     """AllReduce in rank order: servers, whose devices write to all others at once, and then read
-    from all others at once.
+    from all others at once; who is alone in a server only copies there.
     """
 
     algorithm = f"level0:mesh;level1:{WORDS}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hccl_executors.rank_order import outer, requested, suits_in_teams, team
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import hccl_executor, hccl_newest, hccl_template
 from hccl_executors.templates.by_rank import Slots, combine, reduce_scatter_by_rank
 from hccl_executors.templates.recursive_halving import recursive_halving_reduce_scatter
 from hccl_py.enums import Buffer
@@ -64,7 +64,8 @@ class ReduceScatterInRankOrder:
 
 
 class ReduceScatterOrderPreservedExecutor(ReduceScatterInRankOrder):
-    """ReduceScatter in rank order: servers, whose devices write to all others at once.
+    """ReduceScatter in rank order: servers, whose devices write to all others at once; who is alone
+    in a server only copies there.
 
     Chunks of up to 32 KiB in one server of 4 or 8 devices are halved in op-base mode instead, which
     adds in the same order.
@@ -73,7 +74,9 @@ class ReduceScatterOrderPreservedExecutor(ReduceScatterInRankOrder):
     algorithm = "level0:mesh;level1:mesh"
     in_pods = False
     fidelity = same(
-        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_order_preserved_executor.cc"),
+        hccl_newest(
+            "impl/coll_executor/coll_reduce_scatter/coll_reduce_scatter_order_preserved_executor.cc"
+        ),
         hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce.cc"),
         hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce_combine.cc"),
         hccl_template("temp_reduce_scatter/reduce_scatter_hd_stage.cc"),
