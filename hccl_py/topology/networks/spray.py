@@ -75,23 +75,32 @@ class Spreading:
         ParameterError for pairs of too many paths.
         """
         latency = np.zeros(len(self.tail)) if latency_us is None else latency_us
-        order = np.argsort(source, kind="stable")
-        starts = np.flatnonzero(np.diff(source[order], prepend=-1))
+        groups = _by_source(source)
         parts = [
             part
-            for pairs in np.split(order, starts[1:])
-            if len(pairs)
+            for pairs in groups
             for part in self._from(int(source[pairs[0]]), target[pairs], latency[self._edge])
         ]
         if not parts:
-            return Spread(np.zeros(1, np.int64), order, np.zeros(0), np.zeros(0))
+            return Spread(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+        order = np.concatenate(groups)
         count, edge, share, late = map(np.concatenate, zip(*parts, strict=True))
         begin = ends(count)
+        if (order[1:] > order[:-1]).all():
+            return Spread(begin, edge, share, late)
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         first = ends(count[place])
-        entry = np.repeat(begin[place + 1] - 1 + first[:-1], count[place]) - np.arange(first[-1])
+        entry = np.repeat(begin[place] - first[:-1], count[place]) + np.arange(first[-1])
         return Spread(first, edge[entry], share[entry], late[place])
+
+    def hops(self, source: IntArray, target: IntArray) -> IntArray:
+        """Return how many links the paths of each pair have."""
+        found = np.zeros(len(source), np.int64)
+        for pairs in _by_source(source):
+            targets = target[pairs]
+            found[pairs] = self._found(int(source[pairs[0]]), targets).hops[targets]
+        return found
 
     def _from(
         self, source: int, targets: IntArray, latency: Floats
@@ -101,7 +110,8 @@ class Spreading:
         """
         found, nodes, edges = self._found(source, targets), len(self._into) - 1, len(self.tail)
         into = reading(self._into), reading(self.tail[self._edge]), reading(self.head[self._edge])
-        graph = *into, reading(self._graph.length[self._edge]), reading(latency)
+        length = reading(self._graph.length[self._edge])
+        graph = *into, reading(self._edge), length, reading(latency)
         scratch = np.zeros((3, nodes)), np.zeros(nodes, np.int64)
         parts, at = [], 0
         while at < len(targets):
@@ -114,7 +124,7 @@ class Spreading:
             if paths > MOST_PATHS:
                 raise self._too_many(source, int(left[done]), paths)
             used = int(count[:done].sum())
-            parts.append((count[:done], self._edge[edge[:used]], share[:used], late[:done]))
+            parts.append((count[:done], edge[:used], share[:used], late[:done]))
             at += done
         return parts
 
@@ -157,8 +167,8 @@ class Sprayed(Network):
         self, source: IntArray, target: IntArray, ports: Ports, cost: CostModel
     ) -> Floats:
         """All routes of a pair have as many links, and all links the same latency."""
-        latency = self._whole.rates(self._links, cost).latency_us
-        return self._spreading.spread(source, target, latency).late
+        latency = self._whole.rates(self._links[:1], cost).latency_us
+        return np.asarray(self._spreading.hops(source, target) * latency)
 
     def rates(self, links: IntArray, cost: CostModel) -> Rates:
         """Return the rates of the network."""
@@ -177,11 +187,19 @@ class Sprayed(Network):
         return self._whole.node_name(node)
 
 
+def _by_source(source: IntArray) -> list[IntArray]:
+    """Return the places of pairs, those of one source together."""
+    order = np.argsort(source, kind="stable")
+    starts = np.flatnonzero(np.diff(source[order], prepend=-1))
+    return np.split(order, starts[1:]) if len(order) else []
+
+
 @kernel
 def _spread(
     into: IntArray,
     tail: IntArray,
     head: IntArray,
+    number: IntArray,
     length: IntArray,
     latency: Floats,
     far: IntArray,
@@ -197,8 +215,8 @@ def _spread(
     count: IntArray,
 ) -> tuple[int, float]:
     """Write down the links of paths from a source to as many targets as there is room for, and up
-    to one that has more than `most` paths, each one's last links first; return how many targets
-    those are, and the paths of the last one.
+    to one that has more than `most` paths; return how many targets those are, and the paths of the
+    last one.
 
     A link is on a path to a node where it makes the path to its tail longer by what the node is
     further. Nodes are visited by hops, backwards: when a node's turn comes, all its paths to the
@@ -231,6 +249,12 @@ def _spread(
             to_here[head[e]] += to_here[tail[e]]
             time[head[e]] = max(time[head[e]], time[tail[e]] + latency[e])
             share[j] = to_here[tail[e]] * from_here[head[e]] / paths
+        for j in range((used - start) // 2):
+            one, other = start + j, used - 1 - j
+            edge[one], edge[other] = edge[other], edge[one]
+            share[one], share[other] = share[other], share[one]
+        for j in range(start, used):
+            edge[j] = number[edge[j]]
         late[k] = time[target]
         count[k] = used - start
         for j in range(size):
