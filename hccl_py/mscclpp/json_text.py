@@ -41,7 +41,7 @@ MAX_BLOCKS = 1 << 10
 """Threadblocks of a GPU: all of them run at once, so they are no more than it has processors."""
 
 MAX_READ = 1 << 17
-"""Operations of all GPUs together."""
+"""Operations of all GPUs together, and channels."""
 
 MSCCLPP = FileKind(
     noun="execution plan",
@@ -97,7 +97,7 @@ class _Reader:
         text = decoded(data, MSCCLPP).removeprefix("\ufeff")
         self._document = an_object("", parse_document(text, MSCCLPP), "A plan is an object.")
         self._lines = dict(zip(map(id, _objects(self._document)), _lines_in(text), strict=True))
-        self._ops = 0
+        self._ops = self._channels = 0
 
     def plan(self) -> ExecutionPlan:
         """Return everything."""
@@ -146,6 +146,9 @@ class _Reader:
             elif channel.channel_type in peers:
                 _check_ranks(here, channel.connected_to, ranks, without=model.id)
                 peers[channel.channel_type] += channel.connected_to
+                self._channels += len(channel.connected_to)
+            if self._channels > MAX_READ:
+                raise defect(here, f"at most {MAX_READ:,} channels", "more", "Use fewer GPUs.")
         for number, remote in enumerate(model.remote_buffers):
             _check_ranks(at(path, "remote_buffers", number), [remote.rank], ranks, model.id)
         if len(model.threadblocks) > MAX_BLOCKS:

@@ -55,6 +55,10 @@ def _delete(path: str) -> Callable[[Document], None]:
 OP = "gpus.0.threadblocks.0.ops"
 DEFECTS: dict[str, tuple[Callable[[Document], None], str]] = {
     "no name": (_delete("name"), "name: expected a value, found nothing."),
+    "more channels than are read": (
+        _set("gpus.0.channels", [{"channel_type": "port", "connected_to": [1] * ((1 << 17) + 1)}]),
+        "gpus[0].channels[0]: expected at most 131,072 channels, found more.",
+    ),
     "more threadblocks than run at once": (
         _set("gpus.0.threadblocks", [{"id": k, "ops": []} for k in range(1025)]),
         "gpus[0].threadblocks: expected at most 1,024, found 1025.",
