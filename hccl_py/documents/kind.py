@@ -68,7 +68,8 @@ def named(name: str, kind: FileKind, read: Callable[[], T]) -> T:
             hint, code = "Take a larger machine.", kind.code
     if code:
         message = f"{message.removesuffix('.')} ({code})."
-    raise kind.error(f"{name}: {message}", hint, code)
+    shown = name or "''"
+    raise kind.error(f"{shown}: {message}", hint, code)
 
 
 @contextmanager

@@ -95,14 +95,18 @@ def sweep(
     return _found(store, wanted, rows, len(missing))
 
 
+MOST_JOBS = 4096
+"""Processes at most: more than any machine has cores."""
+
+
 def processes(jobs: int | None = None) -> ProcessPoolExecutor:
     """Return an executor of worker processes, one for each core unless `jobs` says how many.
 
     They start anew and import what they need, so that threads of this process do not matter; a
     script that sweeps needs the usual `if __name__ == "__main__":`. They end with this process.
     """
-    if jobs is not None and jobs < 1:
-        raise ParameterError(f"jobs is {jobs}.", "Give 1 or more.")
+    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
+        raise ParameterError(f"jobs is {jobs}.", f"Give 1 to {MOST_JOBS}.")
     return ProcessPoolExecutor(
         jobs or len(os.sched_getaffinity(0)),
         mp_context=multiprocessing.get_context("forkserver"),
