@@ -46,10 +46,12 @@ class Kernel(Generic[P, R]):
         helpers: Helpers = tuple,
         *,
         allocates: bool = True,
+        inlines: bool = False,
     ) -> None:
         self.plain = function
         self.helpers = helpers
         self.allocates = allocates
+        self.inlines = inlines
         self._plain_steps = 0
         self.__doc__ = function.__doc__
 
@@ -63,7 +65,7 @@ class Kernel(Generic[P, R]):
         # Without numba's run time, arrays are not counted at every call of a helper: 20 x faster.
         counting = {} if self.allocates else {"_nrt": False}
         for helper in self.helpers():
-            register_jitable(inline="never", **counting)(helper)
+            register_jitable(inline="never", forceinline=self.inlines, **counting)(helper)
         options = {"nogil": True, "error_model": "numpy", **counting}
         try:
             jitted = numba.njit(cache=True, **options)(self.plain)
@@ -134,12 +136,14 @@ def kernel(function: Callable[P, R]) -> Kernel[P, R]:
 
 
 def kernel_calling(
-    helpers: Helpers, *, allocates: bool = True
+    helpers: Helpers, *, allocates: bool = True, inlines: bool = False
 ) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     """Make a function that calls helpers a kernel; `helpers` returns them, so that they may stand
-    below it. State whether any of them makes arrays.
+    below it. State whether any of them makes arrays. With `inlines`, helpers become parts of the
+    loop, whatever their size: every column that is handed over is seven numbers, and a call with
+    fifty of them costs more than most helpers do.
     """
-    return lambda function: Kernel(function, helpers, allocates=allocates)
+    return lambda function: Kernel(function, helpers, allocates=allocates, inlines=inlines)
 
 
 def reading(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:

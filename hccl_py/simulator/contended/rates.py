@@ -159,7 +159,8 @@ def raise_level(s: Sharing, m: Members, c: Coupling, dirty: Dirty, link: int, le
     for k in range(first, first + c.active[link]):
         other = c.link[k]
         s.room[other] -= more * weight[k]
-        s.most[other] = max(s.most[other], level)
+        if more > 0:  # otherwise they had more before
+            s.most[other] = max(s.most[other], level)
         if not dirty.is_dirty[other]:
             mark(s, m, dirty, other)
 
