@@ -14,6 +14,8 @@ from hccl_py.enums import DataType
 from hccl_py.program.levels import levels
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate_batches, simulate_contended, simulate_tasks
+from hccl_py.simulator.contended import Contention
+from hccl_py.simulator.contended.classes import classes_of
 from hccl_py.topology import topology_of
 from hccl_py.topology.networks.shortest import Graph
 from hccl_py.topology.networks.spray import Spreading
@@ -58,6 +60,9 @@ def compile_simulator() -> None:
     for lockstep in (True, False):
         simulate_batches(program, topology, cost, lockstep=lockstep)
     simulate_contended(program, topology, cost)
+    exchange = recorded("RunAlltoAllDirectFullmesh", op_of("all_to_all"), topology)
+    shared = Contention(exchange, topology, cost)
+    classes_of(exchange, shared.durations, shared.shared)  # asked where there are many flows
     ends = np.array([0, 1]), np.array([1, 0])
     graph = Graph.of(2, *ends, np.array([1, 1]))
     graph.reached(0)
