@@ -24,7 +24,7 @@ from hccl_py.executor import (
 from hccl_py.orchestration import Plane
 from hccl_py.orchestration.subplane import Subplane
 
-__all__ = ["outer", "requested", "suits_in_teams", "team"]
+__all__ = ["is_alone", "outer", "requested", "suits_in_teams", "team"]
 
 
 def suits_in_teams(topology: Topology, in_pods: bool) -> bool | Unsuitable:
@@ -46,6 +46,11 @@ def team(rank: Rank[Any, Any], in_pods: bool) -> Plane:
         return rank.level0
     pods = rank.topology.superpod
     return Subplane(rank.flat, [np.flatnonzero(pods == pod).tolist() for pod in np.unique(pods)])
+
+
+def is_alone(rank: RankView | Rank[Any, Any], in_pods: bool) -> bool:
+    """Return whether every rank is alone in its team."""
+    return rank.size == _teams(rank, in_pods)
 
 
 def outer(rank: Rank[Any, Any], in_pods: bool) -> Plane:

@@ -91,7 +91,7 @@ def test_broken_packages_are_shown_and_warned_of(
         return registry
 
     monkeypatch.setattr("hccl_py.discovery.installed_executors", installed)
-    monkeypatch.setattr("hccl_py.communicator.installed_executors", installed)
+    monkeypatch.setattr("hccl_py.domain.installed_executors", installed)
     assert main(["list"]) == 0
     assert "broken: Plugin odd is odd.\n  Mend it.\n" in capsys.readouterr().out
     assert main(["run", "all_gather", "-n", "1"]) == 0

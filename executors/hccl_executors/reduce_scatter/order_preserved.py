@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hccl_executors.rank_order import outer, requested, suits_in_teams, team
+from hccl_executors.rank_order import is_alone, outer, requested, suits_in_teams, team
 from hccl_executors.sources import hccl_executor, hccl_newest, hccl_template
 from hccl_executors.templates.by_rank import Slots, combine, reduce_scatter_by_rank
 from hccl_executors.templates.recursive_halving import recursive_halving_reduce_scatter
@@ -35,14 +35,17 @@ class ReduceScatterInRankOrder:
         return suits_in_teams(topology, self.in_pods)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links in the team and between teams; CCL_Out holds a chunk per rank."""
+        """Links in the team and between teams; CCL_Out holds a chunk per rank. In graph mode who is
+        alone shows other teams a copy in scratch, besides.
+        """
         graph = op.mode is Mode.GRAPH
+        copies = 1 + is_alone(rank, self.in_pods)
         memory = (Buffer.USER_IN, Buffer.SCRATCH) if graph else (Buffer.CCL_IN, Buffer.CCL_OUT)
         return requested(
             rank,
             memory,
             in_pods=self.in_pods,
-            scratch_bytes=2 * op.size * rank.size if graph else 0,
+            scratch_bytes=copies * op.size * rank.size if graph else 0,
             max_count=rank.ccl_bytes // rank.size // 128 * 128 // op.unit,
         )
 
@@ -53,7 +56,8 @@ class ReduceScatterInRankOrder:
         memory, spare = rank.ccl_out, rank.ccl_in
         if op.mode is Mode.GRAPH:
             memory, spare = rank.scratch.head(size * rank.size), rank.scratch[size * rank.size :]
-        slots = Slots(memory, size, n, (size,) * rank.size, spare if n == 1 else None)
+        alone = is_alone(rank, self.in_pods)
+        slots = Slots(memory, size, n, (size,) * rank.size, spare if alone else None)
         reduce_scatter_by_rank(
             rank, near, lambda index: rank.user_in[index], slots, in_turns=self.in_pods
         )
