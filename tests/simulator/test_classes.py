@@ -127,6 +127,38 @@ def test_random_moves_that_all_ranks_make(
     assert_same(program, topology, slow)
 
 
+class TwoPeers:
+    """Every rank writes to the next one and to the one beside it, on a stream each; for ranks of an
+    even number both are the same one.
+    """
+
+    op = "all_gather"
+    algorithm = "level0:mesh"
+
+    def suits(self, op: Any, topology: Any) -> bool:
+        return True
+
+    def resources(self, op: Any, rank: Any) -> ResourceRequest:
+        return ResourceRequest((PlaneRequest("flat", "mesh"),), sub_streams=2)
+
+    def orchestrate(self, op: Any, rank: Any) -> None:
+        for sub, peer in zip(rank.subs, ((rank.id + 1) % rank.size, rank.id ^ 1), strict=True):
+            to = rank.flat[peer]
+            sub.copy(to.remote(rank.ccl_out.head(8000)), rank.ccl_in.head(8000))
+
+
+def test_two_streams_that_write_to_one_rdma_connection() -> None:
+    """One after the other, in 16 us each of a port of 0.5 GB/s; to two they write at once."""
+    topology = topology_of(servers=8, devices=1)
+    program = recorded(TwoPeers(), OpParam("all_gather", 1, DataType.INT8), topology, 1 << 24)
+    assert assert_same(program, topology) == 2
+    with pytest.MonkeyPatch.context() as patch:
+        _, timeline = timed(program, topology, (), COST, 0, patch)
+    ends = timeline.effect_us.reshape(8, 2)
+    np.testing.assert_allclose(ends[::2], [[16.125, 32.125]] * 4)
+    np.testing.assert_allclose(ends[1::2], [[32.125, 32.125]] * 4)
+
+
 @pytest.mark.parametrize("more", [0, 1, 2000])
 def test_one_size_that_is_another(more: int) -> None:
     """Its ranks are then seen to differ, and with them all that share links with it."""
