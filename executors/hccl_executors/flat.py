@@ -10,7 +10,7 @@ from typing import Any
 
 from hccl_executors.levels import LEVELS, Level, choices, fidelities
 from hccl_executors.sources import hccl_executor
-from hccl_executors.staging import delivered, request, staged
+from hccl_executors.staging import Links, delivered, request, staged
 from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
 from hccl_py.fidelity import Fidelity, ours, same
 from hccl_py.ops import OPS
@@ -46,8 +46,11 @@ class Flat:
         return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """The template's links; a round fills the CCL buffer that it works in."""
-        return request(op, rank, ("flat", self._level(op).peers(rank.flat, op.root or 0)))
+        """The template's links, all by RDMA where some have to be, as HCCL's on a plane; a round
+        fills the CCL buffer that it works in.
+        """
+        peers = self._level(op).peers(rank.flat, op.root or 0)
+        return request(op, rank, Links("flat", peers, rank.topology.has_rdma))
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
         """Stage, run, deliver."""

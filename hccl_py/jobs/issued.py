@@ -76,7 +76,7 @@ class Issued:
         issued[mine] += 1
 
     def plan(self, group: JobGroup, op: OpParam | Plan) -> Plan:
-        """Return the plan of a call of a communicator, whose links must be those of the job."""
+        """Return the plan of a call of a communicator, whose links the job must have."""
         who = group.communicator
         plan = who.plan(op) if isinstance(op, OpParam) else op
         if not isinstance(plan, Plan) or plan.program.ranks != who.size:
@@ -90,11 +90,15 @@ class Issued:
         return plan
 
     def _check_links(self, group: JobGroup, op: OpParam | Plan, plan: Plan) -> None:
+        """Refuse links of another kind than the job's. Where RDMA joins some members, an executor
+        may take it for those, too, that SDMA joins.
+        """
         who = group.communicator
         links = plan.program.transports
         ranks, peers = group.members[links.rank], group.members[links.peer]
         kinds = self._topology.link_kinds(ranks, peers)
-        for end in np.flatnonzero(links.kind != kinds)[:1].tolist():
+        may_differ = who.topology.has_rdma & (links.kind == LinkKind.RDMA)
+        for end in np.flatnonzero((links.kind != kinds) & ~may_differ)[:1].tolist():
             planned, found = LinkKind(links.kind[end]), LinkKind(kinds[end])
             raise ParameterError(
                 f"{who.name} cannot run {op!r:.80}: it takes {planned.name} from rank {ranks[end]} "

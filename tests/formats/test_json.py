@@ -131,7 +131,8 @@ def test_alike_links_take_the_short_form() -> None:
 
 
 def test_mixed_links_take_the_general_form() -> None:
-    text = json.loads(to_json(recorded("AllGatherComm", call("AllGather"), topology_of(9))))
+    op = op_of("all_to_all", 100)
+    text = json.loads(to_json(recorded("RunAlltoAllDirectFullmesh", op, topology_of(9))))
     assert "link" not in text
     assert {link["kind"] for link in text["links"]} == {"sdma", "rdma"}
     assert text["links"][0]["exports"] == {"0": ["CCL_IN", "CCL_OUT"], "1": ["CCL_IN", "CCL_OUT"]}

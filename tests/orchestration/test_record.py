@@ -19,7 +19,7 @@ from hccl_py.program.usage import differences
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
-from tests.orchestration.authors import MeshAuthor
+from tests.orchestration.authors import Author, MeshAuthor
 from tests.recording import BY_NAME, SAMPLES, filled, op_of, recorded, same_tasks
 
 SERVERS = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)
@@ -100,10 +100,21 @@ def test_the_numbers_of_hccl_s_mesh_all_gather() -> None:
     assert len(program.batches) == 1
 
 
+def around(rank: Any) -> None:
+    """Pass the input round a ring, by whatever links there are."""
+    slots, ring = rank.stage_out(), rank.flat
+    rank.main.copy(slots[rank.id], rank.user_in)
+    for step in range(rank.size - 1):
+        mine, theirs = (rank.id - step) % rank.size, (rank.id - step - 1) % rank.size
+        exchange(rank.main, ring.right, ring.left, send=slots[mine], recv=slots[theirs])
+    rank.deliver(slots)
+
+
 def test_a_ring_of_one_kind_is_one_batch_and_a_mixed_one_few() -> None:
-    op = op_of("all_reduce", 1 << 16)
-    assert len(recorded("AllReduceComm", op, topology_of(64, preset="ring")).batches) == 1
-    assert len(recorded("AllReduceComm", op, topology_of(servers=4, devices=8)).batches) == 3
+    op, links = op_of("all_gather", 1 << 10), PlaneRequest("flat", "ring")
+    author = Author(around, ResourceRequest((links,)))
+    assert len(recorded(author, op, topology_of(64, preset="ring")).batches) == 1
+    assert len(recorded(author, op, topology_of(servers=4, devices=8)).batches) == 3
 
 
 def test_data_beyond_the_buffer_goes_in_rounds() -> None:

@@ -32,7 +32,7 @@ PRODUCTS = [name for name in PRESETS if name not in ("mesh", "ring")]
 
 def alpha_of(topology: Topology, rank: int, peer: int, slow: Stragglers | None = None) -> float:
     """Return α of the transport between two ranks in an all-to-all among all of them."""
-    program = recorded("AllGatherComm", op_of("all_gather", 32), topology)
+    program = recorded("RunAlltoAllDirectFullmesh", op_of("all_to_all", 32), topology)
     transports = program.transports
     classes = Links(topology, COST, slow or Stragglers()).classes(transports)
     end = np.flatnonzero((transports.rank == rank) & (transports.peer == peer))[0]

@@ -50,9 +50,12 @@ class RunAlltoAllVFullMesh:
         return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to everyone; HCCL cuts every part by itself, so there are no rounds."""
+        """Links to everyone, all by RDMA where some have to be; HCCL cuts every part by itself, so
+        there are no rounds.
+        """
         return ResourceRequest(
-            planes=(PlaneRequest("flat", "mesh"),), sub_streams=_subs(op, rank.topology)
+            planes=(PlaneRequest("flat", "mesh", rdma=rank.topology.has_rdma),),
+            sub_streams=_subs(op, rank.topology),
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:

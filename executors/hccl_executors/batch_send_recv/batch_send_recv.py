@@ -52,10 +52,13 @@ class BatchSendRecv:
         return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to the peers on both planes, a stream to receive on. There are no rounds."""
-        peers = peers_of(op, rank.size, 1, -1)
+        """Links to the peers on both planes, all by RDMA where some have to be; a stream to receive
+        on. There are no rounds.
+        """
+        peers, rdma = peers_of(op, rank.size, 1, -1), rank.topology.has_rdma
         return ResourceRequest(
-            planes=(PlaneRequest(UP, peers), PlaneRequest(DOWN, peers)), sub_streams=1
+            planes=tuple(PlaneRequest(level, peers, rdma=rdma) for level in (UP, DOWN)),
+            sub_streams=1,
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:

@@ -155,6 +155,14 @@ def joined_ranks(topology: Topology) -> tuple[int, ...]:
     return tuple(number for number, ranks in enumerate(groups) for _ in range(ranks))
 
 
+def joined_on_a_plane(topology: Topology) -> tuple[int, ...]:
+    """The same on a plane of all ranks. HCCL takes one kind of links for all of a plane: RDMA, as
+    soon as two ranks need it (impl/topo_matcher.cc:214, GetIsUsedRdma; :250, SetIsUsedRdma).
+    """
+    joined = joined_ranks(topology)
+    return joined if len(set(joined)) == 1 else tuple(range(topology.size))
+
+
 def form_of(topology: Topology) -> Form:
     """Take a topology of servers alike apart."""
     [devices] = set(topology.servers)

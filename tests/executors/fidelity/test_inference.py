@@ -14,11 +14,11 @@ from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import helped_rings as helped
 from tests.executors.fidelity import rings
 from tests.executors.fidelity.fixed_sums import doubling
-from tests.executors.fidelity.held import Held, Holders, joined_ranks
+from tests.executors.fidelity.held import Held, Holders, joined_on_a_plane
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.streams import Way, Worker
 from tests.executors.fidelity.superpods_v import shared_rounds
-from tests.executors.fidelity.transports import Across, Event, Slice, even, run
+from tests.executors.fidelity.transports import Event, Part, Slice, even, run
 from tests.recording import op_of, recorded
 
 RINGS: dict[str, tuple[str, Callable[..., None]]] = {
@@ -126,7 +126,7 @@ def _rings(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
     count = 32 * (at.size if op in ("all_reduce", "broadcast") else 1)
 
     def streams(rank: int) -> list[list[Event]]:
-        me = Across([], range(at.size), rank, joined_ranks(at))
+        me = Part([], range(at.size), rank, rdma=len(set(joined_on_a_plane(at))) > 1)
         if at.size > 1:
             template(me, slices=even(at.size, 128))
         return [me.events]

@@ -13,7 +13,7 @@ from hccl_py.op_param import OpParam
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
 from tests.executors.fidelity.grouped import grouped
-from tests.executors.fidelity.held import Held, Holders, joined_ranks
+from tests.executors.fidelity.held import Held, Holders, joined_on_a_plane, joined_ranks
 from tests.executors.fidelity.messages import Message, batch, receive, send
 from tests.executors.fidelity.recorded import events_of
 from tests.executors.fidelity.transports import Event, Link
@@ -60,9 +60,8 @@ def test_send_and_receive(layout: str, count: int) -> None:
 def test_batches_of_messages(layout: str) -> None:
     """All pairs, some twice, one of a rank to itself."""
     assert KINDS["BatchSendRecv"] == "same"
-    shape, pod = LAYOUTS[layout]
-    topology = topology_of(**shape)
-    ranks = topology.size
+    topology = topology_of(**LAYOUTS[layout][0])
+    ranks, pod = topology.size, joined_on_a_plane(topology).count(0)
     chosen = np.random.default_rng(ranks).integers(0, ranks, (3 * ranks, 2))
     pairs = tuple((int(a), int(b)) for a, b in chosen)
     for count in (100, 600_000):
@@ -113,7 +112,7 @@ def _chosen(ranks: int) -> list[tuple[int, int]]:
 
 def _batches(_: str, at: Topology, mode: Mode) -> Iterator[Held]:
     """Messages of one slice, and of several."""
-    pairs, pod = _chosen(at.size), joined_ranks(at).count(0)
+    pairs, pod = _chosen(at.size), joined_on_a_plane(at).count(0)
     for count in (100, 600_000):
         op = OpParam("batch_send_recv", count, DataType.FP32, mode=mode, pairs=tuple(pairs))
         messages = [Message(a, b, 4 * count) for a, b in pairs]

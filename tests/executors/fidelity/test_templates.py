@@ -17,9 +17,9 @@ from hccl_py.fidelity import fidelity_of
 from hccl_py.op_param import OpParam
 from hccl_py.topology import PRESETS, Topology, topology_of
 from tests.executors.fidelity import ahc, grid, halving, rings, trees
-from tests.executors.fidelity.held import Held, Holders, joined_ranks
+from tests.executors.fidelity.held import Held, Holders, joined_on_a_plane
 from tests.executors.fidelity.recorded import events_of, travels
-from tests.executors.fidelity.transports import Across, Event, Slice, Template, even, run
+from tests.executors.fidelity.transports import Event, Part, Slice, Template, even, run
 from tests.recording import BY_NAME, filled, op_of, recorded, same_tasks
 
 EXECUTORS = {
@@ -231,13 +231,15 @@ def test_some_words_are_a_ring_over_all_ranks(op: str, word: str) -> None:
 
 
 def _flat(name: str, at: Topology, mode: Mode) -> Iterator[Held]:
-    """A ring over all ranks, wherever they are."""
+    """A ring over all ranks: over RDMA where any two are joined by it, impl/topo_matcher.cc:214
+    GetIsUsedRdma of libochao-huawei/hcomm @ 8958adb.
+    """
     op = {executor: op for op, executor in EXECUTORS.items()}[name]
     case = next(case for case in CASES if (case.op, case.word) == (op, "ring"))
-    joined, found = joined_ranks(at), roots(case, at.size)
+    found = roots(case, at.size)
 
     def streams(rank: int, told: dict[str, Any]) -> list[list[Event]]:
-        me = Across([], range(at.size), rank, joined)
+        me = Part([], range(at.size), rank, rdma=len(set(joined_on_a_plane(at))) > 1)
         case.template(me, **told)
         return [me.events]
 
