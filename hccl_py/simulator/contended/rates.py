@@ -47,6 +47,11 @@ SAME = 1e-12
 STEADY = 1e-13
 """A level that would change by less, relatively, stays."""
 
+UNKNOWN = 2
+"""In Sharing.was_slowed until a flow has a rate: events that are taken together are a little apart,
+in which it moves nothing yet, however fast it would be alone.
+"""
+
 FRESH, TOUCHED = 0, 1
 """Places in Sharing.counts: lengths of the lists of the same names."""
 
@@ -69,7 +74,7 @@ def enter(
 ) -> None:
     """Let bytes flow from `t`; they take `us` at full speed."""
     full = size / us
-    s.bottleneck[entity], s.was_slowed[entity] = -1, 0
+    s.bottleneck[entity], s.was_slowed[entity] = -1, UNKNOWN
     s.full[entity], s.left[entity], s.since[entity] = full, us, t
     s.fresh[s.counts[FRESH]] = entity
     s.counts[FRESH] += 1
@@ -186,7 +191,8 @@ def capture(
         work = m.due[entity] - s.moved[old]
     else:
         drop(events, entity)
-        work = (s.left[entity] - (t - s.since[entity])) * s.full[entity]
+        moving = 0.0 if s.was_slowed[entity] == UNKNOWN else t - s.since[entity]
+        work = (s.left[entity] - moving) * s.full[entity]
     other_slot = s.slot_first[entity]
     for hop in range(s.hop[entity], s.hop[entity] + s.hops[entity]):
         other, weight = s.link[hop], m.own[other_slot] if weighs else 1.0
@@ -292,6 +298,8 @@ def find_rates(s: Sharing, m: Members, c: Coupling, dirty: Dirty, events: Heap, 
             drop(events, entities + link)
     for k in range(s.counts[FRESH]):
         entity = s.fresh[k]
+        if s.was_slowed[entity] == UNKNOWN:
+            s.was_slowed[entity] = 0
         if s.bottleneck[entity] < 0:
             put(events, entity, s.since[entity] + s.left[entity])
     s.counts[FRESH] = s.counts[TOUCHED] = 0
