@@ -294,6 +294,26 @@ def test_little_room_and_few_distances_are_enough(monkeypatch: pytest.MonkeyPatc
     assert again == [wanted[k] for k in order]
 
 
+def test_links_into_a_large_switch_count_as_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A route of two links is found by going over all that lead to the switch between them, which
+    is too much for plain Python where there are many of both.
+    """
+    steps: list[int] = []
+
+    def sized(count: int) -> Any:
+        steps.append(count)
+        return spray._spread.plain
+
+    monkeypatch.setattr(spray._spread, "sized", sized)
+    links = [{"from": rank, "to": "s"} for rank in range(100)]
+    model = {"ranks": 100, "switches": [{"name": "s"}], "links": links, "spray": "all"}
+    found = network_of(built(model))
+    routes = found.routes(np.arange(3), np.arange(1, 4), np.zeros(3, np.bool_))
+    assert routes.first.tolist() == [0, 2, 4, 6]
+    assert len(steps) == 3
+    assert min(steps) >= 100
+
+
 def test_a_part_of_a_network_is_sprayed_over_the_whole() -> None:
     part = network_of(topology_of(preset="fat-tree:4,spray=all").subset([0, 15]))
     assert len(between(part, 0, 1)) == 14

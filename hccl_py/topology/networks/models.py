@@ -70,6 +70,8 @@ def _numbered(value: object) -> object:
 
 Name = Annotated[str, BeforeValidator(_name)]
 Rate = Annotated[float, BeforeValidator(_number("GB/s", 1e-6, 1e6))]
+_TOGETHER = "Write what the links of the port let through together, each way."
+PortRate = Annotated[float, BeforeValidator(_number("GB/s", 1e-6, 1e6, _TOGETHER))]
 Latency = Annotated[float, BeforeValidator(_number("microseconds", 0, 1e6))]
 _WHOLE = "Routes of two ranks have shares that sum to 1; leave the key out where there is one."
 Share = Annotated[float, BeforeValidator(_number("a share", 1e-6, 1, _WHOLE))]
@@ -111,7 +113,7 @@ class NetworkPortModel(Strict):
     name: Name
     of: Name
     to: Listed[Name] = Field(default_factory=list)
-    gbps: Rate
+    gbps: PortRate
 
 
 class RouteModel(Strict):

@@ -60,6 +60,13 @@ class Spreading:
         self.tail = np.repeat(np.arange(nodes), np.diff(graph.first))
         self._edge = np.lexsort((self.tail, graph.head))
         self._into = ends(np.bincount(graph.head, minlength=nodes))
+        self._columns = (
+            reading(self._into),
+            reading(self.tail[self._edge]),
+            reading(graph.head[self._edge]),
+            reading(self._edge),
+            reading(graph.length[self._edge]),
+        )
         self._kept: OrderedDict[int, Found] = OrderedDict()
 
     @property
@@ -109,16 +116,14 @@ class Spreading:
         latencies.
         """
         found, nodes, edges = self._found(source, targets), len(self._into) - 1, len(self.tail)
-        into = reading(self._into), reading(self.tail[self._edge]), reading(self.head[self._edge])
-        length = reading(self._graph.length[self._edge])
-        graph = *into, reading(self._edge), length, reading(latency)
+        graph = *self._columns, reading(latency)
         scratch = np.zeros((3, nodes)), np.zeros(nodes, np.int64)
         parts, at = [], 0
         while at < len(targets):
             left = reading(targets[at:])
             edge = np.empty(max(edges, _ROOM), np.int64)
             share, late, count = np.empty(len(edge)), np.empty(len(left)), np.zeros_like(left)
-            run = _spread.sized(len(left) * 8)
+            run = _spread.sized(len(left) * edges)
             ways = *graph, *found[1:], source, left, MOST_PATHS, *scratch
             done, paths = run(*ways, edge, share, late, count)
             if paths > MOST_PATHS:
