@@ -6,13 +6,10 @@ the same from everywhere has the same rates. One rank of each class then stands 
 
 Classes are found by refining colours until they split no more:
 
-    rank    what it did before: its batch, sizes, durations; then the links of its routes, the
-            notifies that it posts and waits for and the RDMA connections that it writes to, each
-            with the place in the batch that names it
+    rank    what it did before: its batch, sizes, durations; then the links of its routes and the
+            notifies that it posts and waits for, each with the place in the batch that names it
     link    its capacity, and the colours of the ranks that use it, with the stream and peer
     notify  the colours of those that post it and wait for it, with the place in the batch
-    RDMA    connection: the colour of its rank, with all places in the batch that name it; what
-            two streams write to one is sent in turn, what they write to two is sent at once
 
 So in the end every rank of a class has the same instructions, which take the same time alone; the
 links that it uses are of the same classes, as many of each; and whom it waits for is of the same
@@ -49,9 +46,7 @@ _SHIFTS = np.array([30, 27, 31], np.uint64)
 
 
 class Classes(NamedTuple):
-    """The class of every rank and link, numbered from 0, and the colour of every notify's cell
-    (and behind those of connections).
-    """
+    """The class of every rank and link, numbered from 0, and the colour of every notify's cell."""
 
     of_rank: IntArray
     of_link: IntArray
@@ -60,21 +55,44 @@ class Classes(NamedTuple):
 
 def classes_of(program: Program, durations: Durations, shared: SharedLinks) -> Classes | None:
     """Return classes of ranks; None where they are hardly fewer than the ranks are, where notifies
-    count posts, where tasks take what chance says, and where data is spread over several ways.
+    count posts, where tasks take what chance says, where data is spread over several ways, and
+    where streams of a rank share an RDMA connection.
     """
     if program.counts_posts or durations.jitter.spread or len(shared.weight):
+        return None
+    if _streams_meet(program):
         return None
     colour = _at_first(program, durations)
     colour, link, _ = _refined(program, shared, [], colour)  # mostly ranks differ by now, or never
     if _are_many(colour):
         return None
-    connection = _connections(program)
-    named = [_Named.of(batch, connection, number) for number, batch in enumerate(program.batches)]
-    colour, link, cell = _refined(program, shared, named, colour)
+    notifies = [_Notifies.of(batch, number) for number, batch in enumerate(program.batches)]
+    colour, link, cell = _refined(program, shared, notifies, colour)
     if _are_many(colour):
         return None
     ranks, links = (np.unique(one, return_inverse=True)[1].reshape(-1) for one in (colour, link))
     return Classes(ranks, links, cell)
+
+
+def _streams_meet(program: Program) -> bool:
+    """Return whether several streams send over one RDMA connection, which carries one write after
+    the other: of two that set out at once nothing but the number of its stream says which is first.
+    """
+    is_rdma = np.append(program.transports.is_rdma, False)  # behind the last end: none, -1
+    stream = np.full(len(is_rdma), -1)
+    for batch in program.batches if is_rdma.any() else ():
+        sends = {
+            (i.stream, _key(i.end)): i
+            for i in batch.instructions
+            if i.kind == POST or i.kind in RDMA_WRITES
+        }
+        for i in sends.values():
+            end = np.atleast_1d(values_of(i.end))
+            end = end[is_rdma[end]]
+            if ((stream[end] >= 0) & (stream[end] != i.stream)).any():
+                return True
+            stream[end] = i.stream
+    return False
 
 
 def _are_many(colour: Colours) -> bool:
@@ -82,7 +100,7 @@ def _are_many(colour: Colours) -> bool:
 
 
 def _refined(
-    program: Program, shared: SharedLinks, named: list[_Named], colour: Colours
+    program: Program, shared: SharedLinks, notifies: list[_Notifies], colour: Colours
 ) -> tuple[Colours, Colours, Colours]:
     """Return colours of ranks, links and cells that split no more, or of too many ranks."""
     link = cell = np.zeros(0, np.uint64)
@@ -90,8 +108,8 @@ def _refined(
     while count < _count(colour) and not _are_many(colour):
         count = _count(colour)
         link, seen = _through_links(shared, colour)
-        cell = _of_cells(program, named, colour)
-        for some in named:
+        cell = _of_cells(program, notifies, colour)
+        for some in notifies:
             seen[some.ranks] += _mixed(cell[some.cell], some.name[:, None]).sum(axis=0)
         colour = _mixed(colour, seen)
     return colour, link, cell
@@ -151,45 +169,31 @@ def _key(value: Any) -> object:
     return value.key() if isinstance(value, PerRank) else value
 
 
-class _Named(NamedTuple):
-    """The cells that a batch's ranks post or wait for, and behind those of the program the RDMA
-    connections that they send over, [columns, ranks], and names of columns.
-    """
+class _Notifies(NamedTuple):
+    """The cells that a batch's ranks post or wait for, [columns, ranks], and names of columns."""
 
     ranks: IntArray
     cell: IntArray
     name: Colours
 
     @staticmethod
-    def of(batch: Batch, connection: IntArray, number: int) -> _Named:
+    def of(batch: Batch, number: int) -> _Notifies:
         columns: dict[object, Any] = {}
         for i in batch.instructions:
             if i.kind in (POST, WAIT):
-                columns.setdefault((i.kind, _key(i.cell)), values_of(i.cell))
-            if len(connection) and (i.kind == POST or i.kind in RDMA_WRITES):
-                columns.setdefault((RDMA_WRITES, _key(i.end)), connection[values_of(i.end)])
+                columns.setdefault((i.kind, _key(i.cell)), i.cell)
         cell = np.empty((len(columns), len(batch.ranks)), np.int64)
         for row, column in zip(cell, columns.values(), strict=True):
-            row[:] = column
-        return _Named(batch.ranks, cell, _mixed(np.full(len(cell), number), np.arange(len(cell))))
+            row[:] = values_of(column)
+        return _Notifies(
+            batch.ranks, cell, _mixed(np.full(len(cell), number), np.arange(len(cell)))
+        )
 
 
-def _connections(program: Program) -> IntArray:
-    """Return the number of every transport end's connection, and for those of no end and of SDMA
-    the last one, -1; nothing where no end has one.
-    """
-    is_rdma = np.append(program.transports.is_rdma, False)
-    if not is_rdma.any():
-        return np.zeros(0, np.int64)
-    return np.where(is_rdma, program.cells + np.arange(len(is_rdma)), -1)
-
-
-def _of_cells(program: Program, named: list[_Named], colour: Colours) -> Colours:
-    """Return the colours of notifies and connections by who names them, of none if none are
-    given.
-    """
-    found = np.zeros(program.cells + len(program.transports) + 1 if named else 0, np.uint64)
-    for some in named:
+def _of_cells(program: Program, notifies: list[_Notifies], colour: Colours) -> Colours:
+    """Return the colours of notifies by who names them, of none if none are given."""
+    found = np.zeros(program.cells if notifies else 0, np.uint64)
+    for some in notifies:
         np.add.at(found, some.cell, _mixed(colour[some.ranks], some.name[:, None]))
     return found
 
