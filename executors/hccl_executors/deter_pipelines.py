@@ -14,6 +14,7 @@ backwards. Places lie in CCL_Out:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 from hccl_executors.one_mesh import in_even_meshes, reduces_on_its_way
@@ -49,7 +50,7 @@ def _meeting(executor: str, *templates: str) -> Fidelity:
     )
 
 
-class DeterPipeline:
+class DeterPipeline(ABC):
     """Several servers of Atlas A2, three devices or more in each, in op-base mode."""
 
     op: str
@@ -77,9 +78,9 @@ class DeterPipeline:
             max_count=self.room(op, rank) // op.unit,
         )
 
+    @abstractmethod
     def room(self, op: OpParam, rank: RankView) -> int:
         """Return the bytes of a round: of one chunk, where ops have a slot per rank."""
-        raise NotImplementedError
 
 
 class _Aligned(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from hccl_executors.levels import LEVELS, fidelities
@@ -20,7 +21,7 @@ WORDS = "NHR|ring|NB"
 """Algorithms that gather between teams; HCCL takes NHR for all other words."""
 
 
-class AllReduceInRankOrder:
+class AllReduceInRankOrder(ABC):
     """AllReduce whose every sum has the same order, by halving over the devices of a server, then
     over servers: a reduce-scatter, and an all-gather in the team and between teams.
 
@@ -73,9 +74,9 @@ class AllReduceInRankOrder:
             LEVELS["all_gather"][word].run(rank.main, teams, chunks.joined(n))
         rank.main.copy(rank.user_out, memory.head(total))
 
+    @abstractmethod
     def _gather(self, rank: Rank[Any, Any], near: Plane, chunks: Chunks) -> None:
         """Gather in the team."""
-        raise NotImplementedError
 
 
 def _fidelity(executor: str) -> Fidelity:

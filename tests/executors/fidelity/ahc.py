@@ -5,6 +5,7 @@ are those of alg_template/asymmetric_hierarchical_concatenate_base.cc, where not
 Names of ranks are their places in the plane.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from math import gcd, lcm
 
@@ -41,7 +42,7 @@ def split(groups: Groups) -> Groups:
     return found
 
 
-class Ahc:
+class Ahc(ABC):
     """A rank of an all-reduce of `count` elements of `unit` bytes; CommAHCBaseInfo."""
 
     def __init__(self, rank: int, groups: Groups, count: int, unit: int) -> None:
@@ -82,11 +83,13 @@ class Ahc:
             nhr_all_gather(me, inside)
         return self.events
 
+    @abstractmethod
     def intra_slices(self) -> list[Slice]:
-        raise NotImplementedError
+        """What each member of the own group has."""
 
+    @abstractmethod
     def cards(self) -> list[tuple[list[int], list[Slice]]]:
-        raise NotImplementedError
+        """Who shares which slices with members of other groups."""
 
 
 class Broke(Ahc):

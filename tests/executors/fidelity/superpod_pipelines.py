@@ -6,6 +6,8 @@ B of the CCL buffers, and so with the last two of notifiesMain and of notifiesAu
 sub streams has level2.
 """
 
+from abc import ABC, abstractmethod
+
 from tests.executors.fidelity import rings as plain
 from tests.executors.fidelity.superpods import Executor, Grid
 from tests.executors.fidelity.transports import Slice
@@ -13,7 +15,7 @@ from tests.executors.fidelity.transports import Slice
 ALIGN, EIGHT_MB = 128, 8192 * 1024
 
 
-class Pipeline(Executor):
+class Pipeline(Executor, ABC):
     """A rank of a call of `count` elements of `unit` bytes, with a CCL buffer of `room` bytes."""
 
     def __init__(self, rank: int, grid: Grid, count: int, unit: int, room: int) -> None:
@@ -57,9 +59,9 @@ class Pipeline(Executor):
         """mainStreamL2_, streamL2: subStreams_.back()."""
         return len(self.me.streams) - 1
 
+    @abstractmethod
     def run(self) -> None:
         """RunLoop."""
-        raise NotImplementedError
 
 
 class AllGather(Pipeline):
