@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import hccl_py as hccl
-from hccl_py.chakra import write_trace
+from hccl_interop.chakra import write_trace
 from hccl_py.jobs import Job, JobStream
 
 BF16, SUM = hccl.DataType.BF16, hccl.ReduceOp.SUM

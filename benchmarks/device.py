@@ -34,12 +34,12 @@ import hccl_py as hccl
 from hccl_executors import EXECUTORS
 from hccl_platform.device import DevicePlatform
 from hccl_platform.lowering.moves import moves_of
-from hccl_py.config import Config
-from hccl_py.discovery import installed_executors
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
+from hccl_py.communicator.measurement import Measurement
+from hccl_py.communicator.planning import Plan
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.measurement import Measurement
-from hccl_py.op_param import OpParam
-from hccl_py.planning import Plan
+from hccl_py.plugins.discovery import installed_executors
 from hccl_py.program.program import Program
 from hccl_py.verifier.sweeps.cases import Case, Cases
 from hccl_py.verifier.sweeps.space import random_cases

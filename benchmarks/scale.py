@@ -75,8 +75,8 @@ GROWTH = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 def measure(ranks: int, servers: int, how: str) -> dict[str, float]:
     """Record and simulate one all-reduce: a flat ring, or mesh and NHR over servers of 8."""
     from hccl_executors import AllReduceComm, AllReduceMeshExecutor
+    from hccl_py.call.op_param import OpParam
     from hccl_py.enums import DataType, ReduceOp
-    from hccl_py.op_param import OpParam
     from hccl_py.operators import make_operator
     from hccl_py.orchestration.record import record
     from hccl_py.program.program import Program

@@ -26,8 +26,8 @@ CASES = ("mesh all_gather, 64", "ring all_reduce, 64", "ring all_reduce, 256", "
 def recorded(name: str, ranks: int) -> Program:
     """Return a new program of a case."""
     import hccl_executors
+    from hccl_py.call.op_param import OpParam
     from hccl_py.enums import DataType, ReduceOp
-    from hccl_py.op_param import OpParam
     from hccl_py.operators import make_operator
     from hccl_py.orchestration.record import record
     from hccl_py.topology import topology_of

@@ -12,18 +12,20 @@ Names are loaded when they are first used, so that `import hccl_py` costs nothin
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hccl_py import moved
+
 if TYPE_CHECKING:
-    from hccl_py.communicator import Communicator
+    from hccl_py.call.op_param import OpParam
+    from hccl_py.communicator.communicator import Communicator
+    from hccl_py.communicator.groups import ParallelGroups, parallel_groups
+    from hccl_py.communicator.pending import Pending, Result
+    from hccl_py.communicator.planning import Plan
     from hccl_py.enums import DataType, Mode, ReduceOp
     from hccl_py.errors import HcclError, HcclResult
     from hccl_py.formats import load
-    from hccl_py.groups import ParallelGroups, parallel_groups
     from hccl_py.jobs import Job
-    from hccl_py.op_param import OpParam
     from hccl_py.orchestration.entry import record
-    from hccl_py.pending import Pending, Result
-    from hccl_py.planning import Plan
-    from hccl_py.platforms import Adversary, Schedule
+    from hccl_py.plugins.platforms import Adversary, Schedule
     from hccl_py.program.program import Program
     from hccl_py.selection import Selection
     from hccl_py.simulator.entry import simulate
@@ -33,25 +35,25 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Adversary": "hccl_py.platforms",
-    "Communicator": "hccl_py.communicator",
+    "Adversary": "hccl_py.plugins.platforms",
+    "Communicator": "hccl_py.communicator.communicator",
     "DataType": "hccl_py.enums",
     "HcclError": "hccl_py.errors",
     "HcclResult": "hccl_py.errors",
     "Job": "hccl_py.jobs",
     "Mode": "hccl_py.enums",
-    "OpParam": "hccl_py.op_param",
-    "ParallelGroups": "hccl_py.groups",
-    "Pending": "hccl_py.pending",
-    "Plan": "hccl_py.planning",
+    "OpParam": "hccl_py.call.op_param",
+    "ParallelGroups": "hccl_py.communicator.groups",
+    "Pending": "hccl_py.communicator.pending",
+    "Plan": "hccl_py.communicator.planning",
     "Program": "hccl_py.program.program",
     "ReduceOp": "hccl_py.enums",
-    "Result": "hccl_py.pending",
-    "Schedule": "hccl_py.platforms",
+    "Result": "hccl_py.communicator.pending",
+    "Schedule": "hccl_py.plugins.platforms",
     "Selection": "hccl_py.selection",
     "Topology": "hccl_py.topology",
     "load": "hccl_py.formats",
-    "parallel_groups": "hccl_py.groups",
+    "parallel_groups": "hccl_py.communicator.groups",
     "record": "hccl_py.orchestration.entry",
     "simulate": "hccl_py.simulator.entry",
     "topology_of": "hccl_py.topology",
@@ -83,6 +85,9 @@ __all__ = [
     "topology_of",
     "verify",
 ]
+
+
+moved.install()
 
 
 def __getattr__(name: str) -> Any:

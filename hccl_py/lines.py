@@ -4,8 +4,6 @@ import sys
 from pathlib import Path
 from types import CodeType
 
-__all__ = ["Line", "author_line", "format_line", "is_recording_file"]
-
 Line = tuple[CodeType, int]
 """A code object and a line number in it; kept raw because recording asks for one per instruction.
 """
@@ -14,7 +12,7 @@ _PACKAGE = Path(__file__).parent
 _RECORDING = (
     str(_PACKAGE / "orchestration"),
     str(_PACKAGE / "values.py"),
-    str(_PACKAGE / "executor.py"),
+    str(_PACKAGE / "plugins" / "executor.py"),
     str(_PACKAGE / "lines.py"),
 )
 _skipped: dict[str, bool] = {}

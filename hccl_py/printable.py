@@ -6,8 +6,6 @@ move the cursor or set the clipboard, or marks that turn the direction of writin
 
 from __future__ import annotations
 
-__all__ = ["brief", "one_line", "printable"]
-
 
 def printable(text: str) -> str:
     """Return a text with every character that is not printable as an escape; line ends stay."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from hccl_executors import EXECUTORS
 from hccl_executors.levels import LEVELS
-from hccl_py.executor import Fidelity, ops_of
-from hccl_py.fidelity import KINDS, SITUATIONS, declared
+from hccl_py.plugins.executor import Fidelity, ops_of
+from hccl_py.plugins.fidelity import KINDS, SITUATIONS, declared
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "fidelity.md"
 BEGIN = "<!-- Written by scripts/fidelity.py from here on. -->\n"

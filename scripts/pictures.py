@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hccl_executors import EXECUTORS
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.topology import Topology

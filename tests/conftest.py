@@ -55,7 +55,7 @@ collect_ignore = ["authors_package"]  # an author's project: test_plugin_package
 
 HERE = Path(__file__).parent
 
-PROCESSES = ("cpp/", "platform/distributed/", "cli/test_run_processes.py")
+PROCESSES = ("interop/cpp/", "platform/distributed/", "cli/test_run_processes.py")
 """Where every rank is a process, or C++ is compiled: a run of its own, marked `processes`."""
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from hccl_executors import EXECUTORS
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import RDMA_WRITES, DataType, Mode, ReduceOp
-from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.program.describe import format_action, format_stream

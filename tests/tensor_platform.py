@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_platform.emulated import EmulatedPlatform
-from hccl_py.config import Config
-from hccl_py.device_arrays import DeviceArray
+from hccl_py.call.config import Config
+from hccl_py.communicator.device_arrays import DeviceArray
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.platforms import Group, Schedule, Session, Work
+from hccl_py.plugins.platforms import Group, Schedule, Session, Work
+from hccl_py.plugins.resources import ResourceResponse
 from hccl_py.program.program import Program
-from hccl_py.resources import ResourceResponse
 from hccl_py.topology.topology import Topology
 
 __all__ = ["TensorPlatform"]

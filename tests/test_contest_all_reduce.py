@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from hccl_py import record, simulate
+from hccl_py.call.op_param import OpParam
 from hccl_py.cli import main
 from hccl_py.cli.options import CallOptions
 from hccl_py.cli.time_lists import read_list
-from hccl_py.discovery import Registry
 from hccl_py.enums import DataType, ReduceOp, moves_data
-from hccl_py.op_param import OpParam
+from hccl_py.plugins.discovery import Registry
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from hccl_py.verifier import Options, verify_program
 from hccl_py.verifier.numeric import run_numeric
 from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.sweeps.sweep import verify_executor
-from tests.cpp.kit import compiler, folder_of_builds
+from tests.interop.cpp.kit import compiler, folder_of_builds
 
 FOLDER = Path(__file__).parents[1] / "examples" / "contest_all_reduce"
 BUFFER = 400 << 20

@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from hccl_platform.emulated.session import EmulatedSession
 from hccl_py import Communicator
-from hccl_py.config import Config
+from hccl_py.call.config import Config
 from hccl_py.errors import MismatchError
-from hccl_py.platforms import DONE, Group, Schedule, Work
+from hccl_py.plugins.platforms import DONE, Group, Schedule, Work
+from hccl_py.plugins.resources import ResourceResponse
 from hccl_py.program.program import Program
-from hccl_py.resources import ResourceResponse
 from hccl_py.topology.topology import Topology
 
 __all__ = ["ThreadJob", "ThreadPlatform", "in_threads"]

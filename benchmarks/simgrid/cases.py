@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 import hccl_executors
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import ALL_TO_ALL
+from hccl_py.clocks.durations import Durations
+from hccl_py.clocks.links import Links
 from hccl_py.enums import Buffer, DataType, ReduceOp, TaskKind
-from hccl_py.executor import PlaneRequest, Rank, RankView, ResourceRequest, ops_of
-from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
-from hccl_py.ops import ALL_TO_ALL
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.record import record
+from hccl_py.plugins.executor import PlaneRequest, Rank, RankView, ResourceRequest, ops_of
 from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, Stragglers
-from hccl_py.simulator.durations import Durations
-from hccl_py.simulator.links import Links
 from hccl_py.simulator.tasks import TaskCosts
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import Network

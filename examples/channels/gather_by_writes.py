@@ -16,7 +16,9 @@ one input each way.
 """
 
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.orchestration.channels import ChannelRank
+from hccl_py.plugins.executor import (
     ChannelRequest,
     ChannelResources,
     OpParam,
@@ -25,8 +27,6 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.orchestration import Chunks, Region
-from hccl_py.orchestration.channels import ChannelRank
 
 __all__ = ["GatherByWrites"]
 

@@ -27,7 +27,9 @@ GB/s to the Clos network, so with 8 ranks a server either network carries about 
 
 from collections.abc import Iterator
 
-from hccl_py.executor import (
+from hccl_py.orchestration import Region
+from hccl_py.orchestration.channels import Channel, ChannelRank, Thread
+from hccl_py.plugins.executor import (
     ChannelRequest,
     ChannelResources,
     OpParam,
@@ -36,8 +38,6 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.orchestration import Region
-from hccl_py.orchestration.channels import Channel, ChannelRank, Thread
 
 __all__ = ["ReduceOnOneLayer", "ReduceOnTwoLayers"]
 

@@ -8,7 +8,7 @@ import sys
 
 from distributed import Client
 
-from hccl_py.call_spec import CallSpec, ClusterSpec
+from hccl_py.call.call_spec import CallSpec, ClusterSpec
 from hccl_py.simulator import CostModel
 from hccl_py.tuning.points import Point
 from hccl_py.tuning.sweep import sweep

@@ -7,7 +7,7 @@ import sys
 
 from mpi4py.futures import MPIPoolExecutor
 
-from hccl_py.call_spec import CallSpec, ClusterSpec
+from hccl_py.call.call_spec import CallSpec, ClusterSpec
 from hccl_py.simulator import CostModel
 from hccl_py.tuning.points import Point
 from hccl_py.tuning.sweep import sweep

@@ -23,7 +23,9 @@ from hccl_executors.templates.deter_pipeline import ADDERS, deter_reduce_scatter
 from hccl_executors.templates.mesh_collect import ALIGN
 from hccl_executors.templates.pipeline import pipeline_all_gather
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.executor import (
     OpParam,
     PlaneRequest,
     Rank,
@@ -33,9 +35,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import Fidelity, steps
-from hccl_py.orchestration import Chunks, Region
-from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.fidelity import Fidelity, steps
 
 __all__ = ["AllReduceDeterPipelineExecutor", "ReduceScatterDeterPipelineExecutor"]
 

@@ -11,9 +11,9 @@ from typing import Any
 from hccl_executors.levels import LEVELS, Level, choices, fidelities
 from hccl_executors.sources import hccl_executor
 from hccl_executors.staging import Links, delivered, request, staged
-from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
-from hccl_py.fidelity import Fidelity, ours, same
-from hccl_py.ops import OPS
+from hccl_py.call.ops import OPS
+from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology
+from hccl_py.plugins.fidelity import Fidelity, ours, same
 
 __all__ = [
     "AllGatherComm",

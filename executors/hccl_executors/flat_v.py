@@ -19,7 +19,10 @@ from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.direct_ring import HelpedRing
 from hccl_executors.templates.mesh_push import aligned
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.operators.parts import blocks_of
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -30,10 +33,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import ours, same
-from hccl_py.operators.parts import blocks_of
-from hccl_py.orchestration import Chunks, Region
-from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.fidelity import ours, same
 
 __all__ = [
     "AllGatherVComm",

@@ -23,9 +23,9 @@ from hccl_executors.templates.pipeline import (
     pipeline_reduce_scatter,
 )
 from hccl_py.enums import Buffer
-from hccl_py.executor import Mode, OpParam, PlaneRequest, Rank, RankView, ResourceRequest
-from hccl_py.fidelity import same
 from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import Mode, OpParam, PlaneRequest, Rank, RankView, ResourceRequest
+from hccl_py.plugins.fidelity import same
 
 __all__ = [
     "AllGatherMeshGraphPipelineExecutor",

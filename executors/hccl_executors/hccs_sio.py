@@ -13,7 +13,9 @@ from typing import Any
 
 from hccl_executors.one_mesh import reduces_on_its_way
 from hccl_executors.sources import hccl_newest
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Region, Stream
+from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -24,9 +26,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Chunks, Region, Stream
-from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.fidelity import same
 from hccl_py.values import RankInt
 
 __all__ = ["AllGatherHccsSioExecutor", "ReduceScatterHccsSioExecutor"]

@@ -29,7 +29,8 @@ from hccl_executors.templates.mesh_reduce import (
     mesh_reduce_scatter_in_turn,
 )
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     Rank,
@@ -39,8 +40,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import ours, same, steps
-from hccl_py.orchestration import Chunks
+from hccl_py.plugins.fidelity import ours, same, steps
 
 __all__ = [
     "JOINING",

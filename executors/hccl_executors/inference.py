@@ -18,7 +18,8 @@ from hccl_executors.templates.slim_ring import (
     slim_ring_all_gather,
     slim_ring_reduce_scatter,
 )
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Plane, Stream
+from hccl_py.plugins.executor import (
     OpParam,
     Rank,
     RankView,
@@ -27,8 +28,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Chunks, Plane, Stream
+from hccl_py.plugins.fidelity import same
 
 __all__ = [
     "AllGatherFor310PExecutor",

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from hccl_executors.sources import hccl_newest, hccl_template
 from hccl_executors.staging import Links
 from hccl_executors.templates import ahc, nb, nhr, nhr_v1, rhd, ring
-from hccl_py.executor import Fidelity, ours, same, steps
-from hccl_py.fidelity import joined
 from hccl_py.orchestration import Plane, Region, Stream
 from hccl_py.orchestration.plane import PlaneView
-from hccl_py.resources import Pattern
+from hccl_py.plugins.executor import Fidelity, ours, same, steps
+from hccl_py.plugins.fidelity import joined
+from hccl_py.plugins.resources import Pattern
 
 __all__ = ["LEVELS", "Level", "choices", "fidelities"]
 

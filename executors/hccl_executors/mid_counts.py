@@ -23,7 +23,9 @@ from hccl_executors.rings.places import sets
 from hccl_executors.sources import hccl_newest
 from hccl_executors.templates.nhr import nhr_all_gather, nhr_all_reduce_one_shot
 from hccl_executors.templates.tree import tree_broadcast
-from hccl_py.executor import (
+from hccl_py.orchestration import Plane
+from hccl_py.orchestration.subplane import Subplane
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -34,9 +36,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import Fidelity, same
-from hccl_py.orchestration import Plane
-from hccl_py.orchestration.subplane import Subplane
+from hccl_py.plugins.fidelity import Fidelity, same
 
 __all__ = [
     "AllGatherMidCountFor91093Executor",

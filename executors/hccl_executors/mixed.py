@@ -19,7 +19,8 @@ from hccl_executors.staging import staged
 from hccl_executors.templates.mesh_meetings import meet, nothing, sides
 from hccl_executors.templates.mesh_reduce import mesh_reduce_scatter_in_turn
 from hccl_executors.two_levels import column
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     Rank,
@@ -29,8 +30,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import Fidelity, SourceFile, joined, ours, same, steps
-from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.fidelity import Fidelity, SourceFile, joined, ours, same, steps
 from hccl_py.values import RankInt
 
 __all__ = [

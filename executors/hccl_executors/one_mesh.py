@@ -1,7 +1,7 @@
 """What executors of meshes share: one server, or servers alike, whose devices reach each other."""
 
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 from hccl_executors.levels import LEVELS
 from hccl_executors.staging import Links
-from hccl_py.executor import Rank, RankView
-from hccl_py.ops import OPS
+from hccl_py.call.ops import OPS
 from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.plane import PlaneView
+from hccl_py.plugins.executor import Rank, RankView
 
 __all__ = [
     "STEPS",

@@ -33,7 +33,9 @@ from hccl_executors.templates.pipeline import (
     pipeline_all_reduce,
     pipeline_reduce_scatter,
 )
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -44,9 +46,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same, steps
-from hccl_py.orchestration import Chunks, Region
-from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.fidelity import same, steps
 from hccl_py.values import IntArray
 
 __all__ = [

@@ -12,7 +12,9 @@ import numpy as np
 from hccl_executors.outer_levels import all_servers
 from hccl_executors.templates.by_rank import sub_streams
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.orchestration import Plane
+from hccl_py.orchestration.subplane import Subplane
+from hccl_py.plugins.executor import (
     PlaneRequest,
     Rank,
     RankView,
@@ -21,8 +23,6 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.orchestration import Plane
-from hccl_py.orchestration.subplane import Subplane
 
 __all__ = ["is_alone", "outer", "requested", "suits_in_teams", "team"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hccl_executors.sources import hccl_executor
-from hccl_py.executor import (
+from hccl_py.call.ops import ALL_TO_ALL
+from hccl_py.plugins.executor import (
     OpParam,
     Rank,
     RankView,
@@ -14,8 +15,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import ours, same
-from hccl_py.ops import ALL_TO_ALL
+from hccl_py.plugins.fidelity import ours, same
 
 __all__ = [
     "AllGatherSingleExecutor",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hccl_py.executor import SourceFile
+from hccl_py.plugins.executor import SourceFile
 
 __all__ = ["hccl_executor", "hccl_newest", "hccl_template"]
 

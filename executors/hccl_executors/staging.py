@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from hccl_py.call.ops import OPS
 from hccl_py.enums import Buffer
-from hccl_py.executor import Mode, OpParam, PlaneRequest, Rank, RankView, ResourceRequest
-from hccl_py.ops import OPS
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.resources import Pattern
+from hccl_py.plugins.executor import Mode, OpParam, PlaneRequest, Rank, RankView, ResourceRequest
+from hccl_py.plugins.resources import Pattern
 
 __all__ = ["Links", "delivered", "request", "staged"]
 

@@ -19,9 +19,9 @@ from hccl_executors.templates.star import (
     star_reduce,
     star_scatter,
 )
-from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
-from hccl_py.fidelity import ours
-from hccl_py.ops import OPS
+from hccl_py.call.ops import OPS
+from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology
+from hccl_py.plugins.fidelity import ours
 
 __all__ = ["AllReduceStar", "BroadCastStar", "GatherStar", "ReduceStar", "ScatterStar"]
 

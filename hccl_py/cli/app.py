@@ -8,8 +8,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from hccl_py.cli.grouping import CallCommand
 
-__all__ = ["COMMANDS", "app"]
-
 COMMANDS = {
     "run": "Run an op on real data and check every element of the result.",
     "trace": "Draw what every stream does, and when.",

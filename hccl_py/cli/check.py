@@ -1,32 +1,23 @@
-"""`hccl-py check`: find everything that is wrong with programs and executors, without running
-them.
-"""
+"""`hccl-py check`: find the errors of programs and executors without running them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from itertools import pairwise
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hccl_py.cli.declared import MAX_SIZE
+from hccl_py.cli.declared import CALLS, IMPLEMENTED_OP, MAX_SIZE, MINBYTES, here
 from hccl_py.cli.errors import WRONG, say_error, say_problems
-from hccl_py.cli.folder_options import (
-    Folders,
-    algorithm_calls,
-    check_folders,
-    folder_calls,
-    stated_ops,
-)
 from hccl_py.cli.grouping import grouped
 from hccl_py.cli.narrowing import Narrowing, cases_of
 from hccl_py.cli.options import Output
 
 if TYPE_CHECKING:
-    from hccl_py.cli.targets import Target
+    from hccl_py.cli.targets import SourceCalls, Target
     from hccl_py.enums import InPlace
     from hccl_py.errors import HcclError
     from hccl_py.program.program import Program
@@ -34,7 +25,7 @@ if TYPE_CHECKING:
     from hccl_py.verifier import Options, Report
     from hccl_py.verifier.sweeps.cases import Cases
 
-__all__ = ["command"]
+    VerdictLine = Callable[[Report], str]
 
 _AT_ONCE = 1 << 16
 """Bytes of a report that are held in memory."""
@@ -45,7 +36,7 @@ SEEDS = 8
 
 @dataclass(frozen=True)
 class _Demands:
-    """What programs have to stand."""
+    """The conditions under which programs are verified."""
 
     repeat: Annotated[
         int,
@@ -72,11 +63,25 @@ class _Demands:
     ] = None
 
     def options(self) -> Options:
-        """Return what the verifier is told."""
+        """Return the verifier's options."""
         from hccl_py.verifier import Options
 
         in_place, product = _in_place(self.in_place), _product(self.product)
         return Options(self.repeat, in_place, self.deterministic, product)
+
+
+@dataclass(frozen=True)
+class _OfSources:
+    """The call for which sources are imported, beside the options that narrow a sweep."""
+
+    cpp_op: Annotated[str | None, IMPLEMENTED_OP] = None
+    minbytes: Annotated[
+        str | None,
+        here(
+            MINBYTES, help="DIR, XML, PLAN: data size, 1M by default; LOG: else what tasks touch."
+        ),
+    ] = None
+    calls: Annotated[int | None, CALLS] = None
 
 
 @grouped
@@ -96,21 +101,21 @@ def command(
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Show every finding and the tasks around it.")
     ] = False,
-    folders: Folders,
+    of_sources: _OfSources,
     narrowing: Narrowing,
     output: Output,
 ) -> None:
     """Verify programs and executors.
 
-    Races, deadlocks, wrong results, resources: every finding with its tasks, its source line and
-    what would mend it. Of an executor many calls are verified; options from --ranks on narrow
-    that. A folder of C++ is built and recorded for one call, that of --op, -b and --ranks; an MSCCL
-    algorithm is imported for that of --op, -b, -d, -o and -r; of a log of HCCL's checker every test
-    has a line, and one alone, LOG#TEST, a report. Exit status 1 where errors are found.
+    Races, deadlocks, wrong results, resources: every finding with its tasks, its source line and a
+    suggested fix. An executor is verified over many calls; --ranks and the options below it
+    restrict them. A folder of C++ is built and recorded for one call, that of --op, -b and --ranks;
+    an MSCCL algorithm is imported for that of --op, -b, -d, -o and -r; a log of HCCL's checker has
+    a line for each test, and LOG#TEST has a report. Exit status 1 where errors are found.
     """
     options, seeds = demands.options(), SEEDS if demands.numeric else 0
     cases = cases_of(narrowing, in_place=options.in_place)
-    found = _targets(targets, max_size, narrowing, folders)
+    found = _targets(targets, max_size, narrowing, of_sources)
     shown = _Document() if output.json else _Text(verbose)
     failed = _show(found, lambda target: _verified(target, cases, options, seeds), shown)
     shown.end(len(failed))
@@ -120,19 +125,21 @@ def command(
 
 
 def _show(
-    targets: Iterable[Target], verify: Callable[[Target], Report], shown: _Text | _Document
+    targets: Iterable[Target],
+    verify: Callable[[Target], tuple[Report, VerdictLine | None]],
+    shown: _Text | _Document,
 ) -> list[HcclError]:
-    """Show the reports on all targets; return why some of them could not be verified."""
+    """Show the reports on all targets; return the errors of those that could not be verified."""
     from hccl_py.errors import HcclError
 
     failed = []
     for target in targets:
         try:
-            report = verify(target)
+            report, line = verify(target)
             if target.stands_for_op and not report.cases:
                 shown.skip(target.name)
-            elif target.is_one_of_many:
-                shown.add_line(target, report)
+            elif target.is_one_of_many and line is not None:
+                shown.add_line(line(report), report)
             else:
                 shown.add(report)
         except HcclError as error:  # the other targets are still verified
@@ -141,7 +148,7 @@ def _show(
 
 
 class _Text:
-    """Every report as soon as it is there, and how many are fine."""
+    """Reports as soon as they are made, and the number of targets without errors."""
 
     def __init__(self, verbose: bool) -> None:
         from hccl_py.cli.output import Screen
@@ -154,7 +161,7 @@ class _Text:
 
     @property
     def ok(self) -> bool:
-        """Whether no report has errors; one of nothing at all has."""
+        """True if there are reports and none has errors."""
         return all(self._verdicts) and bool(self._verdicts)
 
     def skip(self, name: str) -> None:
@@ -173,23 +180,20 @@ class _Text:
         for line in draw_report(report.renamed(format_path(report.target)), self._pen):
             self._screen.show(line.text, style=line.style)
 
-    def add_line(self, target: Target, report: Report) -> None:
-        """Print a line about one of many; all of it where everything is wanted."""
-        from hccl_py.cli.checker_logs import LogTest
-
+    def add_line(self, line: str, report: Report) -> None:
+        """Print the line about one of many sources; with --verbose its report."""
         if self._pen.verbose:
             self.add(report)
             return
-        assert isinstance(target.subject, LogTest)
         self._verdicts.append(report.ok)
-        self._screen.show(target.subject.line(report), style="green" if report.ok else "bold red")
+        self._screen.show(line, style="green" if report.ok else "bold red")
 
     def _gap(self) -> None:
         if self._verdicts or self._skipped:
             self._screen.show()
 
     def end(self, failed: int) -> None:
-        """Print how the targets did, where there are several."""
+        """Print the number of targets with each verdict, where there are several."""
         total = len(self._verdicts) + self._skipped + failed
         if total < 2:
             return
@@ -203,8 +207,8 @@ class _Text:
 
 
 class _Document:
-    """One JSON document at the end. Reports with all their findings wait in a file: they can be
-    larger than memory, and what comes first in the document is known last.
+    """One JSON document at the end. Reports wait in a file: they can be larger than memory, and the
+    first key of the document, the verdict, is known last.
     """
 
     def __init__(self) -> None:
@@ -215,7 +219,7 @@ class _Document:
 
     @property
     def ok(self) -> bool:
-        """Whether no report has errors; one of nothing at all has."""
+        """True if there are reports and none has errors."""
         return all(self._verdicts) and bool(self._verdicts)
 
     def skip(self, name: str) -> None:
@@ -228,7 +232,7 @@ class _Document:
         self._reports.writelines(part.encode("ascii") for part in report.json())
         self._ends.append(self._reports.tell())
 
-    def add_line(self, target: Target, report: Report) -> None:
+    def add_line(self, line: str, report: Report) -> None:
         """Keep a report."""
         self.add(report)
 
@@ -249,17 +253,17 @@ class _Document:
 
 
 def _in_place(word: str | None) -> bool | InPlace:
-    """Return what `--in-place` says; alone it means all ways."""
+    """Return the layouts in memory that `--in-place` names; alone it means all of them."""
     from hccl_py.enums import InPlace
     from hccl_py.errors import ParameterError
 
-    ways: dict[str | None, bool | InPlace] = {None: False, "all": True}
-    ways |= {way.value: way for way in InPlace}
-    if word not in ways:
+    layouts: dict[str | None, bool | InPlace] = {None: False, "all": True}
+    layouts |= {layout.value: layout for layout in InPlace}
+    if word not in layouts:
         raise ParameterError(
-            f"--in-place {word!r} is unknown.", "Give start or slot; alone it means all ways."
+            f"--in-place {word!r} is unknown.", "Give start or slot; alone it means both."
         )
-    return ways[word]
+    return layouts[word]
 
 
 def _product(name: str | None) -> Product | None:
@@ -272,63 +276,96 @@ def _product(name: str | None) -> Product | None:
 
 
 def _targets(
-    names: list[str], max_size: str | None, narrowing: Narrowing, folders: Folders
+    names: list[str], max_size: str | None, narrowing: Narrowing, of_sources: _OfSources
 ) -> list[Target]:
-    """Return what is to be verified; every name and file is looked at before anything runs."""
+    """Return the targets; every name and file is looked at before anything is verified."""
     from hccl_py.cli.sizes import parse_size
     from hccl_py.cli.targets import find_targets
-    from hccl_py.discovery import installed_executors
-    from hccl_py.errors import ParameterError
-    from hccl_py.formats import format_path
+    from hccl_py.importers import installed_importers
+    from hccl_py.plugins.discovery import installed_executors
 
     limit = None if max_size is None else parse_size(max_size, "--max-size")
-    say_problems(installed_executors().problems)
-    found, problems = find_targets(
-        names,
-        limit,
-        folder_calls(folders, narrowing),
-        algorithm_calls(folders, narrowing),
-        stated_ops(folders, narrowing),
-    )
+    say_problems([*installed_executors().problems, *installed_importers().problems])
+    found, problems = find_targets(names, _calls(limit, narrowing, of_sources))
     _raise_last(problems)
-    check_folders(folders, names)
-    left = narrowing
-    if any(target.is_imported for target in found):  # these are of its call
-        left = replace(narrowing, dtype=None, reduce_op=None, root=None)
-    if left.is_given and all(target.is_program or target.is_imported for target in found):
-        raise ParameterError(
-            f"There is no sweep to narrow: {format_path(found[0].name)} is one program.",
-            "Leave the options from --ranks on out, or name an executor.",
-        )
+    _refuse_untaken(found, narrowing, of_sources)
     return found
 
 
-def _verified(target: Target, cases: Cases, options: Options, seeds: int) -> Report:
-    from hccl_py.checker_logs import CheckedTest
-    from hccl_py.cli.checker_logs import LogTest
+def _calls(limit: int | None, narrowing: Narrowing, of_sources: _OfSources) -> SourceCalls:
+    """Return the calls for which sources are imported: the first of lists, but all of `--ranks`."""
+    from hccl_py.cli.narrowing import numbers_of_ranks
+    from hccl_py.cli.options import CallOptions
+    from hccl_py.cli.request import import_options
+    from hccl_py.cli.targets import SourceCalls
+
+    first = {
+        name: None if text is None else text.split(",")[0].strip()
+        for name in ("dtype", "reduce_op", "root")
+        for text in (getattr(narrowing, name),)
+    }
+    options = CallOptions(
+        op="",
+        servers=narrowing.servers,
+        devices=narrowing.devices,
+        superpods=narrowing.superpods,
+        topology=narrowing.topology,
+        buffsize=narrowing.buffsize,
+        dtype=first["dtype"] or "fp32",
+        reduce_op=first["reduce_op"],
+        root=None if first["root"] is None else int(first["root"]),
+        minbytes=of_sources.minbytes,
+    )
+    call = replace(
+        import_options(options, limit), op=of_sources.cpp_op, calls=of_sources.calls or 1
+    )
+    return SourceCalls(call, options, numbers_of_ranks(narrowing) or (None,))
+
+
+def _refuse_untaken(targets: list[Target], narrowing: Narrowing, of_sources: _OfSources) -> None:
+    """Refuse an option that no target takes: executors take those that narrow a sweep, sources
+    those of their importer.
+    """
+    from hccl_py.cli.request import refuse_options
+
+    groups = narrowing, of_sources
+    given = {
+        field.name: group
+        for group in groups
+        for field, value in zip(fields(group), astuple(group), strict=True)
+        if value is not None
+    }
+    for name, group in given.items():
+        if not any(
+            group is narrowing if target.importer is None else name in target.importer.takes
+            for target in targets
+        ):
+            refuse_options([name], targets[0].importer, targets[0].name)
+
+
+def _verified(
+    target: Target, cases: Cases, options: Options, seeds: int
+) -> tuple[Report, VerdictLine | None]:
+    """Verify a target; return the report, and the function that makes one line of it."""
     from hccl_py.cli.progress import Bar
-    from hccl_py.cpp import Recording
-    from hccl_py.msccl import Imported
-    from hccl_py.mscclpp import ImportedPlan
-    from hccl_py.program.program import Program
-    from hccl_py.verifier import verify_program
     from hccl_py.verifier.sweeps.sweep import verify_executor
 
-    subject = target.subject.read() if isinstance(target.subject, LogTest) else target.subject
-    if isinstance(subject, Recording | Imported | ImportedPlan | CheckedTest):
-        report = subject.report(options).renamed(target.name)
-        program = subject.program
-        return _run_with_data(program, report, options, seeds) if seeds and program else report
-    if isinstance(subject, Program):
-        report = verify_program(subject, options, target.name)
-        return _run_with_data(subject, report, options, seeds) if seeds else report
+    if target.imported is not None:
+        imported = target.imported()
+        report = imported.report(options).renamed(target.name)
+        if seeds and imported.program is not None:
+            report = _run_with_data(imported.program, report, options, seeds)
+        return report, imported.verdict_line
+    assert target.executor is not None
     with Bar(target.name) as bar:
-        report = verify_executor(subject, cases, options, progress=bar.advance_to, seeds=seeds)
-    return report.renamed(target.name)
+        report = verify_executor(
+            target.executor, cases, options, progress=bar.advance_to, seeds=seeds
+        )
+    return report.renamed(target.name), None
 
 
 def _run_with_data(program: Program, report: Report, options: Options, seeds: int) -> Report:
-    """Return the report with the second opinion, or with the reason why there is none."""
+    """Return the report with the results of runs with data, or with a note on their absence."""
     from hccl_py.errors import NotSupportedError
     from hccl_py.verifier.numeric import run_numeric
 
@@ -340,7 +377,7 @@ def _run_with_data(program: Program, report: Report, options: Options, seeds: in
 
 
 def _raise_last(problems: list[HcclError]) -> None:
-    """Say every problem once; the last one as any command says its only one."""
+    """Print every problem once; raise the last one."""
     once = list({(problem.message, problem.hint): problem for problem in problems}.values())
     for problem in once[:-1]:
         say_error(problem.message, problem.hint)

@@ -10,8 +10,6 @@ from hccl_py.cli.compare_options import Candidates, Files
 from hccl_py.cli.grouping import grouped
 from hccl_py.cli.options import CallOptions, Output, Sizes, TimeModel
 
-__all__ = ["command"]
-
 
 @grouped
 def command(
@@ -35,7 +33,7 @@ def command(
     from hccl_py.cli.compare_report import document_of, show
     from hccl_py.cli.comparing import check_call, check_files, compared, write_files
     from hccl_py.cli.output import print_json
-    from hccl_py.cli.sources import refuse_source
+    from hccl_py.importers.installed import refuse_source
 
     refuse_source(
         call.op, "compare", "It times the executors of an op; `simulate` takes a program."

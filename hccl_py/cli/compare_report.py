@@ -14,8 +14,6 @@ from hccl_py.tuning.pictures import subtitle_of, title_of
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["document_of", "show"]
-
 
 def document_of(found: Comparison) -> dict[str, Any]:
     """Return the JSON document."""

@@ -7,14 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hccl_py.cli.call import CallRequest
 from hccl_py.cli.progress import Bar
+from hccl_py.cli.request import CallRequest
 from hccl_py.cli.sizes import row_sizes
 from hccl_py.cli.time_model import checked_model
 from hccl_py.documents.disk import check_place, write_file
+from hccl_py.documents.kind import PAGE
 from hccl_py.errors import ParameterError
 from hccl_py.tuning.compare import EFFORT_S, Comparison, compare
-from hccl_py.tuning.pictures import PAGE, PNG, check_drawing, page, png
+from hccl_py.tuning.pictures import PNG, check_drawing, page, png
 from hccl_py.tuning.points import Point
 from hccl_py.tuning.table import TABLE, TuningTable
 from hccl_py.tuning.tune import save_winners
@@ -22,8 +23,6 @@ from hccl_py.tuning.tune import save_winners
 if TYPE_CHECKING:
     from hccl_py.cli.compare_options import Candidates, Files
     from hccl_py.cli.options import CallOptions, Sizes, TimeModel
-
-__all__ = ["check_call", "check_files", "compared", "write_files"]
 
 FACTOR = 4
 """From size to size, unless the user says otherwise."""

@@ -1,7 +1,5 @@
 """Names that a shell completes; what they are is looked up only when somebody presses Tab."""
 
-__all__ = ["executors", "ops", "topologies"]
-
 
 def ops() -> list[str]:
     """Return the names of all ops."""
@@ -12,7 +10,7 @@ def ops() -> list[str]:
 
 def executors() -> list[str]:
     """Return the names of all installed executors."""
-    from hccl_py.discovery import installed_executors
+    from hccl_py.plugins.discovery import installed_executors
 
     return sorted(installed_executors().executors)
 

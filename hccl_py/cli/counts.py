@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from hccl_py.call_spec import Counts
+from hccl_py.call.call_spec import Counts
+from hccl_py.call.op_param import Numbers
+from hccl_py.call.ops import COUNTS_OF
 from hccl_py.documents.checks import a_list, at, defect, format_value
 from hccl_py.documents.disk import format_path, read_file
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.parse import parse_document
 from hccl_py.errors import ParameterError
-from hccl_py.op_param import Numbers
-from hccl_py.ops import COUNTS_OF
-
-__all__ = ["read_counts"]
 
 MOST_BYTES = 100_000_000
 

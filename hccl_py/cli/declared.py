@@ -11,32 +11,6 @@ import typer
 
 from hccl_py.cli import complete
 
-__all__ = [
-    "ALGO",
-    "BUFFSIZE",
-    "CALLS",
-    "COST",
-    "DEBUG",
-    "DETERMINISTIC",
-    "DEVICES",
-    "DTYPE",
-    "HCCL_BUFFER",
-    "IMPLEMENTED_OP",
-    "JSON",
-    "MAX_SIZE",
-    "MINBYTES",
-    "MODE",
-    "NETWORK",
-    "RANKS",
-    "REDUCE_OP",
-    "ROOT",
-    "SERVERS",
-    "SLOW",
-    "SUPERPODS",
-    "TOPOLOGY",
-    "here",
-]
-
 
 def here(option: Any, *names: str, **changes: Any) -> Any:
     """Return an option as one command has it: fewer names, another `help`, `metavar` or bound."""

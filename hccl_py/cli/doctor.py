@@ -18,9 +18,7 @@ from hccl_py.cli.options import Output
 
 if TYPE_CHECKING:
     from hccl_py.cli.examining import Examined
-    from hccl_py.platforms import Check, Fact
-
-__all__ = ["command"]
+    from hccl_py.plugins.platforms import Check, Fact
 
 Document = dict[str, Any]
 
@@ -63,8 +61,8 @@ class _Candidate:
 
 def _document(limit_s: float) -> Document:
     from hccl_py.cli.examining import examine
-    from hccl_py.discovery import installed_platforms
-    from hccl_py.platforms import Check
+    from hccl_py.plugins.discovery import installed_platforms
+    from hccl_py.plugins.platforms import Check
 
     platforms = installed_platforms()
     candidates = [_candidate(n, found, package) for n, (found, package) in platforms.known.items()]
@@ -99,7 +97,7 @@ def _identity(check: Check) -> tuple[str, object]:
 
 
 def _candidate(name: str, kind: Any, package: str) -> _Candidate:
-    from hccl_py.platforms import Diagnosed
+    from hccl_py.plugins.platforms import Diagnosed
 
     try:
         made = kind()
@@ -154,7 +152,7 @@ def _machine() -> Iterator[Fact]:
     import numpy
 
     from hccl_py import __version__
-    from hccl_py.platforms import Fact
+    from hccl_py.plugins.platforms import Fact
 
     yield Fact("Python", f"{platform.python_version()} ({sys.executable})", True)
     yield Fact("hccl-py", f"{__version__} ({Path(__file__).parents[2]})", True)

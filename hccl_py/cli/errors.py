@@ -13,21 +13,6 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from hccl_py.errors import PluginError
 
-__all__ = [
-    "DEFECT",
-    "INTERRUPTED",
-    "PIPE_CLOSED",
-    "USAGE",
-    "WRONG",
-    "PipeClosedError",
-    "WrongResultError",
-    "guarded",
-    "say_error",
-    "say_problems",
-    "say_warning",
-    "status_of",
-]
-
 WRONG, USAGE, DEFECT, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 
 

@@ -22,9 +22,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from hccl_py.platforms import Check, Fact
-
-__all__ = ["Examined", "examine"]
+from hccl_py.plugins.platforms import Check, Fact
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 1.0

@@ -10,8 +10,6 @@ import typer
 from hccl_py.cli.grouping import grouped
 from hccl_py.cli.options import CallOptions, Output, Sizes
 
-__all__ = ["command"]
-
 
 @dataclass(frozen=True)
 class Comparing:
@@ -32,10 +30,10 @@ def command(*, call: CallOptions, sizes: Sizes, comparing: Comparing, output: Ou
     And which one HCCL takes, and what it costs. With -e, also where between -b and -e the choice
     changes.
     """
-    from hccl_py.cli.call import CallRequest
     from hccl_py.cli.explanations import Explanation
     from hccl_py.cli.output import Screen, print_json
-    from hccl_py.cli.sources import refuse_source
+    from hccl_py.cli.request import CallRequest
+    from hccl_py.importers.installed import refuse_source
 
     refuse_source(call.op, "explain", "It explains how executors are chosen for an op.")
     request = CallRequest(call)

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hccl_py.cli.call import (
-    CallRequest,
-    describe_topology,
-    document_of_plan,
-)
+from hccl_py.cli.call import describe_topology, document_of_plan
 from hccl_py.cli.options import CallOptions, Sizes
 from hccl_py.cli.output import counted, facts, format_levels
+from hccl_py.cli.request import CallRequest
 from hccl_py.cli.sizes import last_size, row_sizes
-from hccl_py.communicator import Plan
+from hccl_py.communicator.communicator import Plan
 from hccl_py.enums import Mode
-from hccl_py.fidelity import Fidelity
+from hccl_py.plugins.fidelity import Fidelity
 from hccl_py.program.usage import differences
 from hccl_py.selection.releases import ReleaseChange
 from hccl_py.selection.spans import Choice, Span, spans
@@ -27,8 +24,6 @@ from hccl_py.trace.units import format_size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-__all__ = ["Explanation"]
 
 _SHOWN_REJECTED = 6
 _SHOWN_UNUSED = 4

@@ -16,11 +16,14 @@ from hccl_py.cli.options import CallOptions, CustomOpCall, Output
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hccl_py.call.op_param import OpParam
     from hccl_py.cli.request import CallRequest
-    from hccl_py.cpp.export import Exported
-    from hccl_py.op_param import OpParam
+    from hccl_py.importers.exporter import Exporter, Project
+    from hccl_py.program.program import Program
 
-__all__ = ["command"]
+
+_HCCL_BUFFER = 400 << 20
+"""Bytes of the HCCL buffer by default."""
 
 
 @dataclass(frozen=True)
@@ -71,28 +74,37 @@ def command(
     executor does: with loops and formulas where there are some, with tables where there are none.
     Nothing is ever overwritten.
     """
+    from hccl_py.importers.installed import installed_exporter
     from hccl_py.scaffold import write_project
     from hccl_py.scaffold.project import check_target, target_of
 
+    exporter = installed_exporter("cpp")
     target = target_of(to, "--to")
     check_target(target, "--to")
-    request, op = _request(executor, call)
-    exported = _export(request, op, call)
-    write_project(exported.files, target, "--to")
-    difference = _difference(exported, target, request, op, call) if check else None
-    _show(executor, exported, to, request, op, difference, check, output)
+    request, op = _request(executor, call, exporter)
+    project = exporter.export(
+        lambda count: request.plan(replace(op, count=count)).program,
+        op.count,
+        request.topology,
+        _HCCL_BUFFER if call.buffsize is None else call.buffsize << 20,
+        _options(call),
+    )
+    write_project(project.files, target, "--to")
+    difference = None
+    if check:
+        recorded = _recorded(target, request, op, call)
+        difference = exporter.difference(project, recorded)
+    _show(executor, project, to, request, op, difference, check, output)
     if difference:
         raise typer.Exit(WRONG)
 
 
-def _request(executor: str, call: _Call) -> tuple[CallRequest, OpParam]:
+def _request(executor: str, call: _Call, exporter: Exporter) -> tuple[CallRequest, OpParam]:
     """Return the call of the executor, as the API of C++ makes it."""
-    from hccl_py.authors import author_class
-    from hccl_py.cli.folders import as_called
     from hccl_py.cli.request import CallRequest
-    from hccl_py.cpp.export import CAN_EXPORT
-    from hccl_py.discovery import Registry, installed_executors
     from hccl_py.errors import ParameterError, did_you_mean
+    from hccl_py.plugins.authors import author_class
+    from hccl_py.plugins.discovery import Registry, installed_executors
 
     registry = installed_executors()
     if executor in registry.executors:
@@ -104,28 +116,12 @@ def _request(executor: str, call: _Call) -> tuple[CallRequest, OpParam]:
         hint = did_you_mean(executor, registry.executors, listed_by="`hccl-py list`")
         raise ParameterError(f"Executor {executor!r} is unknown.", hint)
     given = asdict(call)
-    topology = "ascend950" if call.topology is None else call.topology
+    topology = exporter.topology if call.topology is None else call.topology
     given |= {"topology": topology, "buffsize": (call.buffsize or 400) // 2}
     ops = (found.op,) if isinstance(found.op, str) else found.op
-    op = next((op for op in ops if op in CAN_EXPORT), ops[0])
+    op = next((op for op in ops if op in exporter.ops), ops[0])
     request = CallRequest(CallOptions(op=op, executor=executor, **given))
-    return request, as_called(request.op(request.minbytes), request.topology.size)
-
-
-def _export(request: CallRequest, op: OpParam, call: _Call) -> Exported:
-    from hccl_py.cpp.export import export_project
-
-    return export_project(
-        lambda count: request.plan(replace(op, count=count)).program,
-        op.count,
-        request.topology,
-        _hccl_bytes(call),
-        _options(call),
-    )
-
-
-def _hccl_bytes(call: _Call) -> int:
-    return (call.buffsize or 400) << 20
+    return request, exporter.called(request.op(request.minbytes), request.topology.size)
 
 
 def _options(call: _Call) -> str:
@@ -141,22 +137,26 @@ def _options(call: _Call) -> str:
     return " ".join(found)
 
 
-def _difference(
-    exported: Exported, target: Path, request: CallRequest, op: OpParam, call: _Call
-) -> str | None:
-    """Return where the recording of the project is another program; None where it is the same."""
-    from hccl_py.cli.folders import open_workshop, record_call
-    from hccl_py.cpp import CppCall
-    from hccl_py.cpp.export.same import first_difference
+def _recorded(target: Path, request: CallRequest, op: OpParam, call: _Call) -> Program:
+    """Build and record the project."""
+    from hccl_py.cli.request import importer_for, opened, shown
+    from hccl_py.importers import ImportOptions
 
-    cpp = CppCall(op, request.topology, ccl_bytes=_hccl_bytes(call))
-    recorded = record_call(open_workshop(str(target)), cpp).require()
-    return first_difference(exported.program, recorded, exported.zones)
+    options = ImportOptions(
+        op=op.name,
+        size=request.data_size(op),
+        dtype=op.dtype,
+        reduce=op.reduce,
+        root=call.root,
+        buffsize=call.buffsize,
+    )
+    source = opened(importer_for(str(target), "export").open, str(target), options)
+    return shown(source.imported(source.usual_size, request.comm)).require()
 
 
 def _show(
     executor: str,
-    exported: Exported,
+    project: Project,
     to: str,
     request: CallRequest,
     op: OpParam,
@@ -176,24 +176,24 @@ def _show(
         }
         found = {
             "op": op.name,
-            "ranks": exported.program.ranks,
-            "tasks": exported.program.task_count,
+            "ranks": project.program.ranks,
+            "tasks": project.program.task_count,
         }
-        found |= {"least_count": exported.least, "most_count": exported.most}
+        found |= {"least_count": project.least, "most_count": project.most}
         if is_checked:
             found["difference"] = difference
-        print_json({**head, **found}, files=({"path": path} for path in exported.files))
+        print_json({**head, **found}, files=({"path": path} for path in project.files))
         return
     screen = Screen()
     screen.show(f"{to}: {executor} as a custom op in C++")
-    screen.show(f"{request.describe(op)}; {counted(exported.program.task_count, 'task')}")
+    screen.show(f"{request.describe(op)}; {counted(project.program.task_count, 'task')}")
     screen.show(describe_topology(request.topology))
-    for path in exported.files:
+    for path in project.files:
         screen.show(f"  {path}")
-    if exported.least == exported.most:
+    if project.least == project.most:
         screen.show("It is for this size: offsets and sizes are numbers.")
     else:
-        screen.show(f"It is for {exported.least} to {exported.most} elements.")
+        screen.show(f"It is for {project.least} to {project.most} elements.")
     if difference:
         screen.show(f"Its recording is another program: {difference}")
     elif is_checked:

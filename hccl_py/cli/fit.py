@@ -11,8 +11,6 @@ from hccl_py.cli.declared import COST, IMPLEMENTED_OP, NETWORK, here
 from hccl_py.cli.grouping import grouped
 from hccl_py.cli.options import CallOptions, Output
 
-__all__ = ["command"]
-
 
 @dataclass(frozen=True)
 class LoggedCall(CallOptions):
@@ -68,7 +66,7 @@ def command(
     from hccl_py.cli.fitting import fitted
     from hccl_py.cli.output import Screen, print_json
     from hccl_py.cli.time_model import network_named
-    from hccl_py.simulator.cost_files import write_cost
+    from hccl_py.clocks.cost_files import write_cost
 
     chosen = network_named(network)
     report = fitted(read_groups(measured, call), base, chosen, parameters)

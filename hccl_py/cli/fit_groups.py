@@ -6,26 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hccl_py.call_spec import CallSpec
-from hccl_py.cli.call import (
-    CallRequest,
-    Request,
-    describe_op,
-    describe_topology,
-    request_of,
-    spec_of,
-)
+from hccl_py.call.call_spec import CallSpec
+from hccl_py.cli.call import describe_topology
 from hccl_py.cli.options import CallOptions, ProgramOptions
+from hccl_py.cli.request import CallRequest, Request, describe_op, request_of, spec_of
 from hccl_py.cli.time_lists import TimedRow, is_list, read_list
-from hccl_py.communicator import Plan
+from hccl_py.communicator.communicator import Plan
 from hccl_py.documents.disk import format_path
 from hccl_py.errors import ParameterError
-from hccl_py.simulator.hccl_test_log import LogTable
-from hccl_py.simulator.logged_calls import logged_call
-from hccl_py.simulator.measured_logs import read_log
+from hccl_py.fit.logs.hccl_test import LogTable
+from hccl_py.fit.logs.logged_calls import logged_call
+from hccl_py.fit.logs.measured import read_log
 from hccl_py.topology import Topology
-
-__all__ = ["TimedPlan", "TimesGroup", "read_groups"]
 
 
 @dataclass(frozen=True)

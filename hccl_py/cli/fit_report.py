@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hccl_py.cli.call import describe_op
 from hccl_py.cli.fit_groups import TimedPlan, TimesGroup
 from hccl_py.cli.output import table
-from hccl_py.cost import CostModel
-from hccl_py.simulator.fit import Estimate, Fit, Kept, Likeness
+from hccl_py.cli.request import describe_op
+from hccl_py.clocks.cost import CostModel
+from hccl_py.fit.fit import Estimate, Fit, Kept, Likeness
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
-
-__all__ = ["FitReport"]
 
 _COUNTS_LESS = 0.5
 """Weight below which a time is said to be far off."""

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from hccl_py.cli.fit_groups import TimesGroup
 from hccl_py.cli.fit_report import FitReport
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.cost_files import find_cost
 from hccl_py.errors import ParameterError
-from hccl_py.simulator.cost_files import find_cost
+from hccl_py.fit.fit import fit
+from hccl_py.fit.parameters import Parameter, TimedCall, used_parameters
+from hccl_py.fit.simulated import simulated
 from hccl_py.simulator.entry import Network
-from hccl_py.simulator.fit import Parameter, TimedCall, fit, used_parameters
-from hccl_py.simulator.fit_simulated import simulated
-
-__all__ = ["fitted"]
 
 _OF_PROGRAMS = ("copy_gbps", "task_us")
 """What a list of programs tells beside α, β and γ, unless the user says what to fit."""

@@ -16,8 +16,6 @@ from typer.core import TyperCommand
 from hccl_py.cli.errors import PipeClosedError
 from hccl_py.cli.streams import aside
 
-__all__ = ["CallCommand", "grouped"]
-
 _ALONE = {"--deterministic": ("true", "strict", "false"), "--in-place": ("all", "start", "slot")}
 """Options that may stand alone, which means the first of the words that may follow."""
 

@@ -14,8 +14,6 @@ from hccl_py.cli.options import Output
 if TYPE_CHECKING:
     from hccl_py.cli.output import Screen
 
-__all__ = ["command"]
-
 Document = dict[str, Any]
 
 
@@ -47,9 +45,9 @@ def command(
 
 def _document(op: str | None, *, with_sources: bool) -> Document:
     """Return what is installed; where it is written only on demand, which reads every file."""
-    from hccl_py.discovery import installed_executors, installed_platforms
-    from hccl_py.executor import ops_of
-    from hccl_py.fidelity import declared
+    from hccl_py.plugins.discovery import installed_executors, installed_platforms
+    from hccl_py.plugins.executor import ops_of
+    from hccl_py.plugins.fidelity import declared
     from hccl_py.topology import PRESETS
     from hccl_py.topology.networks import KINDS, OPTIONS, WORDS
 
@@ -155,7 +153,7 @@ def _text(found: str | None) -> str:
 
 def _fidelity(found: Document) -> str:
     """Return an executor's kind, the cases that take it farther from HCCL, and what deviates."""
-    from hccl_py.fidelity import KINDS
+    from hccl_py.plugins.fidelity import KINDS
 
     cases: dict[str, list[str]] = {}
     for case, at in found.get("cases", {}).items():

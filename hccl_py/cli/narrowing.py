@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from hccl_py.enums import InPlace, Mode
     from hccl_py.verifier.sweeps.cases import Cases
 
-__all__ = ["Narrowing", "cases_of", "numbers_of_ranks"]
-
 T = TypeVar("T")
 
 
@@ -69,7 +67,7 @@ class Narrowing:
 
 def cases_of(narrowing: Narrowing, *, in_place: bool | InPlace) -> Cases:
     """Return the cases that the options leave; ParameterError where one makes no sense."""
-    from hccl_py.config import Config
+    from hccl_py.call.config import Config
     from hccl_py.enums import DataType, ReduceOp
     from hccl_py.operators.base import MAX_COUNT
     from hccl_py.topology.presets import MAX_RANKS

@@ -13,8 +13,6 @@ from hccl_py.cli.grouping import CallCommand, grouped
 from hccl_py.cli.options import Output
 from hccl_py.cli.streams import say
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Write a project to start from.",
     rich_markup_mode=None,
@@ -69,12 +67,12 @@ def _refuse_cpp(cpp: str | None) -> None:
 
 def _custom_op(name: str, op: str, path: str | None, *, json: bool) -> None:
     from hccl_py.cli.streams import aside
-    from hccl_py.cpp.export.starting import starting_project
+    from hccl_py.importers.installed import installed_exporter
     from hccl_py.scaffold import write_project
     from hccl_py.scaffold.project import target_of
 
     with aside():
-        texts = starting_project(name, op)
+        texts = installed_exporter("cpp").starting_project(name, op)
         target = target_of(name if path is None else path)
         write_project(texts, target)
         if json:

@@ -36,19 +36,6 @@ from hccl_py.cli.declared import (
     here,
 )
 
-__all__ = [
-    "OF_SELECTION",
-    "CallOptions",
-    "CustomOpCall",
-    "Debug",
-    "Output",
-    "ProgramOptions",
-    "Saving",
-    "Sizes",
-    "TimeModel",
-    "given",
-]
-
 
 @dataclass(frozen=True)
 class CallOptions:
@@ -285,8 +272,8 @@ OF_SELECTION = (
 
 
 def given(options: CallOptions, names: Iterable[str]) -> Iterator[str]:
-    """Yield those of the named options that are not at their default, as people write them."""
+    """Yield those of the named options that are not at their default."""
     defaults = {field.name: field.default for field in fields(options)}
     for name in names:
         if getattr(options, name) != defaults[name]:
-            yield "--" + name.replace("_", "-")
+            yield name

@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = [
-    "NARROWEST",
-    "Screen",
-    "counted",
-    "facts",
-    "format_levels",
-    "print_json",
-    "printable_console",
-    "table",
-]
-
 NARROWEST = 20
 """Columns that lines are laid out for, however narrow a terminal says that it is."""
 

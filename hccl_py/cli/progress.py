@@ -17,8 +17,6 @@ from hccl_py.printable import one_line
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["Bar", "working"]
-
 PATIENCE_S = 1.0
 """How long nothing is shown: loading rich costs more than most runs."""
 

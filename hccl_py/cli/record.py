@@ -1,6 +1,4 @@
-"""`hccl-py record`: a custom op in C++, or an algorithm of another tool, as a program, in a file
-that all commands take.
-"""
+"""`hccl-py record`: a custom op in C++, or another source, as a program in a file."""
 
 from __future__ import annotations
 
@@ -15,14 +13,9 @@ from hccl_py.cli.grouping import grouped
 from hccl_py.cli.options import CustomOpCall, Output, ProgramOptions
 
 if TYPE_CHECKING:
-    from hccl_py.cli.algorithms import AlgorithmRequest
-    from hccl_py.cli.folders import FolderRequest
-    from hccl_py.cpp import Recording
-    from hccl_py.msccl import Imported
-    from hccl_py.mscclpp import ImportedPlan
-    from hccl_py.op_param import OpParam
-
-__all__ = ["command"]
+    from hccl_py.call.op_param import OpParam
+    from hccl_py.cli.request import SourceRequest
+    from hccl_py.importers import Imported
 
 
 @grouped
@@ -40,7 +33,7 @@ def command(
         str | None,
         here(
             IMPLEMENTED_OP,
-            help="The op that the folder implements; what its functions say by default.",
+            help="The op that the folder implements; the op of its functions by default.",
         ),
     ] = None,
     call: CustomOpCall,
@@ -54,48 +47,35 @@ def command(
     """Record a custom op in C++, or import an algorithm of MSCCL or mscclpp.
 
     Builds the folder with $CXX or g++, runs its host code and its kernel once per rank, in
-    processes of their own with the rights of the user, and puts together what they enqueue. Nothing
-    is verified: `hccl-py check` takes the folder or the file. Exit status 1 where the code crashes,
-    does not end, or makes a call that cannot be, and where its runtime refuses the algorithm.
+    processes of their own with the rights of the user, and joins the tasks that they enqueue.
+    Nothing is verified: `hccl-py check` takes the folder or the file. Exit status 1 where the code
+    crashes, does not end or makes an invalid call, and where its runtime refuses the algorithm.
     """
-    from hccl_py.cli.algorithms import AlgorithmRequest
-    from hccl_py.cli.folders import FolderRequest
-    from hccl_py.cli.sources import CHECKER_LOG, check_save, is_algorithm, save_program
-    from hccl_py.documents.disk import format_path
-    from hccl_py.errors import ParameterError
+    from hccl_py.cli.call import check_save, save_program
+    from hccl_py.cli.request import SourceRequest, importer_for
 
-    if CHECKER_LOG.is_one(folder):
-        raise ParameterError(
-            "record takes a folder, an MSCCL algorithm or an execution plan, and "
-            f"{format_path(folder)} is a log.",
-            "`hccl-py convert LOG#TEST OUT.json` keeps a test of it.",
-        )
     if out is not None:
         check_save(out, "-o")
-    made = AlgorithmRequest if is_algorithm(folder) else FolderRequest
-    request = made(ProgramOptions(op=folder, cpp_op=cpp_op, calls=calls, **asdict(call)))
+    options = ProgramOptions(op=folder, cpp_op=cpp_op, calls=calls, **asdict(call))
+    request = SourceRequest(importer_for(folder, "record"), options)
     op = request.op(request.minbytes)
-    recording = request.recording(op)
-    if recording.program is not None and not recording.findings:
-        save_program(recording.program, out)
-    _show(request, op, recording, out, output)
-    if recording.findings or recording.program is None:
+    imported = request.imported(op)
+    is_fine = imported.program is not None and not imported.findings
+    if imported.program is not None and is_fine:
+        save_program(imported.program, out)
+    _show(request, op, imported, out, output)
+    if not is_fine:
         raise typer.Exit(WRONG)
 
 
 def _show(
-    request: FolderRequest | AlgorithmRequest,
-    op: OpParam,
-    recording: Recording | Imported | ImportedPlan,
-    out: str | None,
-    output: Output,
+    request: SourceRequest, op: OpParam, imported: Imported, out: str | None, output: Output
 ) -> None:
     from hccl_py.cli.call import describe_topology, document_of_call
     from hccl_py.cli.output import Screen, counted, print_json
     from hccl_py.verifier.terminal import Pen, draw_report
 
-    program = recording.program
-    report = recording.recorded()
+    program, report = imported.program, imported.recorded()
     if output.json:
         head = {"schema": "hccl-py.record/1", "ok": report.ok, "folder": request.name}
         found = {**document_of_call(request, op), "bytes": request.data_size(op), "count": op.count}

@@ -6,8 +6,6 @@ from hccl_py.cli.grouping import grouped
 from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes
 from hccl_py.cli.run_options import Interleaving, Measuring
 
-__all__ = ["command"]
-
 
 @grouped
 def command(
@@ -26,10 +24,10 @@ def command(
     gives a straggler fewer turns, which changes the order of tasks, and no time. In the place of an
     op, a program file is run on data made up for its op.
     """
+    from hccl_py.cli.call import save_program
     from hccl_py.cli.errors import status_of
     from hccl_py.cli.run_report import report
     from hccl_py.cli.runs import Runs
-    from hccl_py.cli.sources import save_program
 
     runs = Runs.of(call, sizes, measuring, interleaving)
     if saving.save is not None:

@@ -9,8 +9,6 @@ import typer
 
 from hccl_py.cli.declared import SLOW, here
 
-__all__ = ["Interleaving", "Measuring"]
-
 
 @dataclass(frozen=True)
 class Measuring:

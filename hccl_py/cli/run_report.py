@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hccl_py.cli.call import describe_op, describe_topology, document_of_call
+from hccl_py.cli.call import describe_topology, document_of_call
 from hccl_py.cli.errors import WrongResultError
 from hccl_py.cli.output import format_levels, print_json
+from hccl_py.cli.request import describe_op
 from hccl_py.cli.streams import results, say
 
 if TYPE_CHECKING:
     from hccl_py.cli.options import Output
     from hccl_py.cli.runs import Runs
-    from hccl_py.measurement import SizeResult
-
-__all__ = ["report"]
+    from hccl_py.communicator.measurement import SizeResult
 
 SHOW_FIRST_WRONG = 2
 """The value of -c that shows it."""

@@ -6,33 +6,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hccl_py.cli.call import (
-    ProgramRequest,
-    Request,
-    check_memory,
-    check_tasks,
-    request_of,
-)
+from hccl_py.cli.call import check_memory, check_save, check_tasks
 from hccl_py.cli.progress import Bar
+from hccl_py.cli.request import Request, refuse_without_addresses, request_of
 from hccl_py.cli.sizes import last_size, row_sizes, starting_at
-from hccl_py.cli.sources import check_save
 from hccl_py.cli.trace_files import check_timeline, write_timeline
-from hccl_py.cli.traces import refuse_trace
+from hccl_py.clocks.stragglers import Stragglers
+from hccl_py.communicator.measurement import Measurement, SizeResult, bytes_needed
 from hccl_py.documents.disk import format_path
 from hccl_py.enums import Buffer
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
-from hccl_py.measurement import Measurement, SizeResult, bytes_needed
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
-from hccl_py.stragglers import Stragglers
 from hccl_py.trace.scene import scene_of
 from hccl_py.trace.units import format_size
 
 if TYPE_CHECKING:
     from hccl_py.cli.options import ProgramOptions, Sizes
     from hccl_py.cli.run_options import Interleaving, Measuring
-
-__all__ = ["Runs"]
 
 
 @dataclass(frozen=True)
@@ -51,8 +42,9 @@ class Runs:
     ) -> Runs:
         """Check the options; raises where one makes no sense."""
         schedule = _schedule(interleaving)
-        refuse_trace(call.op, "run")
         request = request_of(call, schedule)
+        if request.source is not None:
+            refuse_without_addresses(request.source, "run")
         request.check_sizes(sizes)
         if not request.has_op:
             raise ParameterError(
@@ -110,9 +102,10 @@ class Runs:
             op = self.request.op(size)
             self.request.select(op)
             check_memory(bytes_needed(self.request.comm, op), "The buffers of all ranks together")
-        if isinstance(self.request, ProgramRequest):
-            _check_buffers(self.request)
-        return self.request.plan(self.request.op(self.sizes[0])).program
+        program = self.request.plan(self.request.op(self.sizes[0])).program
+        if not self.request.is_recorded:
+            _check_buffers(self.request, program)
+        return program
 
     def rows(self) -> Iterator[SizeResult]:
         """Measure size after size."""
@@ -142,9 +135,8 @@ def _schedule(asked: Interleaving) -> Schedule | None:
     return Schedule(asked.seed or 0, known[name], slow=Stragglers.parse(asked.slow or []))
 
 
-def _check_buffers(request: ProgramRequest) -> None:
+def _check_buffers(request: Request, program: Program) -> None:
     """Refuse a program whose IN and OUT are not those of its op: data made up would not fit."""
-    program = request.program
     needed = request.operator.user_bytes(program.op, program.ranks)
     for buffer, sizes in zip((Buffer.USER_IN, Buffer.USER_OUT), needed, strict=True):
         name = buffer.spelling
@@ -152,7 +144,7 @@ def _check_buffers(request: ProgramRequest) -> None:
             if not sizes.any():
                 continue
             raise NotSupportedError(
-                f"{request.name} has no buffer {name}: there is nowhere to put data.",
+                f"{request.source_name} has no buffer {name}: there is nowhere to put data.",
                 "Data comes from IN, and results are read from OUT.",
             )
         found = program.buffer_sizes[:, program.buffers.index(name)]
@@ -160,7 +152,7 @@ def _check_buffers(request: ProgramRequest) -> None:
         if len(wrong):
             rank = int(wrong[0])
             raise NotSupportedError(
-                f"{request.name}: {name} of rank {rank} has {found[rank]} bytes, "
+                f"{request.source_name}: {name} of rank {rank} has {found[rank]} bytes, "
                 f"{program.op.name} has {sizes[rank]} there.",
                 "`hccl-py check --numeric` runs a program with buffers of any size.",
             )

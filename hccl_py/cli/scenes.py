@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hccl_py.cli.call import Request, describe_topology
+from hccl_py.cli.call import describe_topology
 from hccl_py.cli.output import counted
+from hccl_py.cli.request import Request
 from hccl_py.cli.time_model import Model
-from hccl_py.cli.traces import NOT_VERIFIED
-from hccl_py.planning import Plan
+from hccl_py.communicator.planning import Plan
 from hccl_py.trace.scene import Scene, scene_of
 from hccl_py.verifier import Report, verify_program
-
-__all__ = ["MOST_VERIFIED", "scene_of_plan"]
 
 MOST_VERIFIED = 100_000
 """Tasks of a program up to which it is verified before it is drawn."""
@@ -31,7 +29,7 @@ def scene_of_plan(request: Request, plan: Plan, model: Model, around: Sequence[i
     ]
     report = _report(plan) if request.is_verified else None
     if not request.is_verified:
-        facts.append(("findings", NOT_VERIFIED))
+        facts.append(("findings", request.not_verified))
     elif report is None:
         facts.append(("findings", f"not looked for above {MOST_VERIFIED} tasks"))
     elif report.notes:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hccl_py.cli.grouping import grouped
 from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes, TimeModel
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from hccl_py.cli.request import Request
 
 
 @grouped
@@ -46,14 +47,14 @@ def command(
     a row for each size. In the place of an op, a program file is timed as it is, and so is the job
     of a Chakra trace, with what of its communication is hidden behind computation.
     """
-    from hccl_py.cli.call import request_of
+    from hccl_py.cli.call import check_save, save_program
     from hccl_py.cli.output import Screen, print_json
+    from hccl_py.cli.request import request_of
     from hccl_py.cli.simulate_report import document_of, drawing, show_rows
     from hccl_py.cli.simulations import counts_posts, simulated
     from hccl_py.cli.sizes import row_sizes, starting_at
-    from hccl_py.cli.sources import check_save, save_program
     from hccl_py.cli.time_model import model_of
-    from hccl_py.cli.traces import check_chakra, write_chakra
+    from hccl_py.importers.installed import writer_of
 
     request = request_of(call)
     request.check_sizes(sizes)
@@ -64,7 +65,7 @@ def command(
     if saving.save is not None:
         check_save(saving.save)
     if chakra is not None:
-        check_chakra(chakra, request)
+        _check_chakra(chakra, request)
     used = model_of(model, request)
     counts = counts_posts(notifies)
     with request.comm:
@@ -76,13 +77,27 @@ def command(
         found = next(rows)
     save_program(found.plan.program, saving.save)
     if chakra is not None:
-        write_chakra(chakra, request, found.times.timeline)
+        writer = writer_of(chakra, is_job=True, option="--chakra")
+        writer.write(found.plan.program, chakra, timeline=found.times.timeline)
     if output.json:
         print_json(document_of(found, report, notifies))
         return
     screen = Screen()
     for part in drawing(found, is_brief=whole and not report and found.is_large):
         screen.show(part)
+
+
+def _check_chakra(path: str, request: Request) -> None:
+    """Refuse, before the work, a program that is no job, and a folder that cannot be written."""
+    from hccl_py.errors import ParameterError
+    from hccl_py.importers.installed import writer_of
+
+    if request.is_verified:
+        raise ParameterError(
+            "--chakra writes a Chakra trace with its times, and this is none.",
+            "Leave it out, or name a folder of .et files first.",
+        )
+    writer_of(path, is_job=True, option="--chakra").check_target(path)
 
 
 def _refuse_one_size_s(report: bool, saving: Saving) -> None:

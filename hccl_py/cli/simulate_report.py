@@ -7,17 +7,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hccl_py.cli.call import (
-    ProgramRequest,
-    Request,
-    describe_op,
-    describe_topology,
-    document_of_call,
-    document_of_plan,
-)
+from hccl_py.cli.call import describe_topology, document_of_call, document_of_plan
 from hccl_py.cli.output import Screen, counted, facts, print_json, table
+from hccl_py.cli.request import Request, describe_op
 from hccl_py.cli.simulations import Simulated
-from hccl_py.cli.traces import document_of_job, drawing_of_job, is_job
+from hccl_py.jobs import JobProgram, draw_overlap, overlap
 from hccl_py.simulator.summary import MOST, Summary
 from hccl_py.trace.units import format_size, format_time
 
@@ -26,8 +20,8 @@ if TYPE_CHECKING:
 
     from hccl_py.cli.options import Output
     from hccl_py.cli.time_model import Model
-
-__all__ = ["document_of", "drawing", "show_rows"]
+    from hccl_py.program.program import Program
+    from hccl_py.simulator.timeline import Timeline
 
 
 def document_of(found: Simulated, report: bool, notifies: str) -> dict[str, Any]:
@@ -42,7 +36,7 @@ def document_of(found: Simulated, report: bool, notifies: str) -> dict[str, Any]
     }
     if report and found.times.timeline is not None:
         document["report"] = Summary(found.times.timeline).document()
-    return document | document_of_job(found.plan.program, found.times.timeline)
+    return document | _document_of_job(found.plan.program, found.times.timeline)
 
 
 def _of_plan(found: Simulated) -> dict[str, Any]:
@@ -135,8 +129,7 @@ def drawing(found: Simulated, *, is_brief: bool) -> Iterator[RenderableType]:
     yield f"cost model {found.model.cost.name}, {found.model.conditions}"
     of_plan = _of_plan(found)
     tasks, rounds = counted(of_plan["tasks"], "task"), counted(of_plan["rounds"], "round")
-    is_read = isinstance(found.request, ProgramRequest)
-    recorded = "" if is_read else f"recorded in {found.record_s:.3f} s, "
+    recorded = f"recorded in {found.record_s:.3f} s, " if found.request.is_recorded else ""
     yield (
         f"{tasks} in {rounds}: {recorded}"
         f"simulated in {times.link_s + times.simulate_s:.3f} s by {times.walk}"
@@ -148,9 +141,9 @@ def drawing(found: Simulated, *, is_brief: bool) -> Iterator[RenderableType]:
     elif program.counts_posts:
         yield "notifies count posts"
     yield ""
-    if is_job(program) or not program.has_op:
+    if isinstance(program, JobProgram) or not program.has_op:
         yield facts([("time", [f"{times.total_us:.2f} us of model time"])], least=_NAMES)
-        yield from drawing_of_job(program, times.timeline)
+        yield from _drawing_of_job(program, times.timeline)
     else:
         yield _speed(found)
     yield ""
@@ -231,6 +224,27 @@ def _report(summary: Summary) -> Iterator[tuple[str, list[str]]]:
 
 
 _RANKS = {"busiest": "busiest rank", "median": "median rank", "idlest": "least busy"}
+
+
+def _drawing_of_job(program: Program, timeline: Timeline | None) -> Iterator[RenderableType]:
+    """Yield the communication of a job that computation hides, where its tasks were timed."""
+    if timeline is not None and isinstance(program, JobProgram):
+        report = overlap(timeline)
+        yield ""
+        yield draw_overlap(report)
+        yield f"{report.hidden:.0%} of the communication is hidden behind computation"
+
+
+def _document_of_job(program: Program, timeline: Timeline | None) -> dict[str, Any]:
+    """Return the same for a JSON document; nothing for other programs."""
+    if timeline is None or not isinstance(program, JobProgram):
+        return {}
+    report = overlap(timeline)
+    worst = {
+        name: float(getattr(report, name)[report.worst])
+        for name in ("total_us", "compute_us", "communication_us", "overlapped_us", "exposed_us")
+    }
+    return {"overlap": {"hidden": report.hidden, "worst_rank": report.worst, **worst}}
 
 
 def _peak_rss_mb() -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hccl_py.cli.call import Request, check_tasks
+from hccl_py.call.op_param import OpParam
+from hccl_py.cli.call import check_tasks
+from hccl_py.cli.request import Request
 from hccl_py.cli.time_model import Model
+from hccl_py.communicator.planning import Plan
 from hccl_py.errors import ParameterError, did_you_mean
-from hccl_py.op_param import OpParam
-from hccl_py.planning import Plan
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.bounds import lower_bound
@@ -20,9 +21,7 @@ from hccl_py.simulator.timeline import Timeline
 from hccl_py.topology import Topology
 
 if TYPE_CHECKING:
-    from hccl_py.msccl.repetition import RepeatedTimes, Repetition
-
-__all__ = ["Simulated", "Times", "counts_posts", "simulated"]
+    from hccl_py.importers.contract import Repetition
 
 FEW_TASKS = 300_000
 """Programs up to here are simulated task by task, which takes well under a second."""
@@ -52,7 +51,7 @@ class Times:
     simulate_s: float
     timeline: Timeline | None = None
     overruns: int | None = None
-    repeated: RepeatedTimes | None = None
+    repeated: Any | None = None
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from hccl_py.cli.options import Sizes
 from hccl_py.errors import ParameterError
 
-__all__ = ["first_size", "last_size", "parse_size", "row_sizes", "starting_at"]
-
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
 LARGEST = 1 << 60

@@ -13,8 +13,6 @@ from hccl_py.cli.output import Screen
 from hccl_py.cli.streams import raw, results
 from hccl_py.trace.board import Board, BoardDrawing
 
-__all__ = ["Keys", "step_through"]
-
 _FORWARDS, _BACK = ("n", " ", "right", "down", "j"), ("p", "left", "up", "k", "\x7f")
 _ENDS = ("q", "escape", "\x03", "\x04", "")
 _NAMES = {"A": "up", "B": "down", "C": "right", "D": "left", "H": "home", "F": "end"}

@@ -16,8 +16,6 @@ from typing import TextIO, cast
 
 from hccl_py.printable import printable
 
-__all__ = ["aside", "own_streams", "raw", "results", "say"]
-
 _RESULTS: ContextVar[TextIO | None] = ContextVar("results", default=None)
 
 

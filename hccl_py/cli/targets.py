@@ -1,107 +1,75 @@
-"""What `hccl-py check` is to check: program files, ops, executors, authors' classes."""
+"""The targets of `hccl-py check`: sources, ops, executors, authors' classes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
-from hccl_py.authors import author_class
-from hccl_py.checker_logs import Stated
-from hccl_py.cli.algorithms import AlgorithmCalls
 from hccl_py.cli.call import check_tasks
-from hccl_py.cli.checker_logs import LogTest, tests_named
-from hccl_py.cli.folders import FolderCalls
 from hccl_py.cli.options import CallOptions
-from hccl_py.cli.sources import ALGORITHMS, CHECKER_LOG, TRACE, program_files_like, source_of
-from hccl_py.cli.traces import refuse_trace
-from hccl_py.cpp import Recording
-from hccl_py.discovery import Registry, installed_executors
+from hccl_py.cli.request import (
+    communicator,
+    opened,
+    placed,
+    refuse_without_addresses,
+    shown,
+)
 from hccl_py.errors import HcclError, ParameterError, did_you_mean
-from hccl_py.executor import Executor
-from hccl_py.msccl import Imported
-from hccl_py.mscclpp import ImportedPlan
+from hccl_py.importers import Entry, Imported, Importer, ImportOptions, importer_of
+from hccl_py.importers.program_files import program_files_like
 from hccl_py.operators import OPERATORS, make_operator
-from hccl_py.program.program import Program
+from hccl_py.plugins.authors import author_class
+from hccl_py.plugins.discovery import Registry, installed_executors
+from hccl_py.plugins.executor import Executor
 
-__all__ = ["Target", "find_targets"]
+
+@dataclass(frozen=True)
+class SourceCalls:
+    """The calls for which `check` imports sources: one, on the ranks of `place`; where topologies
+    say how many ranks there are, one for each of `ranks`.
+    """
+
+    call: ImportOptions
+    place: CallOptions
+    ranks: tuple[int | None, ...] = (None,)
 
 
 @dataclass(frozen=True)
 class Target:
-    """A program, a recording of a folder of C++, an algorithm of another tool that was imported, a
-    test of a log, or an executor whose calls are verified.
-    """
+    """An executor whose calls are verified, or a call of a source, imported when it is verified."""
 
     name: str
-    subject: Program | Recording | Imported | ImportedPlan | LogTest | Executor
+    executor: Executor | None = None
+    imported: Callable[[], Imported] | None = None
+    importer: Importer | None = None
     stands_for_op: bool = False
-    """Whether it is one of an op's executors, of which narrower calls need not concern all."""
+    """True for an executor of an op that was named: narrower calls need not concern all of them."""
 
     is_one_of_many: bool = False
-    """Whether it is one of a log's tests, of which people are shown a line each."""
-
-    @property
-    def is_program(self) -> bool:
-        """Whether there is one program only."""
-        return isinstance(self.subject, Program)
-
-    @property
-    def is_imported(self) -> bool:
-        """Whether it was imported for a call that options describe."""
-        return isinstance(self.subject, Imported | ImportedPlan | LogTest)
+    """True for a source among several of its path."""
 
 
-def find_targets(
-    names: Iterable[str],
-    max_bytes: int | None = None,
-    folders: FolderCalls | None = None,
-    algorithms: AlgorithmCalls | None = None,
-    stated: Stated | None = None,
-) -> tuple[list[Target], list[HcclError]]:
-    """Return the targets, one for each name or more, and what is wrong with names and files.
+def find_targets(names: Iterable[str], calls: SourceCalls) -> tuple[list[Target], list[HcclError]]:
+    """Return the targets, one for each name or more, and the errors about names and files.
 
-    A name is a file if it ends like one; else an op, an executor or module:Class; else any file or
-    folder. Folders are recorded for the calls that `folders` has, algorithms are imported for the
-    one that `algorithms` describes, tests of logs with the op that is `stated`.
+    A name is a path if an importer claims it; else an op, an executor or module:Class.
     """
-    folders = folders or FolderCalls(CallOptions(""))
-    algorithms = algorithms or AlgorithmCalls()
     found: list[Target] = []
     problems = []
     for name in names:
         try:
-            found += _find(name, max_bytes, folders, algorithms, stated or Stated())
+            found += _find(name, calls)
         except HcclError as error:
             problems.append(error)
     return found, problems
 
 
-def _find(
-    name: str,
-    max_bytes: int | None,
-    folders: FolderCalls,
-    algorithms: AlgorithmCalls,
-    stated: Stated,
-) -> Iterator[Target]:
+def _find(name: str, calls: SourceCalls) -> Iterator[Target]:
     registry = installed_executors()
-    source = None if name in registry.executors else source_of(name)
-    if source is TRACE:
-        refuse_trace(name, "check")
-    if source in ALGORITHMS:
-        for title, imported in algorithms.imported(name, max_bytes):
-            yield Target(title, imported)
-    elif source is CHECKER_LOG:
-        tests = tests_named(name, stated)
-        yield from (Target(t.title, t, is_one_of_many=len(tests) > 1) for t in tests)
-    elif source is not None and source.read is None:
-        for title, recording in folders.recordings(name):
-            if recording.program is not None:
-                check_tasks(recording.program)
-            yield Target(title, recording)
-    elif source is not None and source.read is not None:
-        program = source.read(name, max_bytes)
-        check_tasks(program)
-        yield Target(name, program)
+    importer = None if name in registry.executors else importer_of(name)
+    if importer is not None:
+        yield from _sources(name, importer, calls)
     elif name in OPERATORS:
         yield from _executors_of(name, registry)
     elif name in registry.executors:
@@ -115,10 +83,43 @@ def _find(
         raise ParameterError(f"Target {name!r} is unknown.", hint)
 
 
+def _sources(name: str, importer: Importer, calls: SourceCalls) -> Iterator[Target]:
+    """Yield the sources of a path: a single one is imported at once, so that its errors come before
+    anything is verified; several are read one by one.
+    """
+    entries = importer.entries(name, calls.call)
+    is_many = len(entries) > 1
+    for entry in entries:
+        for ranks in calls.ranks if "ranks" in importer.takes else (None,):
+            is_alone = ranks is None or len(calls.ranks) == 1
+            title = entry.title if is_alone else f"{entry.title} ({ranks} ranks)"
+            imported = partial(_imported, entry, calls, ranks)
+            if not is_many:
+                imported = partial(_same, imported())
+            yield Target(title, imported=imported, importer=importer, is_one_of_many=is_many)
+
+
+def _same(imported: Imported) -> Imported:
+    return imported
+
+
+def _imported(entry: Entry, calls: SourceCalls, ranks: int | None) -> Imported:
+    source = opened(entry.open)
+    refuse_without_addresses(source, "check")
+    comm = None
+    if source.needs_comm:
+        options = replace(calls.place, ranks=ranks)
+        comm = communicator(options, placed(source, options), None)
+    found = shown(source.imported(source.usual_size, comm, repeats=True))
+    if found.program is not None:
+        check_tasks(found.program)
+    return found
+
+
 def _executors_of(op: str, registry: Registry) -> Iterator[Target]:
     registered = registry.for_op(make_operator(op).runs_as)
     if not registered:
         raise ParameterError(
             f"No executor of {op} is installed.", "`hccl-py list` shows what is installed."
         )
-    yield from (Target(found.name, found.executor, True) for found in registered)
+    yield from (Target(found.name, found.executor, stands_for_op=True) for found in registered)

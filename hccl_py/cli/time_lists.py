@@ -24,11 +24,9 @@ from hccl_py.documents.checks import a_list, an_object, at, defect, format_value
 from hccl_py.documents.disk import format_path, read_file
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.parse import decoded, parse_document
-from hccl_py.simulator.hccl_test_log import LEAST_US, MOST_US
-from hccl_py.simulator.measured_logs import MOST_BYTES
-from hccl_py.simulator.rccl_tests_file import is_rccl_file
-
-__all__ = ["TimedRow", "is_list", "read_list"]
+from hccl_py.fit.logs.hccl_test import LEAST_US, MOST_US
+from hccl_py.fit.logs.measured import MOST_BYTES
+from hccl_py.fit.logs.rccl_tests import is_rccl_file
 
 _KIND = FileKind(
     noun="list of times",

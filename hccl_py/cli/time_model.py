@@ -12,8 +12,6 @@ from hccl_py.simulator import CostModel, Stragglers, find_cost
 from hccl_py.simulator.entry import NETWORKS, Network
 from hccl_py.topology import Topology
 
-__all__ = ["Model", "checked_model", "model_of", "network_named"]
-
 
 @dataclass(frozen=True)
 class Model:

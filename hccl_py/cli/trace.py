@@ -10,11 +10,9 @@ from hccl_py.cli.options import Output, ProgramOptions, Saving, TimeModel
 from hccl_py.cli.trace_options import TraceFiles, Views
 
 if TYPE_CHECKING:
-    from hccl_py.cli.call import Request
+    from hccl_py.cli.request import Request
     from hccl_py.cli.time_model import Model
-    from hccl_py.planning import Plan
-
-__all__ = ["command"]
+    from hccl_py.communicator.planning import Plan
 
 
 @grouped
@@ -34,10 +32,10 @@ def command(
     error the status is 1. --json has all ranks and all tasks. In the place of an op, a program
     file is drawn as it is.
     """
-    from hccl_py.cli.call import check_tasks, request_of
+    from hccl_py.cli.call import check_save, check_tasks, save_program
     from hccl_py.cli.progress import working
+    from hccl_py.cli.request import request_of
     from hccl_py.cli.scenes import scene_of_plan
-    from hccl_py.cli.sources import check_save, save_program
     from hccl_py.cli.time_model import model_of
     from hccl_py.cli.trace_files import check_files, write_files
     from hccl_py.cli.trace_views import check_views, draw, draw_steps, is_wrong

@@ -8,21 +8,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hccl_py.cli.call import request_of
 from hccl_py.cli.options import ProgramOptions, TimeModel
+from hccl_py.cli.request import request_of
 from hccl_py.cli.scenes import scene_of_plan
-from hccl_py.cli.sources import source_of
 from hccl_py.cli.time_model import model_of
 from hccl_py.cli.trace_options import TraceFiles
 from hccl_py.documents.disk import check_place, format_path, replacing
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import ParameterError
+from hccl_py.importers import importer_of
 
 if TYPE_CHECKING:
     from hccl_py.topology import Topology
     from hccl_py.trace.scene import Scene
-
-__all__ = ["check_files", "check_timeline", "write_files", "write_timeline"]
 
 TIMELINE = FileKind(
     noun="timeline",
@@ -58,7 +56,7 @@ def check_files(files: TraceFiles) -> None:
         raise ParameterError(
             "--against is about the page that --html writes.", "Add --html FILE, or leave it out."
         )
-    if source_of(files.against) is None:
+    if importer_of(files.against) is None:
         raise ParameterError(
             f"--against {format_path(files.against)!r:.200} is no program file.",
             "Write one with --save; it ends in .json or .npz.",

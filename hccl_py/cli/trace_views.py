@@ -7,14 +7,14 @@ from math import inf
 
 from rich.text import Text
 
-from hccl_py.cli.call import Request, describe_topology
+from hccl_py.cli.call import describe_topology
 from hccl_py.cli.output import Screen, counted
+from hccl_py.cli.request import Request
 from hccl_py.cli.time_model import Model
 from hccl_py.cli.trace_options import Views
-from hccl_py.cli.traces import NOT_VERIFIED
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
+from hccl_py.communicator.planning import Plan
 from hccl_py.errors import ParameterError
-from hccl_py.planning import Plan
 from hccl_py.trace.board.drawing import MOST_RANKS
 from hccl_py.trace.gantt import draw_gantt, list_findings
 from hccl_py.trace.gantt.drawing import MOST_LANES, chosen_groups, format_runs, used_by_path
@@ -23,8 +23,6 @@ from hccl_py.trace.terminal import draw_rank, draw_resources
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words
 from hccl_py.verifier import Severity
-
-__all__ = ["check_views", "draw", "draw_steps", "is_wrong"]
 
 _SHORTEST_US = 1e-6
 
@@ -113,7 +111,7 @@ def _show_heads(screen: Screen, request: Request, plan: Plan, scene: Scene, mode
         f"{scene.total_us:.2f} us of model time{ends}, {model.conditions}"
     )
     if not request.is_verified:
-        screen.show(NOT_VERIFIED)
+        screen.show(request.not_verified)
     if model.cost != CostModel.of(request.topology.product.name):
         screen.show(f"cost model {model.cost.name}")
     screen.show()

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from hccl_py.tuning.table import Entry, Range, Sample, TuningTable
 
-__all__ = ["command"]
-
 
 @grouped
 def command(

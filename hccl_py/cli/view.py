@@ -8,8 +8,6 @@ import sys
 from hccl_py.cli.grouping import grouped
 from hccl_py.cli.options import Debug, ProgramOptions, TimeModel
 
-__all__ = ["command"]
-
 
 @grouped
 def command(*, call: ProgramOptions, model: TimeModel, output: Debug) -> None:
@@ -19,8 +17,8 @@ def command(*, call: ProgramOptions, model: TimeModel, output: Debug) -> None:
     path; go from a finding to its tasks. ? lists the keys. In the place of an op, a program file
     is shown as it is.
     """
-    from hccl_py.cli.call import request_of
     from hccl_py.cli.progress import working
+    from hccl_py.cli.request import request_of
     from hccl_py.cli.scenes import scene_of_plan
     from hccl_py.cli.time_model import model_of
     from hccl_py.errors import ParameterError

@@ -12,8 +12,6 @@ from typing import Any
 
 from hccl_py.errors import FileError, did_you_mean
 
-__all__ = ["a_list", "a_text", "an_object", "at", "defect", "format_value", "is_text", "only_keys"]
-
 _PLAIN_KEY = re.compile(r"[\w:-]{1,40}", re.ASCII)
 _HALVES = re.compile("[\ud800-\udfff]")
 _SHOWN = 40

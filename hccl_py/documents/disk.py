@@ -18,17 +18,6 @@ from hccl_py.documents.kind import FileKind, named
 from hccl_py.errors import FileError
 from hccl_py.printable import one_line
 
-__all__ = [
-    "PathLike",
-    "check_place",
-    "check_regular",
-    "format_path",
-    "read_file",
-    "refusal",
-    "replacing",
-    "write_file",
-]
-
 PathLike = str | os.PathLike[str]
 
 _HEAD = 1 << 16

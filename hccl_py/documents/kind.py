@@ -14,8 +14,6 @@ from typing import TypeVar
 
 from hccl_py.errors import FileError
 
-__all__ = ["PAGE", "FileKind", "named"]
-
 T = TypeVar("T")
 
 

@@ -13,8 +13,6 @@ from pydantic_core import ErrorDetails
 from hccl_py.documents.checks import an_object, at, defect, format_value, only_keys
 from hccl_py.errors import FileError, did_you_mean
 
-__all__ = ["Strict", "checked"]
-
 
 class Strict(BaseModel):
     """No conversions: true is not a number, "1" is none either. Bulk members are left to columns

@@ -11,8 +11,6 @@ from hccl_py.documents.checks import at, defect, format_value
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError
 
-__all__ = ["decoded", "parse_document"]
-
 _MANY = 1_000_000
 _DENSEST = 7
 """Bytes per list or object of the densest file that makes sense (`["wait",1,0],` has 13)."""

@@ -17,8 +17,6 @@ from hccl_py.documents.kind import FileKind
 from hccl_py.documents.parse import decoded
 from hccl_py.errors import FileError, NotSupportedError
 
-__all__ = ["MOST_BYTES", "YAML", "parse_yaml", "pyyaml"]
-
 YAML = (".yaml", ".yml")
 
 MOST_BYTES = 4_000_000
@@ -64,8 +62,14 @@ def parse_yaml(data: bytes, kind: FileKind) -> object:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1} column {mark.column + 1}" if mark else "$"
-        problem = getattr(error, "problem", None) or getattr(error, "reason", "")
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or ""
+        if "nesting depth" in problem:  # PyYAML from 6.0.4 on has a limit of its own, above ours
+            raise _too_deep(kind) from None
         raise FileError(f"{place}: the text is not YAML ({problem}).", _SYNTAX) from None
+
+
+def _too_deep(kind: FileKind) -> FileError:
+    return defect("", f"at most {MOST_LEVELS} levels of nesting", "more", kind.depth)
 
 
 class _Builder:
@@ -98,7 +102,7 @@ class _Builder:
             hint = "Leave the tag out; write texts that look like numbers in quotes."
             raise defect(f"line {line}", "a value without a tag", format_value(event.tag), hint)
         if level > MOST_LEVELS:
-            raise defect("", f"at most {MOST_LEVELS} levels of nesting", "more", self._kind.depth)
+            raise _too_deep(self._kind)
         if event.anchor:
             self._anchors[event.anchor] = None
         if isinstance(event, yaml.ScalarEvent):

@@ -20,25 +20,6 @@ from hccl_py.documents.kind import FileKind
 from hccl_py.errors import ProgramFileError
 from hccl_py.values import IntArray
 
-__all__ = [
-    "JSON_LIMIT",
-    "LIMIT",
-    "MAX_BUFFERS",
-    "MAX_CELLS",
-    "MAX_NAMES",
-    "MAX_NUMBER",
-    "MAX_QUEUES",
-    "MAX_RANKS",
-    "MAX_SLOTS",
-    "NPZ_LIMIT",
-    "NPZ_PROGRAM",
-    "PROGRAM",
-    "Where",
-    "frozen",
-    "numbered",
-    "whole",
-]
-
 LIMIT = 2**62 - 1
 """The largest offset, length or count: the sum of two of them still fits 64 bits."""
 

@@ -19,8 +19,6 @@ from hccl_py.formats.json_tasks import Columns
 from hccl_py.formats.op import data_type
 from hccl_py.values import IntArray
 
-__all__ = ["TaskNotes", "notes_from"]
-
 _KEYS = frozenset(("round", "label", "source", "dtype", "owner", "joined"))
 _MAX_ROUND = 2**31 - 2
 

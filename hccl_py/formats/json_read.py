@@ -40,8 +40,6 @@ from hccl_py.program.program import Declared, Program
 from hccl_py.program.transports import NOTIFY_NAMES, OWN_NOTIFIES, LocalNotifies, Transports
 from hccl_py.values import IntArray
 
-__all__ = ["from_json", "from_value"]
-
 _KINDS = tuple(TaskKind)
 _PUSHES = {
     TaskKind.WRITE: TaskKind.RDMA_WRITE,

@@ -17,8 +17,6 @@ from hccl_py.enums import TaskKind
 from hccl_py.formats.checks import MAX_NUMBER, Where, numbered
 from hccl_py.values import IntArray
 
-__all__ = ["CODES", "NAMES", "SHAPES", "Rows", "rows_from"]
-
 
 class TaskForm(NamedTuple):
     """What stands behind the name of a task; `remote` is the slice that lies at the peer."""

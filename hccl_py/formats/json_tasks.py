@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.documents.checks import defect, format_value
 from hccl_py.enums import TaskKind
 from hccl_py.errors import did_you_mean
@@ -19,10 +20,7 @@ from hccl_py.formats.json_rows import CODES, NAMES, SHAPES, Rows
 from hccl_py.formats.links import Ends
 from hccl_py.formats.memory import BufferTable
 from hccl_py.formats.op import reduce_op
-from hccl_py.op_param import OpParam
 from hccl_py.values import IntArray
-
-__all__ = ["Columns", "columns_from"]
 
 
 class Columns:

@@ -25,8 +25,6 @@ from hccl_py.program.program import Program
 from hccl_py.program.transports import NOTIFY_NAMES, Transports
 from hccl_py.values import IntArray
 
-__all__ = ["to_json"]
-
 
 def to_json(program: Program) -> str:
     """Return the document of a program, in the format `hccl-py.program/1`.

@@ -28,8 +28,6 @@ from hccl_py.formats.models import FileModel, TransportModel
 from hccl_py.topology.planes import PLANES
 from hccl_py.values import IntArray
 
-__all__ = ["Ends", "HasLinks", "LinkColumns", "ends_from"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinkColumns:

@@ -15,8 +15,6 @@ from hccl_py.errors import did_you_mean
 from hccl_py.formats.checks import MAX_BUFFERS, numbered, whole
 from hccl_py.values import IntArray
 
-__all__ = ["BufferTable", "a_buffer", "alternating_from", "memory_from"]
-
 _SHAPE = 'Write {"IN": bytes, "OUT": bytes, ...}.'
 
 

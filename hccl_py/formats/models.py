@@ -8,8 +8,6 @@ from typing import Literal
 
 from hccl_py.documents.models import Strict
 
-__all__ = ["FORMAT", "FileModel", "NotifyKind", "OpModel", "ResourceModel", "TransportModel"]
-
 FORMAT = "hccl-py.program/1"
 
 LinkName = Literal["sdma", "rdma"]

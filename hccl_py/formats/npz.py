@@ -41,8 +41,6 @@ from hccl_py.program.narrowing import by_duration
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray, PerRank, RankInt
 
-__all__ = ["ENDS", "NPZ_FORMAT", "SHARED", "Array", "to_npz", "unpack"]
-
 NPZ_FORMAT = "hccl-py.program.npz/3"
 ENDS = ("rank", "peer", "plane", "kind", "far", "notifies")
 SHARED = (

@@ -17,8 +17,6 @@ from hccl_py.formats.npz_formulas import REWRITE, Formulas, formulas_from, shape
 from hccl_py.program.instruction import COLUMNS, Batch, Instruction
 from hccl_py.values import IntArray
 
-__all__ = ["STREAM", "IndexLimits", "batches_from"]
-
 _KINDS = tuple(TaskKind)
 _TYPE_NUMBERS = tuple(dtype.number for dtype in DataType)
 STREAM = SHARED.index("stream")

@@ -14,8 +14,6 @@ from hccl_py.formats.checks import LIMIT, frozen
 from hccl_py.formats.npz import Array
 from hccl_py.values import IntArray, PerRank
 
-__all__ = ["REWRITE", "Formulas", "formulas_from", "shaped", "within"]
-
 REWRITE = "Write the file again with hccl-py."
 _EXTREMES = (np.minimum, np.maximum)
 

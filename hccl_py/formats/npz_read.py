@@ -32,8 +32,6 @@ from hccl_py.program.program import Declared, Program
 from hccl_py.program.transports import NOTIFY_NAMES, LocalNotifies, Transports
 from hccl_py.values import IntArray
 
-__all__ = ["from_npz"]
-
 _DIMENSIONS = {
     "header": 1,
     "buffer_sizes": 2,

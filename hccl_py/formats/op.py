@@ -13,17 +13,15 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
+from hccl_py.call.op_param import LEVELS, Numbers, OpParam, Table
+from hccl_py.call.ops import OPS
 from hccl_py.documents.checks import a_list, an_object, at, defect, format_value, only_keys
 from hccl_py.documents.models import checked
 from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
 from hccl_py.errors import NotSupportedError, did_you_mean
 from hccl_py.formats.checks import LIMIT, MAX_NUMBER, whole
 from hccl_py.formats.models import OpModel
-from hccl_py.op_param import LEVELS, Numbers, OpParam, Table
-from hccl_py.ops import OPS
 from hccl_py.program.program import Call
-
-__all__ = ["calls_document", "calls_from", "data_type", "op_from", "op_object", "reduce_op"]
 
 T = TypeVar("T")
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hccl_py.call.ops import OPS
 from hccl_py.documents.checks import an_object, at, defect, format_value, only_keys
 from hccl_py.documents.disk import format_path, read_file
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.parse import parse_document
 from hccl_py.errors import did_you_mean
 from hccl_py.formats.op import op_from
-from hccl_py.ops import OPS
-
-__all__ = ["AMOUNTS", "op_members"]
 
 AMOUNTS = ("count", "counts", "displs", "matrix")
 """The members that say how much."""

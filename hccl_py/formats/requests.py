@@ -18,8 +18,6 @@ from hccl_py.formats.links import Ends
 from hccl_py.formats.models import ResourceModel
 from hccl_py.values import IntArray
 
-__all__ = ["Requests", "requests_from"]
-
 
 @dataclass(frozen=True, eq=False)
 class Requests:

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hccl_py.communicator import Communicator
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.planning import Plan
 from hccl_py.jobs.layout import JobNumbers, PlanNumbers
 from hccl_py.jobs.pieces import Mapping, Piece, Shift, joined, ordered
 from hccl_py.jobs.steps import JobGroup, Run, Step
-from hccl_py.planning import Plan
 from hccl_py.program.instruction import Instruction, Texts
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray, PerRank, RankInt
-
-__all__ = ["Calls", "Cells"]
 
 
 @dataclass(frozen=True, eq=False)

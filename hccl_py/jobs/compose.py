@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from hccl_py.call.op_param import OpParam
+from hccl_py.communicator.planning import Plan
 from hccl_py.enums import Buffer, DataType, TaskKind
 from hccl_py.errors import NotSupportedError
 from hccl_py.jobs.calls import Calls, Cells
@@ -22,14 +24,10 @@ from hccl_py.jobs.pieces import Piece, narrowed
 from hccl_py.jobs.program import CallOn, JobProgram
 from hccl_py.jobs.start_end import begun, ended
 from hccl_py.jobs.steps import Compute, Record, Run, Step, Wait
-from hccl_py.op_param import OpParam
-from hccl_py.planning import Plan
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.narrowing import Narrower
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, PerRank
-
-__all__ = ["composed"]
 
 
 def composed(topology: Topology, streams: tuple[str, ...], steps: Sequence[Step]) -> JobProgram:

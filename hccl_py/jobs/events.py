@@ -16,8 +16,6 @@ from hccl_py.jobs.layout import JobNumbers
 from hccl_py.jobs.steps import Event, Record, Step, Wait
 from hccl_py.values import IntArray
 
-__all__ = ["Crossing", "Events", "crossing"]
-
 
 @dataclass(frozen=True, eq=False)
 class Crossing:

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.communicator import Communicator
+from hccl_py.call.op_param import OpParam
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.planning import Plan
 from hccl_py.enums import LinkKind
 from hccl_py.errors import ParameterError
 from hccl_py.jobs.steps import JobGroup
-from hccl_py.op_param import OpParam
-from hccl_py.planning import Plan
 from hccl_py.topology import Topology
 from hccl_py.values import IntArray
-
-__all__ = ["Issued", "ranks_of"]
 
 
 class Issued:

@@ -12,24 +12,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.communicator import Communicator
+from hccl_py.call.op_param import OpParam
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.planning import Plan, idle
 from hccl_py.errors import ParameterError
 from hccl_py.jobs.compose import composed
 from hccl_py.jobs.issued import Issued, ranks_of
 from hccl_py.jobs.program import JobProgram
 from hccl_py.jobs.steps import Compute, Event, Record, Run, Step, Wait
 from hccl_py.lines import format_line
-from hccl_py.op_param import OpParam
-from hccl_py.planning import Plan, idle
 from hccl_py.topology import Topology
 from hccl_py.values import IntArray
-
-__all__ = ["Job", "JobStream"]
 
 
 class Job:
@@ -77,7 +76,8 @@ class Job:
         Raises ParameterError where a stream waits for an event that its rank never records. That
         streams can never go on is found where the program is timed or verified.
         """
-        return composed(self.topology, tuple(self._streams), tuple(self.steps))
+        program = composed(self.topology, tuple(self._streams), tuple(self.steps))
+        return replace(program, job=self)
 
     def check_event(self, event: Event) -> npt.NDArray[np.bool_]:
         """Return which ranks have recorded an event of this job."""

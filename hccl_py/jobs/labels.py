@@ -6,8 +6,6 @@ from hccl_py.jobs.pieces import Piece
 from hccl_py.jobs.program import CallOn
 from hccl_py.program.instruction import Texts
 
-__all__ = ["Labels"]
-
 
 class Labels:
     """All labels, and for each the number of its call, -1 for none."""

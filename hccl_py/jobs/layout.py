@@ -11,16 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hccl_py.communicator import Communicator
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.planning import Plan
 from hccl_py.enums import Buffer
 from hccl_py.jobs.steps import JobGroup
-from hccl_py.planning import Plan
 from hccl_py.program.program import Declared
 from hccl_py.program.transports import LocalNotifies, Transports
 from hccl_py.topology.planes import PLANES
 from hccl_py.values import IntArray
-
-__all__ = ["JobNumbers", "PlanNumbers"]
 
 ALIGNMENT = 512
 """Bytes that the memory of every communicator begins at a multiple of."""

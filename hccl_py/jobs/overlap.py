@@ -17,8 +17,6 @@ from hccl_py.jobs.program import JobProgram
 from hccl_py.simulator.timeline import Timeline
 from hccl_py.values import Floats
 
-__all__ = ["CallTimes", "Overlap", "overlap"]
-
 
 @dataclass(frozen=True, eq=False)
 class CallTimes:

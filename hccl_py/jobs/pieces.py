@@ -15,8 +15,6 @@ from hccl_py.program.instruction import COLUMNS, Instruction
 from hccl_py.program.narrowing import Narrower
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
-__all__ = ["Mapping", "Piece", "Shift", "joined", "narrowed", "ordered"]
-
 SHARED = tuple(name for name in Instruction._fields if name not in COLUMNS)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 
-__all__ = ["CallOn", "JobProgram"]
+if TYPE_CHECKING:
+    from hccl_py.jobs.job import Job
 
 
 class CallOn(NamedTuple):
@@ -24,13 +25,14 @@ class CallOn(NamedTuple):
 class JobProgram(Program):
     """The first streams of every rank are those of the job, then come the communicators' own.
 
-    `call_of_label` has for every label the number of the call whose tasks bear it, -1 for none. A
-    program file does not keep these members.
+    `call_of_label` has for every label the number of the call whose tasks bear it, -1 for none;
+    `job` is the job as it was issued. A program file does not keep these members.
     """
 
     stream_names: tuple[str, ...] = ()
     calls_run: tuple[CallOn, ...] = ()
     call_of_label: tuple[int, ...] = ()
+    job: Job | None = None
 
     def __repr__(self) -> str:
         names = ", ".join(self.stream_names)

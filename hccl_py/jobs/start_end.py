@@ -15,8 +15,6 @@ from hccl_py.jobs.layout import JobNumbers
 from hccl_py.jobs.steps import Step
 from hccl_py.values import IntArray
 
-__all__ = ["begun", "ended"]
-
 
 def begun(
     layout: JobNumbers, steps: Sequence[Step], events: Events, streams: int

@@ -8,11 +8,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.communicator import Communicator
-from hccl_py.planning import Plan
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.planning import Plan
 from hccl_py.values import IntArray
-
-__all__ = ["Compute", "Event", "JobGroup", "Record", "Run", "Step", "Wait"]
 
 
 class Event:

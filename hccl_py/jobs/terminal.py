@@ -9,8 +9,6 @@ from hccl_py.jobs.overlap import Overlap
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["draw_overlap"]
-
 
 def draw_overlap(report: Overlap, *, calls: bool = False) -> Table:
     """Return a rich table of the ranks with the least and the most exposed communication, or of all

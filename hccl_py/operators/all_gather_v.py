@@ -6,17 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import OPS
 from hccl_py.enums import Buffer
-from hccl_py.op_param import OpParam
 from hccl_py.operators.base import Array, same
 from hccl_py.operators.blocks import BlockOperator, bound_blocks
 from hccl_py.operators.parts import blocks_of, end_of
-from hccl_py.ops import OPS
 from hccl_py.orchestration.rank import CallRank
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.values import IntArray
-
-__all__ = ["AllGatherV"]
 
 
 class AllGatherV(BlockOperator):

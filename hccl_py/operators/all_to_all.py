@@ -6,13 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hccl_py.op_param import OpParam
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import OPS
 from hccl_py.operators.base import Array, Operator
 from hccl_py.operators.parts import refuse_others
-from hccl_py.ops import OPS
 from hccl_py.topology.topology import Topology
-
-__all__ = ["AllToAll"]
 
 
 class AllToAll(Operator):

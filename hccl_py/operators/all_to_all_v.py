@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from hccl_py.call.op_param import OpParam, Table
+from hccl_py.call.ops import OPS
 from hccl_py.enums import Buffer
 from hccl_py.errors import ParameterError
-from hccl_py.op_param import OpParam, Table
 from hccl_py.operators.base import Array, Operator, Variant, divided, lanes
 from hccl_py.operators.parts import (
     check_numbers,
@@ -18,13 +19,10 @@ from hccl_py.operators.parts import (
     first_overlap,
     refuse_others,
 )
-from hccl_py.ops import OPS
 from hccl_py.orchestration.rank import CallRank
 from hccl_py.orchestration.region import Chunks
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
-
-__all__ = ["AllToAllV"]
 
 
 class AllToAllV(Operator):

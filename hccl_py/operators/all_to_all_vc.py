@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hccl_py.op_param import OpParam
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import OPS
 from hccl_py.operators.all_to_all_v import AllToAllV, mixed_amounts, sparse_amounts
 from hccl_py.operators.base import Operator, Variant
 from hccl_py.operators.parts import check_numbers, refuse_others
-from hccl_py.ops import OPS
 from hccl_py.topology.topology import Topology
-
-__all__ = ["AllToAllVC"]
 
 
 class AllToAllVC(AllToAllV):

@@ -7,15 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import BARRIER_COUNT, OPS
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
-from hccl_py.op_param import OpParam
 from hccl_py.operators.all_reduce import AllReduce
 from hccl_py.operators.base import Array, Variant
-from hccl_py.ops import BARRIER_COUNT, OPS
 from hccl_py.topology.topology import Topology
-
-__all__ = ["Barrier"]
 
 
 class Barrier(AllReduce):

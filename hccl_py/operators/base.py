@@ -10,31 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import OpFacts
 from hccl_py.enums import Buffer, DataType, ReduceOp
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
-from hccl_py.op_param import OpParam
-from hccl_py.ops import OpFacts
 from hccl_py.orchestration.rank import CallRank
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, PerRank, values_of
-
-__all__ = [
-    "MAX_COUNT",
-    "UFUNCS",
-    "Array",
-    "Operator",
-    "Variant",
-    "check_common",
-    "check_reduction",
-    "divided",
-    "lanes",
-    "nobody",
-    "reduced",
-    "same",
-    "slots",
-    "whole",
-]
 
 Array = npt.NDArray[Any]
 
@@ -48,7 +31,7 @@ MAX_COUNT = 0x7FFFFFFFF
 class Operator(ABC):
     """One collective. Counts are elements of `OpParam.count`, sizes bytes. By default every rank
     has `count` elements in and as many out, or one slot of so many per rank where the op's row in
-    `hccl_py.ops` says so.
+    `hccl_py.call.ops` says so.
     """
 
     facts: ClassVar[OpFacts]

@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Buffer
-from hccl_py.op_param import OpParam
 from hccl_py.operators.base import Operator, Variant, divided, lanes
 from hccl_py.operators.parts import blocks_of, check_blocks, spread_blocks
 from hccl_py.orchestration.rank import CallRank
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.topology.topology import Topology
 from hccl_py.values import PerRank
-
-__all__ = ["BlockOperator", "bound_blocks"]
 
 
 class BlockOperator(Operator):

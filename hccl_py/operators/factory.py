@@ -18,8 +18,6 @@ from hccl_py.operators.reduce_scatter_v import ReduceScatterV
 from hccl_py.operators.scatter import Scatter
 from hccl_py.operators.send_recv import SendRecv
 
-__all__ = ["OPERATORS", "make_operator"]
-
 OPERATORS: dict[str, Operator] = {
     cls.facts.name: cls()
     for cls in (

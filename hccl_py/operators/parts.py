@@ -10,26 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.errors import ParameterError
-from hccl_py.op_param import OpParam
 from hccl_py.operators.base import MAX_COUNT, Variant
 from hccl_py.values import IntArray
-
-__all__ = [
-    "Exchange",
-    "MessageTables",
-    "Messages",
-    "blocks_of",
-    "check_blocks",
-    "check_numbers",
-    "end_of",
-    "exchange_of",
-    "extents",
-    "first_overlap",
-    "messages_of",
-    "refuse_others",
-    "spread_blocks",
-]
 
 
 def blocks_of(op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hccl_py.op_param import OpParam
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import OPS
 from hccl_py.operators.base import Array, Operator, reduced
-from hccl_py.ops import OPS
-
-__all__ = ["Reduce"]
 
 
 class Reduce(Operator):

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hccl_py.op_param import OpParam
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import OPS
 from hccl_py.operators.base import Array, Operator, reduced
-from hccl_py.ops import OPS
-
-__all__ = ["ReduceScatter"]
 
 
 class ReduceScatter(Operator):

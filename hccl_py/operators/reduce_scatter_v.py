@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import OPS
 from hccl_py.enums import Buffer, DataType, ReduceOp
 from hccl_py.errors import NotSupportedError
-from hccl_py.op_param import OpParam
 from hccl_py.operators.base import Array, reduced, same
 from hccl_py.operators.blocks import BlockOperator, bound_blocks
 from hccl_py.operators.parts import blocks_of, end_of
-from hccl_py.ops import OPS
 from hccl_py.orchestration.rank import CallRank
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
-
-__all__ = ["ReduceScatterV"]
 
 
 class ReduceScatterV(BlockOperator):

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hccl_py.op_param import OpParam
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import OPS
 from hccl_py.operators.base import Array, Operator, nobody, same
-from hccl_py.ops import OPS
 from hccl_py.values import IntArray
-
-__all__ = ["Scatter"]
 
 
 class Scatter(Operator):

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import OPS
 from hccl_py.errors import ParameterError
-from hccl_py.op_param import OpParam
 from hccl_py.operators.base import Variant
 from hccl_py.operators.batch_send_recv import PairOperator
-from hccl_py.ops import OPS
 from hccl_py.topology.topology import Topology
-
-__all__ = ["SendRecv"]
 
 
 class SendRecv(PairOperator):

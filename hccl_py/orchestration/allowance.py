@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hccl_py.program.instruction import Instruction
 
-__all__ = ["Allowance", "Counted", "TooMuchError"]
-
 
 class TooMuchError(BaseException):
     """More was to be recorded than is allowed; no `except Exception` of an author stops it."""

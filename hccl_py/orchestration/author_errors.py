@@ -14,19 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hccl_py.errors import OrchestrationError, did_you_mean
-from hccl_py.executor import Executor, OpParam, Topology, Unsuitable
 from hccl_py.lines import format_line, is_recording_file
+from hccl_py.plugins.executor import Executor, OpParam, Topology, Unsuitable
 from hccl_py.program.describe import format_ranks
 from hccl_py.values import IntArray, OutOfBoundsError
-
-__all__ = [
-    "AuthorMessage",
-    "author_error",
-    "author_message",
-    "definition_line",
-    "ranks_of",
-    "reason_against",
-]
 
 _BAD_CALL = re.compile(r"([\w.<>]+)\(\) (?:got|missing|takes)\b")
 _BAD_KEYWORD = re.compile(r"got an unexpected keyword argument '(\w+)'")
@@ -167,10 +158,10 @@ def _named(qualified: str, frame: FrameType) -> Callable[..., object] | None:
 
 def _public() -> Iterator[tuple[str, Any]]:
     """Yield what authors import."""
-    import hccl_py.executor
     import hccl_py.orchestration
+    import hccl_py.plugins.executor
 
-    for module in (hccl_py.orchestration, hccl_py.executor):
+    for module in (hccl_py.orchestration, hccl_py.plugins.executor):
         yield from ((name, getattr(module, name)) for name in module.__all__)
 
 

@@ -17,8 +17,6 @@ from hccl_py.orchestration.region import Chunks, Mask, Region, pieces
 from hccl_py.orchestration.runs import joined
 from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_of
 
-__all__ = ["Bundles"]
-
 
 class Bundles:
     """Bundle i, of n, holds the chunks first + i·stride + offset for every offset; `first` may

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hccl_py.discovery import Registry, installed_executors
+from hccl_py.call.op_param import OpParam
 from hccl_py.errors import NotSupportedError, ParameterError
-from hccl_py.executor import Executor, check_levels, executor_name, with_levels
-from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration import record as recording
 from hccl_py.orchestration.author_errors import reason_against
+from hccl_py.plugins.discovery import Registry, installed_executors
+from hccl_py.plugins.executor import Executor, check_levels, executor_name, with_levels
 from hccl_py.program.program import Program
 from hccl_py.topology.topology import Topology
-
-__all__ = ["CCL_BYTES", "record"]
 
 CCL_BYTES = 200 << 20
 """The bytes of a CCL buffer where nobody says: HCCL's 200 MB."""

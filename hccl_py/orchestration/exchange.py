@@ -17,8 +17,6 @@ from hccl_py.orchestration.stream import Memory, Stream
 from hccl_py.orchestration.transport import Link
 from hccl_py.values import values_of
 
-__all__ = ["exchange", "rx_data", "tx_data"]
-
 _PLACES = {
     "source": "Name where the sender has it with source=..., or send and receive at one place.",
     "land": "Name where it is to land with land=..., or send and receive at one place.",

@@ -16,15 +16,12 @@ import numpy.typing as npt
 from hccl_py.enums import Buffer, LinkKind, Mode
 from hccl_py.errors import NotSupportedError, OrchestrationError, did_you_mean
 from hccl_py.orchestration.recorder import orchestration_error
+from hccl_py.plugins.resources import ChannelResources, PlaneRequest, ResourceRequest
 from hccl_py.program.program import Declared
 from hccl_py.program.transports import OWN_NOTIFIES, LocalNotifies, Transports
-from hccl_py.resources import ChannelResources, PlaneRequest, ResourceRequest
 from hccl_py.topology.planes import PLANES
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, count_up
-
-__all__ = ["Fabric", "RankRequest", "build_fabric"]
-
 
 Request = TypeVar("Request", bound=ResourceRequest | ChannelResources)
 

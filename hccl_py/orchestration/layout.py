@@ -21,8 +21,6 @@ from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.orchestration.region import SLICE_ALIGN, Chunks, Region
 from hccl_py.values import OutOfBoundsError, PerRank
 
-__all__ = ["Layout"]
-
 _MOST = 1 << 62
 """More elements than any call has."""
 

@@ -17,8 +17,6 @@ from hccl_py.values import OutOfBoundsError, PerRank, RankInt, values_of
 if TYPE_CHECKING:
     from hccl_py.orchestration.rank import Rank
 
-__all__ = ["Membership", "Plane", "PlaneView"]
-
 
 class Membership(NamedTuple):
     """Where ranks are in a plane: the number of their plane, their index in it, its size."""

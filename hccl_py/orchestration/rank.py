@@ -12,20 +12,18 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Generic, TypeVar, overload
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Buffer, Mode
-from hccl_py.op_param import OpParam
 from hccl_py.orchestration.fabric import Fabric
 from hccl_py.orchestration.plane import Membership, Plane, PlaneView
 from hccl_py.orchestration.recorder import Recorder, orchestration_error
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.orchestration.stream import Notify, Stream
 from hccl_py.orchestration.workers import Workers
+from hccl_py.plugins.resources import ResourceRequest
 from hccl_py.program.transports import LocalNotifies
-from hccl_py.resources import ResourceRequest
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, PerRank, RankInt
-
-__all__ = ["CallRank", "OnPlanes", "Rank", "RankView", "Requested"]
 
 T = TypeVar("T")
 In = TypeVar("In", bound=Region | Chunks)

@@ -13,11 +13,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Mode
 from hccl_py.errors import HcclError, OrchestrationError
-from hccl_py.executor import Executor, executor_name, with_levels
 from hccl_py.lines import Line, format_line
-from hccl_py.op_param import OpParam
 from hccl_py.orchestration.allowance import Allowance, Counted
 from hccl_py.orchestration.author_errors import (
     author_error,
@@ -30,14 +29,13 @@ from hccl_py.orchestration.fabric import Fabric, RankRequest, build_fabric
 from hccl_py.orchestration.rank import CallRank, Rank, RankView
 from hccl_py.orchestration.recorder import Recorder
 from hccl_py.orchestration.requests import checked_request
+from hccl_py.plugins.executor import Executor, executor_name, with_levels
+from hccl_py.plugins.resources import ChannelResources, ResourceRequest
 from hccl_py.program.describe import format_ranks
 from hccl_py.program.instruction import Batch, Instruction, Texts
 from hccl_py.program.program import Program
-from hccl_py.resources import ChannelResources, ResourceRequest
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Diverged, IntArray
-
-__all__ = ["Binder", "record"]
 
 T = TypeVar("T")
 

@@ -9,8 +9,6 @@ from hccl_py.program.describe import format_stream
 from hccl_py.program.instruction import Instruction, Texts
 from hccl_py.values import RankInt
 
-__all__ = ["Recorder", "orchestration_error"]
-
 
 class Recorder:
     """Appends instructions for the ranks of one batch."""

@@ -25,8 +25,6 @@ from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_
 if TYPE_CHECKING:
     from hccl_py.orchestration.transport import TransportEnd
 
-__all__ = ["SLICE_ALIGN", "Chunks", "Mask", "Region", "pieces"]
-
 Mask = Callable[[IntArray], npt.NDArray[np.bool_]]
 """Says something of every chunk, given sizes [rows, n]."""
 

@@ -8,10 +8,13 @@ import numpy as np
 
 from hccl_py.enums import Buffer
 from hccl_py.errors import OrchestrationError
-from hccl_py.resources import ChannelRequest, ChannelResources, PlaneRequest, ResourceRequest
+from hccl_py.plugins.resources import (
+    ChannelRequest,
+    ChannelResources,
+    PlaneRequest,
+    ResourceRequest,
+)
 from hccl_py.values import PerRank
-
-__all__ = ["checked_request"]
 
 MOST = {"sub_streams": 1 << 14, "notifies": 1 << 16, "scratch_bytes": 1 << 46, "max_count": 1 << 62}
 """More than any product has; beyond lies a mistake."""

@@ -9,8 +9,6 @@ import numpy as np
 
 from hccl_py.values import IntArray, PerRank, RankInt, count_up
 
-__all__ = ["AdjacentRuns", "joined", "order_table", "runs_of"]
-
 
 class AdjacentRuns:
     """For every first index: the runs of adjacent places that a series covers (low and high place

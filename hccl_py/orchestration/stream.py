@@ -16,8 +16,6 @@ from hccl_py.values import PerRank, RankInt, values_of
 if TYPE_CHECKING:
     from hccl_py.orchestration.transport import TransportEnd
 
-__all__ = ["Memory", "Notify", "Stream"]
-
 Memory = Region | Chunks | Sequence[Region]
 
 _BUFFERS = frozenset(Buffer)

@@ -20,8 +20,6 @@ from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.orchestration.transport import Link
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
-__all__ = ["Subplane"]
-
 
 class Subplane(Plane):
     """A group of a plane's members; whatever takes a plane takes it.

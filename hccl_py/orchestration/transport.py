@@ -24,8 +24,6 @@ from hccl_py.values import IntArray, PerBool, PerRank, RankInt, values_of
 if TYPE_CHECKING:
     from hccl_py.orchestration.rank import Rank
 
-__all__ = ["Link", "TransportEnd"]
-
 
 class TransportEnd:
     """One end of a transport for every rank of a batch, and what is known of the other one.

@@ -14,8 +14,6 @@ from hccl_py.lines import author_line, format_line
 from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.orchestration.stream import Notify, Stream
 
-__all__ = ["Workers"]
-
 
 class Workers:
     """The sub streams of one recording: `subs`, and `notifies` as `Rank` has them."""

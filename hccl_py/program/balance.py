@@ -14,8 +14,6 @@ from hccl_py.values import IntArray, values_of
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
 
-__all__ = ["check_balance"]
-
 
 def check_balance(program: Program) -> None:
     """Raise as `Linked.check` where some notify is posted more or less often than it is waited for:

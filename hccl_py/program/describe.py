@@ -13,21 +13,6 @@ from hccl_py.enums import TaskKind
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
 
-__all__ = [
-    "BUFFER_WORDS",
-    "ByteRange",
-    "format_action",
-    "format_line_of",
-    "format_notify",
-    "format_number",
-    "format_place",
-    "format_ranks",
-    "format_stream",
-    "format_task",
-    "notify_name",
-    "ranges_of",
-]
-
 BUFFER_WORDS = {
     "IN": "user_in",
     "OUT": "user_out",

@@ -18,8 +18,6 @@ from hccl_py.program.narrowing import Narrower
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 
-__all__ = ["part_of", "rearranged", "swapped", "without"]
-
 
 def part_of(program: Program, ranks: IntArray, most: int) -> Program:
     """Return what some ranks do, and of each of their streams the first `most` tasks; nothing of

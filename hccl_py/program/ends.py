@@ -26,8 +26,6 @@ from hccl_py.values import IntArray
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
 
-__all__ = ["check_ends", "open_ends"]
-
 Int32s = npt.NDArray[np.int32]
 
 _BITS = 63

@@ -8,8 +8,6 @@ from typing import Generic, NamedTuple, TypeVar
 from hccl_py.enums import TaskKind
 from hccl_py.values import IntArray, PerRank, RankInt
 
-__all__ = ["COLUMNS", "Batch", "Instruction", "Texts"]
-
 T = TypeVar("T", bound=Hashable)
 
 

@@ -20,8 +20,6 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Kernel", "kernel", "kernel_calling", "reading"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 Scalar = TypeVar("Scalar", bound=np.generic)

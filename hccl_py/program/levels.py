@@ -15,8 +15,6 @@ from hccl_py.values import IntArray
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
 
-__all__ = ["levels", "transfers"]
-
 
 def levels(program: Program, places: Sequence[int] | None = None) -> IntArray:
     """Return for every task how many transfers between ranks the longest chain has that ends in

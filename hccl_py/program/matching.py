@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from hccl_py.program.program import Program
 from hccl_py.program.transports import NOTIFY_NAMES
 
-__all__ = ["Linked", "Queues", "match", "match_tasks", "queues_of", "shared_cells"]
-
 Rows = npt.NDArray[np.int32]
 
 _SHOWN = 8

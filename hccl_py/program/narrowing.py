@@ -10,8 +10,6 @@ import numpy as np
 from hccl_py.program.instruction import COLUMNS, Batch, Instruction
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
-__all__ = ["Narrower", "by_duration"]
-
 _VARYING = (*COLUMNS, "duration_us")
 
 

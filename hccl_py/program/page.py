@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
 
-__all__ = ["program_html"]
-
 
 def program_html(program: Program) -> str:
     """Return a program as an HTML table; sizes of buffers are those of the rank with most."""

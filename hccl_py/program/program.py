@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.op_param import OpParam
+from hccl_py.call.op_param import OpParam
 from hccl_py.program.instruction import Batch
 from hccl_py.program.matching import Linked, match, queues_of
 from hccl_py.program.tasks import Tasks, expand
@@ -61,7 +61,7 @@ class Program:
     where a rank has none. `labels` and `lines` are what instructions name by number: phases, and
     the author's lines. `rounds` is how often the executor recorded, `splits` at which lines ranks
     had to be recorded apart. `calls` says how the caller issues the op where that is not once, or
-    back to back. `protocol` is one of `hccl_py.cost.PROTOCOLS` where MSCCL's threadblocks run the
+    back to back. `protocol` is one of `clocks.cost.PROTOCOLS` where MSCCL's threadblocks run the
     streams, and "" elsewhere: it changes times alone. With `counts_posts` notifies are semaphores:
     a post adds one and a wait takes one, where otherwise a notify is one bit. `alternating` names
     buffers of which every rank has two, of the size that is stated: one for calls 0, 2, 4, ...,

@@ -18,8 +18,6 @@ from hccl_py.values import IntArray, RankInt, values_of
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
 
-__all__ = ["atomic_slots", "exposed_slots", "remote_slots"]
-
 
 def atomic_slots(program: Program) -> frozenset[int]:
     """Return the slots that tasks of several ranks reduce into with nothing but the hardware's

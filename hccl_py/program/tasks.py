@@ -21,8 +21,6 @@ from hccl_py.values import IntArray, PerRank
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
 
-__all__ = ["Tasks", "expand"]
-
 _BLOCK = 64
 _SHARED = (
     "kind",

@@ -11,17 +11,6 @@ import numpy.typing as npt
 from hccl_py.enums import LinkKind
 from hccl_py.values import IntArray, count_up
 
-__all__ = [
-    "ACK",
-    "DATA_ACK",
-    "DATA_SIGNAL",
-    "NOTIFY_NAMES",
-    "OWN_NOTIFIES",
-    "LocalNotifies",
-    "Transports",
-    "turns_of",
-]
-
 ACK, DATA_SIGNAL, DATA_ACK = 0, 1, 2
 OWN_NOTIFIES = 3
 """Cells that every transport end has; an SDMA end never uses DataAck."""

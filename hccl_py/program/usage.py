@@ -12,8 +12,6 @@ from hccl_py.enums import READS, WRITES, Buffer
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 
-__all__ = ["ResourceUsage", "differences", "overwrites_inputs", "usage_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class ResourceUsage:

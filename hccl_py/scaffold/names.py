@@ -9,11 +9,10 @@ import re
 import sys
 from dataclasses import dataclass
 
-from hccl_py import executor, orchestration
-from hccl_py.discovery import installed_executors
+from hccl_py import orchestration
 from hccl_py.errors import ParameterError
-
-__all__ = ["Names", "names_of"]
+from hccl_py.plugins import executor
+from hccl_py.plugins.discovery import installed_executors
 
 LONGEST = 80
 """Characters of a class name: it has to fit a line of code and a file name."""

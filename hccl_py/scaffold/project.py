@@ -14,8 +14,6 @@ from hccl_py.errors import ParameterError
 from hccl_py.operators import make_operator
 from hccl_py.scaffold.names import Names
 
-__all__ = ["check_target", "executor_project", "target_of", "write_project"]
-
 
 def executor_project(names: Names, op: str) -> dict[str, str]:
     """Return the files of a plugin project with one executor, by path; ParameterError for an

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hccl_py.config import Config
-from hccl_py.ops import ALL_TO_ALL
+from hccl_py.call.config import Config
+from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.selection.facts import Facts
-
-__all__ = ["advice", "warnings"]
 
 _TRAINING_DEVICES = (1, 2, 4, 8)
 _BATCH_RANKS = 500

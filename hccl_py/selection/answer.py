@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from hccl_py.fidelity import UNDECLARED, Fidelity
-
-__all__ = ["Rejected", "Selection"]
+from hccl_py.plugins.fidelity import UNDECLARED, Fidelity
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hccl_py.algo_executors import (
+from hccl_py.call.algo_executors import (
     ALGORITHMS_950,
     KINDS_950,
     Algorithm,
@@ -21,9 +21,7 @@ from hccl_py.algo_executors import (
     is_executors,
     parse_executors,
 )
-from hccl_py.config import Config
-
-__all__ = ["left_of", "refusal_of"]
+from hccl_py.call.config import Config
 
 _ENGINES = {
     "AICPU_TS": ("Aicpu",),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Mode
-from hccl_py.op_param import OpParam
 from hccl_py.operators.parts import exchange_of
 from hccl_py.selection.levels import (
     AHC,
@@ -16,8 +16,6 @@ from hccl_py.selection.levels import (
 )
 from hccl_py.selection.shape import TopologyShape
 from hccl_py.topology.ring_sizes import ring_size
-
-__all__ = ["Facts"]
 
 _AIV_REDUCE_TYPES = ("fp32", "fp16", "int8", "int16", "int32", "bf16")
 _AIV_REDUCE_OPS = ("sum", "max", "min")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hccl_py.algo import parse_algo
-from hccl_py.config import Config
+from hccl_py.call.algo import parse_algo
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import ALL_TO_ALL, BARRIER_COUNT
 from hccl_py.enums import DataType, Mode, ReduceOp
-from hccl_py.op_param import OpParam
-from hccl_py.ops import ALL_TO_ALL, BARRIER_COUNT
 from hccl_py.selection.facts import Facts
 from hccl_py.selection.levels import (
     AHC,
@@ -21,8 +21,6 @@ from hccl_py.selection.levels import (
 from hccl_py.selection.rulesets import ruleset_of
 from hccl_py.selection.shape import TopologyShape
 from hccl_py.topology.topology import Topology
-
-__all__ = ["gather_facts", "served"]
 
 AIV_BUFFER_MIN = AIV_ACROSS_MOST = 16 << 20
 """The CCL buffers that AIV kernels over several servers need, and the most that they reduce."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from hccl_py.algo import names_others
-from hccl_py.config import Config
+from hccl_py.call.algo import names_others
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
 from hccl_py.errors import HcclResult
-from hccl_py.op_param import OpParam
 from hccl_py.selection.ascend950 import refusal_of
 from hccl_py.selection.gathering import gather_facts
 from hccl_py.selection.rules import Rule, refuse
 from hccl_py.selection.rulesets import ruleset_of
 from hccl_py.topology.topology import Topology
-
-__all__ = ["HcclChoice"]
 
 
 class HcclChoice:

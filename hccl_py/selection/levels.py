@@ -16,12 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Mode
-from hccl_py.op_param import OpParam
-from hccl_py.ops import ALL_TO_ALL
 from hccl_py.selection.shape import WHOLE_RING, TopologyShape
-
-__all__ = ["LevelRules", "Levels", "SumDemand", "choose_levels"]
 
 KIB, MIB = 1 << 10, 1 << 20
 

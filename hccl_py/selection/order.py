@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from hccl_py.executor import Executor, order_of
+from hccl_py.plugins.executor import Executor, order_of
 from hccl_py.selection.facts import Facts
-
-__all__ = ["breaks_order"]
 
 
 def breaks_order(executor: Executor, facts: Facts) -> str:

@@ -11,17 +11,15 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
-from hccl_py.config import Config
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import ALL_TO_ALL, OPS
 from hccl_py.errors import ParameterError, did_you_mean
-from hccl_py.op_param import OpParam
-from hccl_py.ops import ALL_TO_ALL, OPS
 from hccl_py.selection.hccl import HcclChoice
 from hccl_py.selection.levels import LevelRules
 from hccl_py.selection.rules import Condition, Multiple, Rule
 from hccl_py.selection.rulesets import RULESETS, Ruleset
 from hccl_py.topology.topology import Topology
-
-__all__ = ["ReleaseChange", "page"]
 
 
 @dataclass(frozen=True)

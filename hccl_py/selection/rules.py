@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from hccl_py.selection.facts import Facts
     from hccl_py.selection.levels import Levels
 
-__all__ = ["Cell", "Condition", "DecisionTable", "Multiple", "OperatorFile", "Rule", "refuse"]
-
 Cell = tuple[str, str, Any]
 
 _RELATIONS: dict[str, Callable[[Any, Any], bool]] = {

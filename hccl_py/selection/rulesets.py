@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from hccl_py.config import Config
+from hccl_py.call.config import Config
 from hccl_py.selection.levels import LevelRules
 from hccl_py.selection.rules import DecisionTable, Rule, refuse
 from hccl_py.selection.tables import cann_2025_07, cann_2026_08
-
-__all__ = ["RULESETS", "Ruleset", "ruleset_of"]
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from functools import lru_cache
 
-from hccl_py.config import Config
-from hccl_py.discovery import Registered, Registry
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import LEVELS, OpParam
 from hccl_py.errors import HcclResult, NotSupportedError, ParameterError
-from hccl_py.executor import (
+from hccl_py.orchestration.author_errors import reason_against
+from hccl_py.plugins.discovery import Registered, Registry
+from hccl_py.plugins.executor import (
     BySize,
     Fidelity,
     check_levels,
@@ -21,8 +23,6 @@ from hccl_py.executor import (
     situations_of,
     with_levels,
 )
-from hccl_py.op_param import LEVELS, OpParam
-from hccl_py.orchestration.author_errors import reason_against
 from hccl_py.selection.advice import advice, warnings
 from hccl_py.selection.answer import Rejected, Selection
 from hccl_py.selection.hccl import HcclChoice
@@ -31,8 +31,6 @@ from hccl_py.selection.rules import Rule
 from hccl_py.selection.rulesets import RULESETS
 from hccl_py.selection.tags import GROUP_NAME, tag_of
 from hccl_py.topology.topology import Topology
-
-__all__ = ["select", "ways"]
 
 
 def select(

@@ -10,8 +10,6 @@ import numpy as np
 
 from hccl_py.topology.topology import Topology
 
-__all__ = ["WHOLE_RING", "TopologyShape"]
-
 WHOLE_RING = "whole_ring"
 
 _MESH_DEVICES = 8

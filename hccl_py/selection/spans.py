@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["Choice", "Span", "spans"]
-
 
 class Choice(NamedTuple):
     """What runs, what HCCL takes, None where it refuses, and whether that is the same."""

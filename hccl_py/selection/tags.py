@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import zlib
 
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Mode
-from hccl_py.op_param import OpParam
-from hccl_py.ops import ALL_TO_ALL
 from hccl_py.selection.facts import Facts
 from hccl_py.selection.tables.cells import BLOCK_RINGS, CONTINUOUS, UNCOPIED
-
-__all__ = ["GROUP_NAME", "tag_of"]
 
 GROUP_NAME = "hccl_world_group"
 

@@ -3,14 +3,14 @@
 timeline = hccl_py.simulate(program, topology, cost, network="contended")
 """
 
-from hccl_py.cost import COSTS, CostModel, LinkCost, SharedPort
+from hccl_py.clocks.cost import COSTS, CostModel, LinkCost, SharedPort
+from hccl_py.clocks.cost_files import find_cost, read_cost, write_cost
+from hccl_py.clocks.stragglers import Stragglers
 from hccl_py.simulator.batches import Clocks, simulate_batches
 from hccl_py.simulator.contended import simulate_contended
-from hccl_py.simulator.cost_files import find_cost, read_cost, write_cost
 from hccl_py.simulator.entry import simulate
 from hccl_py.simulator.tasks import simulate_tasks
 from hccl_py.simulator.timeline import Timeline
-from hccl_py.stragglers import Stragglers
 
 __all__ = [
     "COSTS",

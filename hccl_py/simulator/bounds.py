@@ -23,17 +23,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hccl_py.cost import CostModel
-from hccl_py.op_param import OpParam
+from hccl_py.call.op_param import OpParam
+from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.links import Links
 from hccl_py.program.transports import OWN_NOTIFIES, Transports
 from hccl_py.simulator.demands import Demand, demand_of
-from hccl_py.simulator.links import Links
 from hccl_py.topology.networks import Cut, network_of
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray
-
-__all__ = ["Bound", "MachineLimits", "lower_bound"]
-
 
 EVERY_RANK = 1024
 """Up to so many ranks every one is looked at."""

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hccl_py.cost import CostModel, LinkCost
+from hccl_py.clocks.cost import CostModel, LinkCost
 from hccl_py.program.program import Program
 from hccl_py.simulator.tasks import simulate_tasks
-
-__all__ = ["Chain", "longest_chain"]
 
 
 class Chain(NamedTuple):

@@ -13,11 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.op_param import OpParam
+from hccl_py.call.op_param import OpParam
 from hccl_py.operators.parts import blocks_of, exchange_of, messages_of
 from hccl_py.values import IntArray
-
-__all__ = ["Demand", "demand_of"]
 
 Ranks = npt.NDArray[np.bool_]
 

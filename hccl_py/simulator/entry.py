@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.stragglers import EVEN, Stragglers
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.program.program import Program
 from hccl_py.simulator.contended import simulate_contended
 from hccl_py.simulator.tasks import simulate_tasks
 from hccl_py.simulator.timeline import Timeline
-from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
-
-__all__ = ["NETWORKS", "NOTIFIES", "Network", "simulate"]
 
 Network = Literal["uncontended", "contended"]
 

@@ -12,15 +12,13 @@ from collections import defaultdict
 
 import numpy as np
 
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.links import Links
+from hccl_py.clocks.stragglers import EVEN, Stragglers
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
-from hccl_py.simulator.links import Links
-from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray, PerRank, values_of
-
-__all__ = ["busiest_us", "carried"]
 
 
 def busiest_us(

@@ -11,8 +11,6 @@ from hccl_py.simulator.picture import timeline_svg
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
-__all__ = ["timeline_html"]
-
 SHOWN = 32
 """Rows of the table; the other ranks are counted."""
 

@@ -21,8 +21,6 @@ from hccl_py.program.program import Program
 from hccl_py.simulator.timeline import Timeline
 from hccl_py.values import IntArray
 
-__all__ = ["paired_in_time"]
-
 MOST_PASSES = 100
 
 

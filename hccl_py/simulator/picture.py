@@ -16,8 +16,6 @@ from hccl_py.values import Floats, IntArray
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
-__all__ = ["MOST_TASKS", "timeline_svg"]
-
 MOST_TASKS = 200_000
 """Tasks up to which there is a picture: it is to be there when the cell has run."""
 

@@ -24,8 +24,6 @@ from hccl_py.values import Floats, IntArray
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
-__all__ = ["SteadyState", "steady_state"]
-
 SAME = 1e-9
 """Times that differ by less, relatively to the whole, are the same."""
 

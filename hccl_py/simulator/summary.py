@@ -12,8 +12,6 @@ from hccl_py.program.describe import format_task
 from hccl_py.simulator import Timeline
 from hccl_py.simulator.analysis import CriticalPath
 
-__all__ = ["MOST", "Summary"]
-
 MOST = 5
 """Waits, links and tasks that are shown; a document has twice as many."""
 

@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.durations import Durations
+from hccl_py.clocks.stragglers import EVEN, Stragglers
 from hccl_py.enums import POST, WAIT, TaskKind, moves_data
 from hccl_py.program.kernels import kernel
 from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
-from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.pairing import paired_in_time
 from hccl_py.simulator.timeline import Timeline
-from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats
-
-__all__ = ["TaskCosts", "simulate_reached", "simulate_tasks"]
 
 _AT_ONCE = 1 << 18
 """Tasks that are looked up together."""

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.clocks.links import Links
 from hccl_py.program.program import Program
-from hccl_py.simulator.links import Links
 from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
     from hccl_py.simulator.analysis import CriticalPath, LinkUse, StreamUsage, Waits
-
-__all__ = ["Timeline"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import product
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.errors import HcclError
-from hccl_py.executor import Executor, ops_of, with_levels
-from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
+from hccl_py.plugins.executor import Executor, ops_of, with_levels
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology
 from hccl_py.verifier.sweeps.cases import Case
-
-__all__ = ["fitting", "instance", "is_legal", "recorded", "suits"]
 
 
 def instance(executor: Executor | type[Executor]) -> Executor:

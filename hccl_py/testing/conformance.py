@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from hccl_py.discovery import Registry
 from hccl_py.errors import HcclError, OrchestrationError, ParameterError, did_you_mean
-from hccl_py.executor import Executor
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.plugins.discovery import Registry
+from hccl_py.plugins.executor import Executor
+from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.program.ends import check_ends
 from hccl_py.program.program import Program
 from hccl_py.testing.calls import recorded
@@ -33,15 +33,6 @@ from hccl_py.verifier.sweeps.space import Space, space_of
 from hccl_py.verifier.sweeps.sweep import RUN_WITH_DATA, verify_executor
 from hccl_py.verifier.terminal import format_report
 from hccl_py.verifier.verifier import verify_program
-
-__all__ = [
-    "PROPERTIES",
-    "ConformanceError",
-    "InapplicableError",
-    "Property",
-    "Suite",
-    "check_executor",
-]
 
 SEEDS = 2
 """Interleavings of every program of a sweep that run with data."""

@@ -23,8 +23,6 @@ from hccl_py.verifier.finding import Report, TaskAt
 from hccl_py.verifier.sweeps.cases import Case
 from hccl_py.verifier.verifier import verify_program
 
-__all__ = ["Deletions", "Intact", "Unnoticed", "small_cases"]
-
 MOST_RANKS = 6
 """Ranks up to which all layouts are tried; an executor that needs more gets its smallest one."""
 

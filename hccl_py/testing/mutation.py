@@ -26,8 +26,6 @@ from hccl_py.program.program import Program
 from hccl_py.program.transports import NOTIFY_NAMES
 from hccl_py.values import IntArray
 
-__all__ = ["Mutant", "sync_mutants", "words_of_line"]
-
 _LOCAL_MAIN, _LOCAL_SUB = 1 << 20, 1 << 20 | 1
 """Numbers for the notifies between a rank's streams, beyond those of any transport."""
 

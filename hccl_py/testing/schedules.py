@@ -15,9 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from hccl_py.platforms import Chooser, Schedule
-
-__all__ = ["RUNS", "choices_of", "shortest"]
+from hccl_py.plugins.platforms import Chooser, Schedule
 
 RUNS = 400
 """Runs that shortening may take."""

@@ -19,26 +19,15 @@ from hypothesis import strategies as st
 from hypothesis.errors import InvalidArgument
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.executor import Executor
-from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.plugins.executor import Executor
+from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.testing.calls import fitting, suits
 from hccl_py.topology import PRESETS, Topology, topology_of
 from hccl_py.topology.presets import SELECTED_FOR
 from hccl_py.verifier.sweeps.cases import SMALL_CCL, Case
-
-__all__ = [
-    "calls",
-    "counts",
-    "dtypes",
-    "ops",
-    "reduce_ops",
-    "schedules",
-    "topologies",
-    "v_counts",
-]
 
 ALIGN = 128
 """HCCL cuts slices at multiples of so many bytes."""

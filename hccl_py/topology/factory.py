@@ -6,8 +6,6 @@ from hccl_py.errors import ParameterError
 from hccl_py.topology.presets import DEFAULT_PRESET, MAX_RANKS, PRESETS, Product
 from hccl_py.topology.topology import Topology
 
-__all__ = ["topology_of"]
-
 
 def topology_of(
     ranks: int | None = None,

@@ -12,15 +12,6 @@ from hccl_py.errors import ParameterError
 from hccl_py.topology.presets import Product
 from hccl_py.values import IntArray, count_up
 
-__all__ = [
-    "MAX_DEVICE_ID",
-    "Placement",
-    "check_placement",
-    "check_servers",
-    "dense",
-    "grouped",
-]
-
 MAX_DEVICE_ID = 1 << 20
 
 

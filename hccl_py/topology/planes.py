@@ -27,8 +27,6 @@ from hccl_py.values import IntArray
 if TYPE_CHECKING:
     from hccl_py.topology.topology import Topology
 
-__all__ = ["PLANES", "RINGS", "PlaneColumns", "plane_of", "ring_orders"]
-
 RINGS = ("ring0", "ring1", "ring2", "ring3")
 
 PLANES = ("flat", "level0", "level1", "level2", "level12", *RINGS, "back", "hccs")

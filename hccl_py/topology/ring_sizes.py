@@ -15,9 +15,7 @@ from math import log2
 
 import numpy as np
 
-from hccl_py.op_param import OpParam
-
-__all__ = ["ring_size"]
+from hccl_py.call.op_param import OpParam
 
 HCCS, HBM, SIO = np.float32(18.3), np.float32(585), np.float32(204)
 """GB/s between packages, of a copy, and between the dies of a package."""

@@ -10,25 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from hccl_py.communicator import Communicator, Result
+from hccl_py.communicator.communicator import Communicator, Result
 from hccl_py.errors import NotSupportedError
 from hccl_py.torch.reductions import TorchReduction
 from hccl_py.torch.tensors import Array, array_of, flat, joined, put, put_parts
 from hccl_py.torch.trace import note
-
-__all__ = [
-    "all_gather",
-    "all_gather_into",
-    "all_reduce",
-    "all_to_all",
-    "all_to_all_evenly",
-    "barrier",
-    "broadcast",
-    "gather",
-    "reduce",
-    "reduce_scatter",
-    "scatter",
-]
 
 Tensors = Sequence[torch.Tensor]
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from hccl_py.communicator import Communicator
+from hccl_py.communicator.communicator import Communicator
 from hccl_py.errors import HcclError
 from hccl_py.torch import calls
 from hccl_py.torch.joining import Member, member_of
@@ -24,8 +24,6 @@ from hccl_py.torch.queues import TorchQueue
 from hccl_py.torch.reductions import TorchReduction, reduction_of
 from hccl_py.torch.sparse import sparse_all_reduce
 from hccl_py.torch.work import JoinedWork, TorchWork, as_torch_error
-
-__all__ = ["ProcessGroup", "create"]
 
 _SUM = dist.ReduceOp.SUM
 CPU = torch.device("cpu")

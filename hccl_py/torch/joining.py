@@ -12,21 +12,19 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from hccl_py.communicator import Communicator
-from hccl_py.config import Config
-from hccl_py.discovery import Registered, Registry, find_platform, installed_executors
-from hccl_py.domain import Domain
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.domain import Domain
+from hccl_py.communicator.planning import ExecutorChooser
 from hccl_py.errors import NotSupportedError, ParameterError, PeerLostError
-from hccl_py.op_param import OpParam
-from hccl_py.planning import ExecutorChooser
-from hccl_py.platforms import Group, ProcessPlatform
+from hccl_py.plugins.discovery import Registered, Registry, find_platform, installed_executors
+from hccl_py.plugins.platforms import Group, ProcessPlatform
 from hccl_py.selection import Selection, select
 from hccl_py.topology import Topology, topology_of
 from hccl_py.torch.presence import Presence
 from hccl_py.torch.settings import Settings
 from hccl_py.torch.store import TorchStore
-
-__all__ = ["Member", "member_of"]
 
 PLATFORMS = {"cpu": "distributed", "npu": "npu"}
 """What carries tensors of a kind of device."""

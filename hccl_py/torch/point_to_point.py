@@ -14,14 +14,12 @@ from typing import NamedTuple
 
 import torch
 
-from hccl_py.communicator import Communicator
+from hccl_py.communicator.communicator import Communicator
 from hccl_py.errors import ExecTimeoutError, PeerLostError
 from hccl_py.torch.joining import Member
 from hccl_py.torch.queues import Call, TorchQueue
 from hccl_py.torch.tensors import flat, put
 from hccl_py.torch.work import TorchWork
-
-__all__ = ["PointToPoint"]
 
 _FIRST, _SECOND = 0, 1
 """The sender's rank in a communicator of two, and the receiver's."""

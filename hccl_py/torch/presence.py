@@ -16,8 +16,6 @@ from typing import Any
 
 from hccl_py.errors import PeerLostError
 
-__all__ = ["Presence"]
-
 LOOK_S = 0.1
 """How long nobody looks again."""
 

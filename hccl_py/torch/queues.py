@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hccl_py.communicator import Communicator
-from hccl_py.pending import CallQueue
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.pending import CallQueue
 from hccl_py.torch.work import TorchWork
-
-__all__ = ["Call", "TorchQueue"]
 
 Call = Callable[[Communicator], None]
 

@@ -12,8 +12,6 @@ from torch.distributed import ReduceOp
 from hccl_py.errors import NotSupportedError
 from hccl_py.torch.tensors import Array, is_float8
 
-__all__ = ["TorchReduction", "reduction_of"]
-
 _NAMES = {
     ReduceOp.RedOpType.SUM: "sum",
     ReduceOp.RedOpType.AVG: "avg",

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["BACKEND", "register"]
-
 BACKEND = "hccl_py"
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hccl_py.executor import Executor
+from hccl_py.plugins.executor import Executor
 from hccl_py.topology import Topology
 from hccl_py.topology.presets import DEFAULT_PRESET
-
-__all__ = ["Settings"]
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,10 @@ import numpy as np
 import torch
 from torch.distributed import ReduceOp
 
-from hccl_py.communicator import Communicator
+from hccl_py.communicator.communicator import Communicator
 from hccl_py.errors import NotSupportedError
 from hccl_py.torch.tensors import flat, is_on_host
 from hccl_py.torch.trace import note
-
-__all__ = ["sparse_all_reduce"]
 
 
 def sparse_all_reduce(comm: Communicator, tensor: torch.Tensor, op: Any) -> None:

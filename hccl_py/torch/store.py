@@ -11,8 +11,6 @@ import torch.distributed as dist
 
 from hccl_py.errors import ExecTimeoutError, PeerLostError
 
-__all__ = ["TorchStore"]
-
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 2e-4, 1e-2
 
 

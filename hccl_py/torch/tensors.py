@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from hccl_py.communicator.tensors import check_dense, memory_of, on_device
 from hccl_py.errors import ParameterError
-from hccl_py.tensors import check_dense, memory_of, on_device
-
-__all__ = ["Array", "array_of", "flat", "is_float8", "is_on_host", "joined", "put", "put_parts"]
 
 Array = npt.NDArray[Any]
 

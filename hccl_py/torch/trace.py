@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hccl_py.communicator import Result
+from hccl_py.communicator.communicator import Result
 from hccl_py.enums import TaskKind
 from hccl_py.program.program import Program
 from hccl_py.selection import Selection
-
-__all__ = ["TRACES", "CallTrace", "last_trace", "note", "traces"]
 
 TRACES = 64
 """Calls that are kept; the oldest goes first."""

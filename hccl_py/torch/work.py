@@ -19,8 +19,6 @@ from hccl_py.errors import (
     PeerLostError,
 )
 
-__all__ = ["JoinedWork", "TorchWork", "as_torch_error"]
-
 _LAST_ERRORS = (DeadlockError, ExecTimeoutError, MismatchError, PeerLostError)
 
 

@@ -22,8 +22,6 @@ from hccl_py.trace.steps import Step, TaskPlace
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words, style_of
 
-__all__ = ["Line", "draw_columns", "lay_out", "pair_names"]
-
 TIME_WIDTH = 9
 COLUMN_WIDTH = 17
 WIDEST_COLUMN = 40

@@ -13,8 +13,6 @@ from hccl_py.program.program import Program
 from hccl_py.simulator import Timeline
 from hccl_py.trace.scene.bars import notifies_of
 
-__all__ = ["resources", "task_documents"]
-
 Column = list[Any]
 
 CHUNK = 1 << 16

@@ -14,8 +14,6 @@ from hccl_py.program.describe import ByteRange
 from hccl_py.trace.scene import Scene
 from hccl_py.values import IntArray
 
-__all__ = ["ByteRange", "Step", "TaskPlace", "bars_in_time", "steps_of"]
-
 
 class TaskPlace(NamedTuple):
     """Where a task is: the `number`-th on a stream of a rank, from 0; stream 0 is main."""

@@ -12,8 +12,6 @@ from hccl_py.trace.steps import Step
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words, style_of
 
-__all__ = ["list_tasks"]
-
 INDEX, TIME = 5, 8
 LEFT = INDEX + 1 + TIME + 1 + TIME + 2
 """Columns left of what a task does."""

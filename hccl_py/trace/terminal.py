@@ -24,8 +24,6 @@ from hccl_py.values import IntArray
 MOST_STREAMS = 16
 """Streams that a drawing with a limit shows."""
 
-__all__ = ["draw_rank", "draw_resources", "format_each"]
-
 
 def draw_resources(program: Program) -> RenderableType:
     """Return what ranks need, one line per group of ranks that need the same."""

@@ -1,7 +1,5 @@
 """Bytes and microseconds as people read them."""
 
-__all__ = ["format_size", "format_time"]
-
 
 def format_size(size: int) -> str:
     """Return bytes as `256K` where that is exact."""

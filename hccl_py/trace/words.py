@@ -14,8 +14,6 @@ from hccl_py.trace.scene import Scene
 from hccl_py.trace.steps import Step
 from hccl_py.trace.units import format_size, format_time
 
-__all__ = ["MARKS", "Words", "mark_of", "style_of"]
-
 MARKS = ("", "wait", "compute", "copy", "transfer", "reduce", "stuck")
 """What a stream can be busy with, the more telling the later; `stuck` is a wait that never ends."""
 

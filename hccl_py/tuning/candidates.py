@@ -6,18 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
-from hccl_py.config import Config
-from hccl_py.discovery import Registered, Registry
-from hccl_py.executor import Fidelity, choices_of, fidelity_of, open_levels, situations_of
-from hccl_py.fidelity import UNDECLARED
-from hccl_py.op_param import OpParam
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
 from hccl_py.operators import make_operator
+from hccl_py.plugins.discovery import Registered, Registry
+from hccl_py.plugins.executor import Fidelity, choices_of, fidelity_of, open_levels, situations_of
+from hccl_py.plugins.fidelity import UNDECLARED
 from hccl_py.selection.gathering import gather_facts
 from hccl_py.selection.order import breaks_order
 from hccl_py.selection.select import select, ways
 from hccl_py.topology.topology import Topology
-
-__all__ = ["Candidate", "candidates"]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,6 @@ import math
 from hccl_py.trace.units import format_size, format_time
 from hccl_py.tuning.compare import Comparison
 
-__all__ = ["chart"]
-
 HEIGHT = 14
 MARGIN = 12
 """Columns for the numbers on the left."""

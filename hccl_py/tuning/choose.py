@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hccl_py.config import Config
-from hccl_py.cost import CostModel
-from hccl_py.discovery import Registered, Registry
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
+from hccl_py.clocks.cost import CostModel
+from hccl_py.communicator.planning import ExecutorChooser, Planner
 from hccl_py.documents.disk import PathLike, format_path
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import HcclError, ParameterError, did_you_mean
-from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.allowance import Allowance, TooMuchError
-from hccl_py.planning import ExecutorChooser, Planner
+from hccl_py.plugins.discovery import Registered, Registry
 from hccl_py.selection.answer import Rejected, Selection
 from hccl_py.selection.gathering import gather_facts
 from hccl_py.selection.order import breaks_order
@@ -32,8 +32,6 @@ from hccl_py.trace.units import format_size
 from hccl_py.tuning.candidates import Candidate, candidates
 from hccl_py.tuning.recording import recorded, rounded_us, uncontended_us
 from hccl_py.tuning.table import Entry, Range, Shape, TuningTable
-
-__all__ = ["ByCost", "ByTable", "chooser_of"]
 
 RULES, COST = "rules", "cost"
 

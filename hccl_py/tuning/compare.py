@@ -19,12 +19,12 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hccl_py.authors import author_class
-from hccl_py.discovery import installed_executors
+from hccl_py.call.op_param import OpParam
 from hccl_py.documents.disk import PathLike, format_path
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
-from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
+from hccl_py.plugins.authors import author_class
+from hccl_py.plugins.discovery import installed_executors
 from hccl_py.selection.answer import Selection
 from hccl_py.selection.select import select
 from hccl_py.topology.topology import Topology
@@ -32,8 +32,6 @@ from hccl_py.tuning.candidates import Candidate, candidates
 from hccl_py.tuning.points import Outcome, Point
 from hccl_py.tuning.recording import rounded_us
 from hccl_py.tuning.timing import Outcomes, Progress, TimingJob, timed, timed_into, workers
-
-__all__ = ["EFFORT_S", "Comparison", "LeftOut", "Row", "compare"]
 
 EFFORT_S = 1.0
 """Seconds of a core for all sizes of one candidate together."""

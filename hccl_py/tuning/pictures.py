@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from hccl_py.documents.kind import PAGE, FileKind
+from hccl_py.documents.kind import FileKind
 from hccl_py.errors import FileError, ParameterError
 from hccl_py.trace.units import format_size, format_time
 from hccl_py.tuning.compare import Comparison, Row
@@ -22,8 +22,6 @@ from hccl_py.tuning.compare import Comparison, Row
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["PAGE", "PNG", "check_drawing", "page", "png", "subtitle_of", "title_of"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GREY = "#8a8a8a"

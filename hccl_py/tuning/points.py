@@ -15,33 +15,22 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from hccl_py.authors import author_class
-from hccl_py.call_spec import CallSpec, ClusterSpec
-from hccl_py.config import Config
-from hccl_py.cost import COSTS, DEFAULT_COST, CostModel
-from hccl_py.discovery import installed_executors
+from hccl_py.call.call_spec import CallSpec, ClusterSpec
+from hccl_py.call.config import Config
+from hccl_py.clocks.cost import COSTS, DEFAULT_COST, CostModel
+from hccl_py.clocks.stragglers import Stragglers
+from hccl_py.communicator.planning import Planner, idle
 from hccl_py.errors import HcclError, NotSupportedError, ParameterError
-from hccl_py.executor import choices_of
 from hccl_py.orchestration.allowance import Allowance, TooMuchError
-from hccl_py.planning import Planner, idle
+from hccl_py.plugins.authors import author_class
+from hccl_py.plugins.discovery import installed_executors
+from hccl_py.plugins.executor import choices_of
 from hccl_py.program.program import Program
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator.bounds import MachineLimits
 from hccl_py.simulator.contended import simulate_contended
-from hccl_py.stragglers import Stragglers
 from hccl_py.topology import Topology
 from hccl_py.tuning.recording import recorded, uncontended_us
-
-__all__ = [
-    "ANY_EFFORT",
-    "Effort",
-    "Outcome",
-    "Point",
-    "PointRow",
-    "evaluate",
-    "evaluate_counting",
-    "keyed_cost",
-]
 
 _FOR_PEOPLE = {"cost": {"name", "sources", "uncertain"}}
 _NEWER = {"device", "wire", "zero_copy"}

@@ -5,16 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 
-from hccl_py.cost import CostModel
-from hccl_py.op_param import OpParam
-from hccl_py.planning import BatchingWarning, ExecutorChoice, Plan, Planner, idle
+from hccl_py.call.op_param import OpParam
+from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.stragglers import EVEN, Stragglers
+from hccl_py.communicator.planning import BatchingWarning, ExecutorChoice, Plan, Planner, idle
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.load import busiest_us
-from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
-
-__all__ = ["recorded", "rounded_us", "uncontended_us"]
 
 
 def recorded(

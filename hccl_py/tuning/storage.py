@@ -31,8 +31,6 @@ from hccl_py.documents.disk import (
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.errors import FileError, ParameterError
 
-__all__ = ["Column", "Journal", "PointFile", "Row", "columns_of", "row_of"]
-
 SCHEMA = "hccl-py.sweep/1"
 _HEAD = f'{{"schema": "{SCHEMA}"'.encode()
 """How a journal begins: what breaks off in it is the first line of one, torn."""

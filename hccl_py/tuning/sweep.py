@@ -31,8 +31,6 @@ from hccl_py.errors import HcclError, ParameterError
 from hccl_py.tuning.points import Outcome, Point, PointRow, evaluate
 from hccl_py.tuning.storage import Journal, PointFile, Row, columns_of, row_of
 
-__all__ = ["Sweep", "SweepError", "processes", "sweep"]
-
 OUTSTANDING = 1000
 """Points that an executor holds at once: enough for some hundred workers, and no burden."""
 

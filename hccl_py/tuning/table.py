@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
 from hccl_py.documents.disk import PathLike, format_path, read_file, write_file
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.documents.models import Strict, checked
@@ -32,8 +32,6 @@ from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import FileError, ParameterError, did_you_mean
 from hccl_py.topology.topology import Topology
 from hccl_py.tuning.points import keyed_cost
-
-__all__ = ["SCHEMA", "TABLE", "Entry", "Range", "Sample", "Shape", "TuningTable", "Winner"]
 
 SCHEMA = "hccl-py.tuning/1"
 MAX_BYTES = 64 << 20

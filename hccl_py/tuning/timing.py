@@ -17,8 +17,6 @@ from hccl_py.tuning.candidates import Candidate
 from hccl_py.tuning.points import Outcome, Point, evaluate_counting
 from hccl_py.tuning.sweep import Sweep, processes, sweep
 
-__all__ = ["Outcomes", "Progress", "TimingJob", "timed", "timed_into", "workers"]
-
 INSTRUCTIONS_PER_S, SHARED_TASKS_PER_S = 50_000, 250_000
 """What recording and contended simulation are taken to do in a second of a core: an effort in
 seconds stands for counts, so that what is left out does not depend on the machine.

@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from hccl_py.discovery import Registry, installed_executors
+from hccl_py.call.op_param import OpParam
 from hccl_py.documents.disk import PathLike
 from hccl_py.errors import ParameterError
-from hccl_py.op_param import OpParam
+from hccl_py.plugins.discovery import Registry, installed_executors
 from hccl_py.selection.answer import Selection
 from hccl_py.selection.select import select
 from hccl_py.topology.topology import Topology
@@ -18,8 +18,6 @@ from hccl_py.tuning.candidates import candidates
 from hccl_py.tuning.points import Outcome, Point
 from hccl_py.tuning.recording import rounded_us
 from hccl_py.tuning.table import Entry, Sample, Shape, TuningTable, Winner, ranges_of
-
-__all__ = ["alternatives", "save_winners", "tune"]
 
 
 def alternatives(point: Point, registry: Registry | None = None) -> list[Point]:

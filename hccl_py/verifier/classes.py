@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["CLASSES", "IMPORTING", "RECORDING", "FindingClass", "Severity"]
-
 
 class Severity(IntEnum):
     """How bad a finding is: only errors make a report fail."""

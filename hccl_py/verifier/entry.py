@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hccl_py.discovery import Registry
 from hccl_py.enums import InPlace
-from hccl_py.executor import Executor
+from hccl_py.plugins.discovery import Registry
+from hccl_py.plugins.executor import Executor
 from hccl_py.program.program import Call, Program
 from hccl_py.topology.presets import Product
 from hccl_py.verifier.finding import Report
@@ -14,8 +14,6 @@ from hccl_py.verifier.subject import Options
 from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.sweeps.sweep import verify_executor
 from hccl_py.verifier.verifier import verify_program
-
-__all__ = ["verify"]
 
 
 def verify(

@@ -12,8 +12,6 @@ from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 from hccl_py.verifier.finding import Finding, TaskAt
 
-__all__ = ["MOST_CULPRITS", "Excerpt", "TaskLine", "excerpts", "format_at"]
-
 MOST_CULPRITS = 8
 """Culprits of one finding that are shown; a cycle may have one on every rank."""
 

@@ -14,8 +14,6 @@ from hccl_py.verifier.classes import CLASSES, Severity
 if TYPE_CHECKING:
     from hccl_py.verifier.numeric import NumericResult
 
-__all__ = ["Failure", "Finding", "MemoryRange", "Report", "TaskAt"]
-
 _RANKS = {name: number for number, name in enumerate(CLASSES)}
 
 

@@ -23,19 +23,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.config import Config
-from hccl_py.data import inputs_of_sizes
-from hccl_py.discovery import find_platform
+from hccl_py.call.config import Config
+from hccl_py.communicator.data import inputs_of_sizes
 from hccl_py.enums import Buffer, InPlace
 from hccl_py.errors import DeadlockError, NotSupportedError, OrchestrationError
 from hccl_py.operators.base import UFUNCS
-from hccl_py.platforms import Adversary, Group, Schedule, Session
+from hccl_py.plugins.discovery import find_platform
+from hccl_py.plugins.platforms import Adversary, Group, Schedule, Session
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
 from hccl_py.topology.factory import topology_of
 from hccl_py.verifier.analysis.meaning import EVERYONE, expected_ranges, in_place_offsets
-
-__all__ = ["NumericResult", "WrongResult", "repeated", "run_numeric", "schedules_of"]
 
 Bytes = npt.NDArray[np.uint8]
 Array = npt.NDArray[Any]

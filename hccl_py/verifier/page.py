@@ -11,8 +11,6 @@ from hccl_py.verifier.verdict import format_verdict
 if TYPE_CHECKING:
     from hccl_py.verifier.finding import Report
 
-__all__ = ["report_html"]
-
 SHOWN = 50
 """Rows of the table; the rest is counted."""
 

@@ -18,8 +18,6 @@ from hccl_py.verifier.analysis.meaning import in_place_offsets
 from hccl_py.verifier.classes import CLASSES, Severity
 from hccl_py.verifier.finding import Finding, MemoryRange, TaskAt
 
-__all__ = ["Options", "Subject", "limited", "shortened"]
-
 T = TypeVar("T")
 
 SHOWN = 8

@@ -31,8 +31,6 @@ from hccl_py.verifier.excerpt import MOST_CULPRITS, Excerpt, TaskLine, excerpts,
 from hccl_py.verifier.finding import Failure, Finding, Report
 from hccl_py.verifier.verdict import counted, format_verdict, total
 
-__all__ = ["Pen", "StyledLine", "draw_report", "format_report"]
-
 IN_FULL = 3
 """Lines of the author's code, per class, of which one finding is shown with the tasks around it."""
 LISTED = 8

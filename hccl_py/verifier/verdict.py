@@ -10,8 +10,6 @@ from hccl_py.verifier.classes import Severity
 if TYPE_CHECKING:
     from hccl_py.verifier.finding import Finding, Report
 
-__all__ = ["counted", "format_verdict", "total"]
-
 
 def format_verdict(report: Report) -> str:
     """Return `ok`, or how many errors, warnings and hints there are."""

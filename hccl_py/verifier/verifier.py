@@ -46,8 +46,6 @@ from hccl_py.verifier.checks.unused import find_unused
 from hccl_py.verifier.finding import Finding, Report
 from hccl_py.verifier.subject import Options, Subject
 
-__all__ = ["verify_program"]
-
 _CHECKS = (
     find_bounds,
     find_slices,

@@ -8,9 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
-from hccl_py.platforms import Check, Fact
-
-__all__ = ["TORCH", "installed"]
+from hccl_py.plugins.platforms import Check, Fact
 
 
 def installed(distribution: str) -> str:

@@ -3,7 +3,7 @@
 __all__ = ["AUTHOR"]
 
 AUTHOR = '''
-from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 
 
 class Right:

@@ -7,7 +7,7 @@ import pytest
 
 import hccl_py as hccl
 from hccl_py.cli import main
-from tests.msccl.xmls import all_pairs, exchange, ring_all_reduce
+from tests.interop.msccl.xmls import all_pairs, exchange, ring_all_reduce
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_files_with_several(ring: str, capfd: pytest.CaptureFixture[str]) -> Non
     assert run("simulate", "two.xml#2", "-b", "1K") == 0
     assert "all_gather" in capfd.readouterr().out
     for name, message in (
-        ("two.xml", "two.xml has 2 algorithms: 'own', 'own'."),
+        ("two.xml", "two.xml names 2 programs: 'own', 'own'."),
         ("two.xml#3", "two.xml has 2 algorithms, and no number 3."),
         ("ring.xml#2", "ring.xml has one algorithm, and no number 2."),
         ("none.xml", "none.xml: the file cannot be read"),
@@ -123,9 +123,9 @@ def test_files_with_several(ring: str, capfd: pytest.CaptureFixture[str]) -> Non
         (("simulate", "ring.xml", "--executor", "X"), "--executor does not go with an MSCCL algo"),
         (("run", "ring.xml", "--calls", "2"), "--calls does not go with an MSCCL algorithm"),
         (("simulate", "ring.xml", "--topology", "torus:3x3"), "algorithm has 4 ranks, the options"),
-        (("check", "ring.xml", "--ranks", "2"), "There is no sweep to narrow"),
-        (("check", "ring.xml", "--calls", "2"), "--calls is about folders"),
-        (("check", "all_reduce", "-b", "1K"), "--op and -b are about folders"),
+        (("check", "ring.xml", "--ranks", "2"), "--ranks does not go with an MSCCL"),
+        (("check", "ring.xml", "--calls", "2"), "--calls does not go with an MSCCL"),
+        (("check", "all_reduce", "-b", "1K"), "-b is about an MSCCL algorithm, "),
         (("check", "ring.xml", "-r", "1"), "all_reduce has no root"),
         (("check", "ring.xml", "--op", "mine"), "--op 'mine' is no op"),
         (("convert", "ring.xml", "out.json", "-b", "1T"), "passes of the algorithm make some"),
@@ -135,7 +135,7 @@ def test_files_with_several(ring: str, capfd: pytest.CaptureFixture[str]) -> Non
         (("convert", "ring.xml", "out.json", "--proto", "LL"), "--proto is about MSCCL XML"),
         (
             ("convert", "r.json", "out.xml", "-b", "1K"),
-            "--op, -b, -d, -o and -r are about algorithms",
+            "-b does not go with a program file",
         ),
         (("convert", "r.json", "r.xml.npz", "--max-size", "10"), "expected at most 10 bytes"),
         (("convert", "mesh.json", "out.xml"), "threadblocks do not read the memory of peers"),

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from hccl_py.call.ops import OPS
 from hccl_py.cli import main
 from hccl_py.operators import OPERATORS
-from hccl_py.ops import OPS
 
 RANKS = [["--ranks", str(n)] for n in (1, 2, 3, 4, 5, 6, 7, 8, 12, 16)]
 SERVERS = [

@@ -13,10 +13,12 @@ import pytest
 from hccl_executors import EXECUTORS
 from hccl_py.cli import main
 from hccl_py.cli.errors import USAGE, WRONG
-from hccl_py.cli.targets import find_targets
-from hccl_py.discovery import installed_executors
-from hccl_py.executor import ops_of
+from hccl_py.cli.options import CallOptions
+from hccl_py.cli.targets import SourceCalls, find_targets
 from hccl_py.formats import save
+from hccl_py.importers import ImportOptions
+from hccl_py.plugins.discovery import installed_executors
+from hccl_py.plugins.executor import ops_of
 from tests.recording import op_of, recorded
 
 BROKEN: dict[str, Any] = {
@@ -37,7 +39,7 @@ BROKEN: dict[str, Any] = {
 }
 
 AUTHOR = '''
-from hccl_py.executor import Mode, PlaneRequest, ResourceRequest
+from hccl_py.plugins.executor import Mode, PlaneRequest, ResourceRequest
 
 
 class Right:
@@ -94,6 +96,9 @@ made = Right()
 '''
 
 FEW = ["--ranks", "2,3", "--count", "64"]
+
+
+CALLS = SourceCalls(ImportOptions(), CallOptions(""))
 
 
 @pytest.fixture
@@ -189,8 +194,8 @@ def test_an_op_is_all_of_its_executors(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_barrier_is_all_reduce_s_executors() -> None:
-    named = [target.name for target in find_targets(["barrier"])[0]]
-    assert named == [target.name for target in find_targets(["all_reduce"])[0]]
+    named = [target.name for target in find_targets(["barrier"], CALLS)[0]]
+    assert named == [target.name for target in find_targets(["all_reduce"], CALLS)[0]]
     assert "AllReduceComm" in named
 
 
@@ -427,7 +432,7 @@ def test_names_of_files_stay_on_one_line(folder: Path, capsys: pytest.CaptureFix
     assert said.count("\n") == 2
     assert "bad\\n\\x1b.json" in refused(capsys, "bad.json")
     (folder / "ring.json").rename("ri\nng.json")
-    assert "ri\\nng.json is one program." in refused(capsys, "ri\nng.json", "--ranks", "4")
+    assert "out for ri\\nng.json." in refused(capsys, "ri\nng.json", "--ranks", "4")
     assert main(["check", "ri\nng.json"]) == 0
     assert capsys.readouterr().out.startswith("ri\\nng.json: ok\n")
     (report,) = check_json(capsys, "ri\nng.json")
@@ -438,7 +443,7 @@ def test_a_sweep_is_narrowed_a_program_is_not(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = refused(capsys, "ring.json", "--ranks", "4")
-    assert "There is no sweep to narrow: ring.json is one program." in said
+    assert "--ranks does not go with a program file, which says that itself." in said
 
 
 def test_nothing_runs_before_all_targets_are_known(
@@ -494,7 +499,7 @@ def test_more_tasks_than_memory(
 
 def test_a_file_with_an_op_s_name_is_not_in_the_way(folder: Path) -> None:
     (folder / "all_gather").mkdir()
-    targets, problems = find_targets(["all_gather"])
+    targets, problems = find_targets(["all_gather"], CALLS)
     assert len(targets) > 1
     assert not problems
 

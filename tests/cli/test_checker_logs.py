@@ -7,7 +7,7 @@ import pytest
 
 import hccl_py as hccl
 from hccl_py.cli import main
-from tests.checker_logs.logs import Log, all_gather, all_reduce_of_two, error
+from tests.interop.checker_logs.logs import Log, all_gather, all_reduce_of_two, error
 
 
 @pytest.fixture
@@ -126,19 +126,15 @@ def test_what_is_not_known_is_said(log: str, capfd: pytest.CaptureFixture[str]) 
 REFUSED = {
     "no such test": (["check", "st.log#none"], "no test 'none' is among the 3 tests that print"),
     "no such number": (["trace", "st.log#4"], "no test '4' is among the 3 tests"),
-    "several tests": (["trace", "st.log"], "st.log means 3 tests: AllGatherTest.four_ranks,"),
-    "several tests by name": (["simulate", "st.log#All*"], "st.log#All* means 2 tests"),
+    "several tests": (["trace", "st.log"], "st.log names 3 programs: AllGatherTest.four_ranks,"),
+    "several tests by name": (["simulate", "st.log#All*"], "st.log#All* names 2 programs"),
     "ranks": (["trace", "st.log#1", "--ranks", "4"], "--ranks does not go with a log"),
     "sizes": (["simulate", "st.log#1", "-e", "1M"], "-e does not go with a log"),
     "calls": (["trace", "st.log#1", "--calls", "2"], "--calls does not go with a log"),
     "an executor": (["trace", "st.log#1", "--executor", "X"], "--executor does not go with a log"),
     "an unknown op": (["check", "st.log", "--op", "gossip"], "--op 'gossip' is no op"),
-    "a sweep": (["check", "st.log", "--ranks", "4"], "There is no sweep to narrow"),
+    "a sweep": (["check", "st.log", "--ranks", "4"], "--ranks does not go with a log"),
     "no file": (["check", "gone.log"], "gone.log: the file cannot be read"),
-    "a recording": (
-        ["record", "st.log#1"],
-        "record takes a folder, an MSCCL algorithm or an execution plan",
-    ),
     "an op that explains": (["explain", "st.log"], "explain takes an op, and st.log is a log of"),
 }
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from hccl_py.cli import main
-from hccl_py.discovery import Platforms
 from hccl_py.errors import PluginError
-from hccl_py.platforms import Check, Fact
+from hccl_py.plugins.discovery import Platforms
+from hccl_py.plugins.platforms import Check, Fact
 
 Doctor = Callable[..., dict[str, Any]]
 
@@ -84,7 +84,7 @@ def doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     def run(*platforms: type, problems: Sequence[PluginError] = ()) -> dict[str, Any]:
         known: Any = {each.name: (each, "a_package") for each in platforms}  # type: ignore[attr-defined]
         found = Platforms(known, list(problems))
-        monkeypatch.setattr("hccl_py.discovery.installed_platforms", lambda: found)
+        monkeypatch.setattr("hccl_py.plugins.discovery.installed_platforms", lambda: found)
         assert main(["doctor", "--json"]) == 0
         document: dict[str, Any] = json.loads(capsys.readouterr().out)
         assert main(["doctor"]) == 0
@@ -166,7 +166,7 @@ def test_the_limit_is_held_to_sense(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_command_itself_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from hccl_py.cli import main; import hccl_py.discovery as d;"
+        "import sys; from hccl_py.cli import main; import hccl_py.plugins.discovery as d;"
         "d.installed_platforms(); main(['doctor', '--json', '--limit', '0.1']);"
         "print(*sys.modules, file=sys.stderr)"
     )

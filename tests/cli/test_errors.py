@@ -91,7 +91,7 @@ CASES = {
     "trace all_gather --svg=": ["error: '': a picture is not written", "ends in .svg"],
     "compare all_gather --ranks 2 --jobs 99999999999999999999": ["jobs is 9999", "Give 1 to 4096"],
     "tuning ": ["Missing argument", "hccl-py tuning --help"],
-    "record no-such-folder": ["There is no folder 'no-such-folder'", "custom op"],
+    "record no-such-folder": ["there is no file or folder 'no-such-folder'", "custom op"],
     "explain barrier -e 1M": ["barrier has no data size", "-e, -f and -i out"],
     "list --op all_gathr": ["Op 'all_gathr' is unknown", "Did you mean all_gather"],
 }

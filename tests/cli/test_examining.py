@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hccl_py.cli.examining import Examined, examine
-from hccl_py.platforms import Check, Fact
+from hccl_py.plugins.platforms import Check, Fact
 
 LONG_S = 30.0
 

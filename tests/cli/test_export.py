@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hccl_py.cli import export, main
-from tests.cpp.kit import builder, compiler
+from tests.interop.cpp.kit import builder, compiler
 
 FILES = [
     *("CMakeLists.txt", "hccl-py.toml", "include/custom.h", "op_host/all_reduce.cc"),
@@ -38,7 +38,7 @@ def test_a_project_is_written_and_checked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     compiler()  # or the test is skipped
-    monkeypatch.setattr("hccl_py.cpp.build.default_cache", lambda _: builder().cache)
+    monkeypatch.setattr("hccl_interop.cpp.build.default_cache", lambda _: builder().cache)
     assert run("AllReduceStar", "--to", "star", "--ranks", "3", "-b", "1K", "--check") == 0
     said = capsys.readouterr().out
     assert written() == [f"star/{path}" for path in FILES]

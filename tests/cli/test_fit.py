@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hccl_py.cli import main
-from hccl_py.simulator.cost_files import read_cost
+from hccl_py.clocks.cost_files import read_cost
 
 HEADER = "data_size(Bytes): | aveg_time(us): | alg_bandwidth(GB/s): | check_result:\n"
 COMMAND = "mpirun -n 4 ./bin/all_gather_test -b 8K -e 64M -f 8 -d fp16 -p 4\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hccl_py.cli import main
-from hccl_py.discovery import Platforms, Registry, installed_executors
 from hccl_py.errors import PluginError
+from hccl_py.plugins.discovery import Platforms, Registry, installed_executors
 
 
 def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,8 +73,8 @@ def test_what_people_read(capsys: pytest.CaptureFixture[str]) -> None:
 def test_nothing_installed_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("hccl_py.discovery.installed_executors", Registry)
-    monkeypatch.setattr("hccl_py.discovery.installed_platforms", Platforms)
+    monkeypatch.setattr("hccl_py.plugins.discovery.installed_executors", Registry)
+    monkeypatch.setattr("hccl_py.plugins.discovery.installed_platforms", Platforms)
     assert main(["list"]) == 0
     output = capsys.readouterr().out
     assert output.startswith("executors\n  none is installed\n\nplatforms\n  none is installed\n\n")
@@ -90,8 +90,8 @@ def test_broken_packages_are_shown_and_warned_of(
     def installed() -> Registry:
         return registry
 
-    monkeypatch.setattr("hccl_py.discovery.installed_executors", installed)
-    monkeypatch.setattr("hccl_py.domain.installed_executors", installed)
+    monkeypatch.setattr("hccl_py.plugins.discovery.installed_executors", installed)
+    monkeypatch.setattr("hccl_py.communicator.domain.installed_executors", installed)
     assert main(["list"]) == 0
     assert "broken: Plugin odd is odd.\n  Mend it.\n" in capsys.readouterr().out
     assert main(["run", "all_gather", "-n", "1"]) == 0

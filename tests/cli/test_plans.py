@@ -8,7 +8,7 @@ import pytest
 
 import hccl_py as hccl
 from hccl_py.cli import main
-from tests.mscclpp import plans
+from tests.interop.mscclpp import plans
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hccl_py.cli import main, record
-from tests.cpp.kit import OPS, compiler, copy_of, folder_of_builds
+from tests.interop.cpp.kit import OPS, compiler, copy_of, folder_of_builds
 
 RING = str(OPS / "all_reduce_ring")
 
@@ -81,7 +81,7 @@ def test_findings_end_with_status_1(tmp_path: Path, capfd: pytest.CaptureFixture
     assert "WRONG_ADDRESS (1 error)" in capfd.readouterr().out
     assert not (tmp_path / "x.json").exists()
     assert run("simulate", folder, "--ranks", "8") == 2
-    assert "cannot be recorded: WRONG_ADDRESS at" in capfd.readouterr().err
+    assert ": WRONG_ADDRESS: " in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_findings_end_with_status_1(tmp_path: Path, capfd: pytest.CaptureFixture
         (("check", RING, "--op", "nothing"), "nothing"),
         (("check", RING, "-d", "fp99"), "'fp99' is unknown"),
         (("check", RING, "--ranks", "x"), "--ranks 'x' is not a list of numbers"),
-        (("check", "all_gather", "--calls", "2"), "--calls is about folders"),
-        (("simulate", "all_gather", "--op", "all_gather"), "--op is about a folder"),
-        (("simulate", RING, "--executor", "X"), "--executor does not go with a folder"),
-        (("record", "{empty}/gone"), "There is no folder"),
+        (("check", "all_gather", "--calls", "2"), "--calls is about a custom op in C++"),
+        (("simulate", "all_gather", "--op", "all_gather"), "--op is about an MSCCL algorithm"),
+        (("simulate", RING, "--executor", "X"), "--executor does not go with a custom op in C++"),
+        (("record", "{empty}/gone"), "there is no file or folder"),
         (("record", RING, "--buffsize", "0"), "Invalid value for '--buffsize': "),
         (("record", RING, "-o", "x.txt"), "-o 'x.txt' is no name of a program file"),
         (("explain", RING), "explain takes an op, and"),

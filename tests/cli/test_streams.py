@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from hccl_py import discovery
 from hccl_py.cli import main
 from hccl_py.cli.output import printable_console
 from hccl_py.formats import to_json
+from hccl_py.plugins import discovery
 from tests.recording import op_of, recorded
 from tests.topology.tables import GROUPS, LEVELS, SERVERS, paths_of
 
@@ -26,7 +26,7 @@ RAW = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u
 
 AUTHOR = f"""
 from hccl_executors import EXECUTORS
-from hccl_py.executor import Unsuitable
+from hccl_py.plugins.executor import Unsuitable
 
 Comm = next(c for c in EXECUTORS if c.__name__ == "AllGatherComm")
 

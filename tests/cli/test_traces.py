@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import hccl_py as hccl
-from hccl_py.chakra import write_trace
+from hccl_interop.chakra import write_trace
 from hccl_py.cli import main
 from hccl_py.jobs import Job
-from tests.chakra.ets import ALL_REDUCE, COMP, Et, coll, decode, write
+from tests.interop.chakra.ets import ALL_REDUCE, COMP, Et, coll, decode, write
 
 
 def run(*arguments: str) -> int:
@@ -114,8 +114,8 @@ def test_convert(step: str, capfd: pytest.CaptureFixture[str]) -> None:
         (("simulate", "step", "--ranks", "2"), "--ranks does not go with a Chakra trace"),
         (("simulate", "step", "--executor", "X"), "--executor does not go with a Chakra trace"),
         (("simulate", "step", "--op", "reduce"), "--op does not go with a Chakra trace"),
-        (("simulate", "all_reduce", "--buffered"), "--buffered is about a Chakra trace."),
-        (("simulate", "all_reduce", "--roofline", "1,1"), "--roofline is about a Chakra trace."),
+        (("simulate", "all_reduce", "--buffered"), "--buffered is about a Chakra trace"),
+        (("simulate", "all_reduce", "--roofline", "1,1"), "--roofline is about a Chakra trace"),
         (("simulate", "all_reduce", "--chakra", "x"), "--chakra writes a Chakra trace with its"),
         (("simulate", "step", "--chakra", "no/such"), "there is no folder to make it in."),
         (("simulate", "step", "--chakra", "step"), "it would be lost"),

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from hccl_py.cli.counts import read_counts
-from hccl_py.cost import COSTS
+from hccl_py.clocks.cost import COSTS
+from hccl_py.clocks.cost_files import read_cost, write_cost
 from hccl_py.documents.disk import check_place, read_file, replacing, write_file
-from hccl_py.documents.kind import FileKind
+from hccl_py.documents.kind import PAGE, FileKind
 from hccl_py.errors import FileError
+from hccl_py.fit.logs.measured import read_log
 from hccl_py.formats import load, save
-from hccl_py.simulator.cost_files import read_cost, write_cost
-from hccl_py.simulator.measured_logs import read_log
 from hccl_py.topology.networks.files import read_network
 from hccl_py.topology.rank_tables import read_rank_table
-from hccl_py.tuning.pictures import PAGE, PNG
+from hccl_py.tuning.pictures import PNG
 from hccl_py.tuning.table import TuningTable
 from tests.recording import op_of, recorded
 

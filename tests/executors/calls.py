@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from itertools import islice
 
-from hccl_py.executor import Executor
+from hccl_py.plugins.executor import Executor
 from hccl_py.verifier.sweeps.cases import Case, Cases
 from hccl_py.verifier.sweeps.space import random_cases
 

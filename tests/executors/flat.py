@@ -13,11 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hccl_py.enums import Buffer, DataType, Mode, ReduceOp
-from hccl_py.executor import OpParam, PlaneRequest, Rank, RankView, ResourceRequest, Topology
 from hccl_py.operators import make_operator
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.record import record
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.plugins.executor import (
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+)
+from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate_tasks
 from hccl_py.topology import topology_of

@@ -9,12 +9,12 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from hccl_py.call.op_param import OpParam, Table
+from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import DataType, Mode
-from hccl_py.op_param import OpParam, Table
 from hccl_py.operators import make_operator
-from hccl_py.ops import ALL_TO_ALL
 from hccl_py.orchestration.record import record
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
 from hccl_py.topology import PRESETS, Topology
 from hccl_py.verifier import verify

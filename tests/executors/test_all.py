@@ -7,7 +7,7 @@ A short run takes some calls of each executor's sweep, other ones for every exec
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_py.executor import Executor
+from hccl_py.plugins.executor import Executor
 from hccl_py.testing import check_executor
 from hccl_py.testing.calls import fitting, recorded
 from hccl_py.topology import PRESETS, Topology

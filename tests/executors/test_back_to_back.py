@@ -18,10 +18,10 @@ import pytest
 
 from hccl_executors import EXECUTORS
 from hccl_platform.lowering.part import Cell, cell_of
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, Mode, TaskKind
 from hccl_py.errors import HcclError
-from hccl_py.executor import Executor
-from hccl_py.op_param import OpParam
+from hccl_py.plugins.executor import Executor
 from hccl_py.program.program import Program
 from hccl_py.testing.calls import fitting
 from hccl_py.topology import topology_of

@@ -8,7 +8,7 @@ import pytest
 from hccl_executors import EXECUTORS
 from hccl_executors.flat import AllGatherComm
 from hccl_py.enums import Buffer, TaskKind
-from hccl_py.executor import Executor
+from hccl_py.plugins.executor import Executor
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
 from hccl_py.testing.calls import recorded

@@ -43,13 +43,13 @@ from hccl_executors.reduce_scatter.order_preserved import (
 from hccl_executors.reduce_scatter_v.deter import ReduceScatterVDeterExecutor
 from hccl_executors.reduce_scatter_v.mesh import ReduceScatterVMeshExecutor
 from hccl_executors.reduce_scatter_v.mesh_opbase import ReduceScatterVMeshOpbaseExecutor
-from hccl_py.config import Config
-from hccl_py.discovery import find_platform
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, Mode
-from hccl_py.executor import order_of
-from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
-from hccl_py.platforms import Adversary, Group, Schedule
+from hccl_py.plugins.discovery import find_platform
+from hccl_py.plugins.executor import order_of
+from hccl_py.plugins.platforms import Adversary, Group, Schedule
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology, topology_of
 from hccl_py.verifier import verify

@@ -15,8 +15,8 @@ from hccl_executors.reduce_scatter_v.deter import ReduceScatterVDeterExecutor
 from hccl_executors.reduce_scatter_v.mesh import ReduceScatterVMeshExecutor
 from hccl_executors.reduce_scatter_v.mesh_opbase import ReduceScatterVMeshOpbaseExecutor
 from hccl_py.enums import DataType, Mode, ReduceOp
-from hccl_py.executor import OpParam, Unsuitable, choices_of
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.plugins.executor import OpParam, Unsuitable, choices_of
+from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.topology import Topology, topology_of
 from hccl_py.verifier import verify
 from hccl_py.verifier.numeric import run_numeric

@@ -20,8 +20,8 @@ from hccl_executors.hierarchical import (
     ScatterMeshExecutor,
 )
 from hccl_py.enums import Mode, TaskKind
-from hccl_py.executor import Executor, Unsuitable, choices_of
-from hccl_py.platforms import Schedule
+from hccl_py.plugins.executor import Executor, Unsuitable, choices_of
+from hccl_py.plugins.platforms import Schedule
 from hccl_py.program.program import Program
 from hccl_py.testing import strategies as hccl
 from hccl_py.testing.calls import fitting, recorded

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hccl_executors import graph_pipelines, pipelines
 from hccl_py.enums import Buffer, LinkKind, Mode
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import Executor, Topology, Unsuitable
-from hccl_py.platforms import Schedule
+from hccl_py.plugins.executor import Executor, Topology, Unsuitable
+from hccl_py.plugins.platforms import Schedule
 from hccl_py.program.program import Program
 from hccl_py.testing import strategies as hccl
 from hccl_py.testing.calls import recorded

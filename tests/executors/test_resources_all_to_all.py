@@ -21,7 +21,7 @@ from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
 from hccl_executors.batch_send_recv.group import BatchSendRecvGroup
 from hccl_executors.send_recv.send import SendExecutor
 from hccl_py.enums import Buffer, DataType, Mode
-from hccl_py.executor import OpParam, RankView
+from hccl_py.plugins.executor import OpParam, RankView
 from hccl_py.topology import Topology, topology_of
 from tests.recording import filled
 

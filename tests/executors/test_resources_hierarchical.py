@@ -7,8 +7,8 @@ import pytest
 
 from hccl_executors import hierarchical, mixed
 from hccl_py.enums import Buffer, Mode, ReduceOp
-from hccl_py.executor import ResourceRequest, with_levels
 from hccl_py.orchestration.rank import RankView
+from hccl_py.plugins.executor import ResourceRequest, with_levels
 from hccl_py.topology import Topology, topology_of
 from tests.recording import filled, op_of
 

@@ -9,8 +9,8 @@ import pytest
 from hccl_executors import graph_pipelines, inference, pipelines, stars
 from hccl_executors.rings import blocks, concurrent, semi, servers, superpods
 from hccl_py.enums import Buffer, Mode, ReduceOp
-from hccl_py.executor import Executor, ResourceRequest, Topology, with_levels
 from hccl_py.orchestration.rank import RankView
+from hccl_py.plugins.executor import Executor, ResourceRequest, Topology, with_levels
 from hccl_py.topology import PRESETS, topology_of
 from tests.recording import BY_NAME, filled, op_of
 

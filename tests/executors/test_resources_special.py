@@ -42,9 +42,9 @@ from hccl_executors.reduce_scatter.order_preserved import ReduceScatterOrderPres
 from hccl_executors.reduce_scatter_v.mesh import ReduceScatterVMeshExecutor
 from hccl_executors.reduce_scatter_v.mesh_opbase import ReduceScatterVMeshOpbaseExecutor
 from hccl_py.enums import Buffer, Mode
-from hccl_py.executor import with_levels
 from hccl_py.orchestration.rank import RankView
-from hccl_py.resources import ResourceRequest
+from hccl_py.plugins.executor import with_levels
+from hccl_py.plugins.resources import ResourceRequest
 from hccl_py.topology import Topology, topology_of
 from tests.recording import filled, op_of
 

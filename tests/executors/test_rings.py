@@ -15,8 +15,8 @@ from hccl_executors import inference, stars
 from hccl_executors.rings import concurrent, semi, servers, superpods
 from hccl_executors.rings.orders import JOINED
 from hccl_py.enums import LinkKind, Mode
-from hccl_py.executor import Executor, OpParam, Topology, Unsuitable, choices_of
-from hccl_py.platforms import Schedule
+from hccl_py.plugins.executor import Executor, OpParam, Topology, Unsuitable, choices_of
+from hccl_py.plugins.platforms import Schedule
 from hccl_py.program.program import Program
 from hccl_py.testing import strategies as hccl
 from hccl_py.testing.calls import fitting, recorded

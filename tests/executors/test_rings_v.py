@@ -7,8 +7,8 @@ import pytest
 
 from hccl_executors.rings import superpods, superpods_v
 from hccl_py.enums import Mode
-from hccl_py.executor import with_levels
 from hccl_py.orchestration.rank import RankView
+from hccl_py.plugins.executor import with_levels
 from hccl_py.simulator.chain import longest_chain
 from hccl_py.topology import topology_of
 from hccl_py.verifier import verify

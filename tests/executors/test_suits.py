@@ -8,12 +8,12 @@ from typing import Any
 import numpy.typing as npt
 import pytest
 
-from hccl_py.config import Config
-from hccl_py.discovery import installed_executors
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.executor import with_levels
-from hccl_py.op_param import OpParam
 from hccl_py.operators import OPERATORS, make_operator
+from hccl_py.plugins.discovery import installed_executors
+from hccl_py.plugins.executor import with_levels
 from hccl_py.selection import select
 from hccl_py.topology import Topology, topology_of
 from hccl_py.values import IntArray

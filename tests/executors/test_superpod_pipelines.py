@@ -8,9 +8,9 @@ from hccl_executors.rings.superpod_pipelines import (
     AllGatherPipelineFor91093Executor,
     ReduceScatterPipelineFor91093Executor,
 )
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Mode
-from hccl_py.executor import Unsuitable
-from hccl_py.op_param import OpParam
+from hccl_py.plugins.executor import Unsuitable
 from hccl_py.simulator import simulate
 from hccl_py.topology import PRESETS, Topology
 from hccl_py.verifier import verify

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hccl_py.communicator import Communicator
-from hccl_py.groups import ParallelGroups
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.groups import ParallelGroups
 from hccl_py.jobs import Job
 from tests.recording import op_of
 

@@ -9,15 +9,15 @@ import numpy.typing as npt
 import pytest
 
 import hccl_py
-from hccl_py.communicator import Communicator
+from hccl_py.call.op_param import OpParam
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.groups import parallel_groups
 from hccl_py.enums import Buffer, DataType, Mode, ReduceOp
 from hccl_py.errors import NotSupportedError
 from hccl_py.formats import from_json, from_npz, to_json, to_npz
-from hccl_py.groups import parallel_groups
 from hccl_py.jobs import Job, JobProgram
 from hccl_py.jobs.compose import composed
 from hccl_py.jobs.steps import Run
-from hccl_py.op_param import OpParam
 from hccl_py.program.program import Program
 from hccl_py.simulator import Stragglers, simulate_batches, simulate_tasks
 from hccl_py.topology import Topology

@@ -9,11 +9,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import hccl_py
-from hccl_py.communicator import Communicator
+from hccl_py.call.op_param import OpParam
+from hccl_py.communicator.communicator import Communicator
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import DeadlockError, ParameterError
 from hccl_py.jobs import Event, Job, JobProgram, JobStream
-from hccl_py.op_param import OpParam
 from hccl_py.simulator import CostModel, simulate_tasks
 from hccl_py.topology import Topology, topology_of
 from tests.groups import group_of

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from hccl_py.communicator import Communicator
+from hccl_py.call.op_param import OpParam
+from hccl_py.communicator.communicator import Communicator
 from hccl_py.enums import Buffer, DataType, Mode, ReduceOp
 from hccl_py.jobs import Job, JobProgram
-from hccl_py.op_param import OpParam
 from tests.groups import group_of
 
 SCATTER = OpParam("scatter", 24, DataType.FP32, root=0, mode=Mode.GRAPH)  # needs scratch

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from hccl_py.communicator import Communicator
+from hccl_py.call.op_param import OpParam
+from hccl_py.communicator.communicator import Communicator
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import ParameterError
 from hccl_py.jobs import Job, JobProgram, Overlap, draw_overlap, overlap
-from hccl_py.op_param import OpParam
 from hccl_py.simulator import CostModel, Stragglers, Timeline, simulate_tasks
 
 FREE = CostModel.of("atlas-800t-a2").formula()

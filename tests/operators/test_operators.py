@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import HcclResult, NotSupportedError, ParameterError
-from hccl_py.op_param import OpParam
 from hccl_py.operators import OPERATORS, make_operator
 from hccl_py.operators.base import MAX_COUNT
 from hccl_py.topology import PRESETS, topology_of

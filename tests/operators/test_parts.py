@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType
 from hccl_py.errors import ParameterError
-from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.operators.parts import messages_of
 from hccl_py.topology import topology_of

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hccl_py.executor import ChannelResources, PlaneRequest, ResourceRequest
+from hccl_py.plugins.executor import ChannelResources, PlaneRequest, ResourceRequest
 
 __all__ = ["Author", "MeshAuthor"]
 

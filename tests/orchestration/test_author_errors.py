@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import PlaneRequest, ResourceRequest, require
 from hccl_py.orchestration import exchange
 from hccl_py.orchestration.author_errors import author_message, definition_line
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest, require
 from tests.orchestration.authors import MeshAuthor
 from tests.recording import op_of, recorded
 

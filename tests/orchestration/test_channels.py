@@ -13,8 +13,8 @@ import pytest
 import hccl_py as hccl
 from hccl_py.enums import Buffer, ReduceOp
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import ChannelRequest, ChannelResources, ResourceRequest
 from hccl_py.formats import load
+from hccl_py.plugins.executor import ChannelRequest, ChannelResources, ResourceRequest
 from hccl_py.program.program import Program
 from hccl_py.testing import check_executor
 from hccl_py.topology import Topology, topology_of

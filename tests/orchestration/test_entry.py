@@ -13,7 +13,7 @@ from hccl_py.errors import (
     ParameterError,
     PluginError,
 )
-from hccl_py.executor import ResourceRequest, ops_of
+from hccl_py.plugins.executor import ResourceRequest, ops_of
 from tests.recording import BY_NAME, SAMPLES, op_of
 
 AllReduceComm = BY_NAME["AllReduceComm"]

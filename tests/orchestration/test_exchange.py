@@ -10,8 +10,8 @@ import pytest
 import hccl_py as hccl
 from hccl_py.enums import TaskKind
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.orchestration import exchange
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 from hccl_py.topology import topology_of
 from tests.recording import op_of, recorded
 

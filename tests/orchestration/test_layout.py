@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import Buffer
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest
 from hccl_py.orchestration import Chunks, Layout, Region
+from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest
 from hccl_py.values import OutOfBoundsError
 from tests.orchestration.authors import Author
 from tests.recording import op_of, recorded

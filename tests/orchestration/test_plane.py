@@ -6,8 +6,8 @@ import pytest
 
 from hccl_py import verify
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import OpParam, PlaneRequest, Rank, RankView, ResourceRequest
 from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import OpParam, PlaneRequest, Rank, RankView, ResourceRequest
 from hccl_py.topology import topology_of
 from tests.orchestration.authors import Author
 from tests.recording import actions, op_of, recorded

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.orchestration import exchange
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 from hccl_py.topology import Topology
 from hccl_py.topology.presets import PRESETS
 from tests.recording import op_of, recorded, same_tasks

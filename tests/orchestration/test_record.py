@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import hccl_py as hccl
 from hccl_py.enums import Buffer, Mode, ReduceOp, TaskKind
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import PlaneRequest, ResourceRequest, ops_of
 from hccl_py.orchestration import exchange
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest, ops_of
 from hccl_py.program.describe import format_line_of
 from hccl_py.program.program import Program
 from hccl_py.program.usage import differences

@@ -7,8 +7,8 @@ import pytest
 
 from hccl_py.enums import Buffer, Mode
 from hccl_py.errors import NotSupportedError, OrchestrationError
-from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 from hccl_py.topology import topology_of
 from tests.orchestration.authors import MeshAuthor
 from tests.recording import op_of, recorded

@@ -6,7 +6,7 @@ import pytest
 
 from hccl_py.enums import TaskKind
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import ResourceRequest
+from hccl_py.plugins.executor import ResourceRequest
 from hccl_py.program.program import Program
 from tests.orchestration.authors import Author
 from tests.recording import op_of, recorded

@@ -6,7 +6,7 @@ import pytest
 
 from hccl_py.enums import Buffer, TaskKind
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 from hccl_py.topology import topology_of
 from tests.orchestration.authors import Author
 from tests.recording import actions, op_of, recorded

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 from hccl_py.program.program import Program
 from tests.orchestration.authors import Author
 from tests.recording import actions, op_of, recorded

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.orchestration import exchange
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 
 __all__ = ["ExchangingRing"]
 

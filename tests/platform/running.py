@@ -10,10 +10,10 @@ import numpy.typing as npt
 from hccl_platform.emulated import EmulatedSession
 from hccl_platform.emulated.fast import Thresholds
 from hccl_platform.emulated.tiling import Limits
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import ReduceOp
-from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
 from hccl_py.verifier.analysis.meaning import expected_ranges

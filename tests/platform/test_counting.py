@@ -9,7 +9,7 @@ import pytest
 
 from hccl_platform.emulated.session import EmulatedSession
 from hccl_py.errors import DeadlockError, OrchestrationError
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.program.matching import shared_cells
 from hccl_py.program.program import Program
 from hccl_py.verifier import verify_program

@@ -17,9 +17,9 @@ from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler
 from hccl_platform.lowering.moves import moves_of
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.op_param import OpParam
-from hccl_py.platforms import Adversary, Seeded
+from hccl_py.plugins.platforms import Adversary, Seeded
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology, topology_of

@@ -12,12 +12,12 @@ from hccl_executors import EXECUTORS
 from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.lowering.moves import Bytes, run_step
 from hccl_platform.lowering.part import MOVE, Cell, Part, part_of
-from hccl_py.data import expected_outputs, first_wrong, inputs_of
+from hccl_py.communicator.data import expected_outputs, first_wrong, inputs_of
 from hccl_py.enums import POST, Mode, TaskKind
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import Executor
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
+from hccl_py.plugins.executor import Executor
 from hccl_py.program.program import Program
 from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.sweeps.space import random_cases

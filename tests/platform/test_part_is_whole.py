@@ -15,9 +15,9 @@ import pytest
 from hccl_executors import EXECUTORS
 from hccl_platform.lowering.part import MOVE, Part, part_of
 from hccl_py.enums import POST, WAIT, TaskKind
-from hccl_py.executor import Executor
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
+from hccl_py.plugins.executor import Executor
 from hccl_py.program.program import Program
 from hccl_py.program.slots import exposed_slots
 from hccl_py.values import IntArray

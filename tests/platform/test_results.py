@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.op_param import OpParam
-from hccl_py.platforms import Adversary
+from hccl_py.plugins.platforms import Adversary
 from hccl_py.program.program import Program
 from hccl_py.testing.calls import fitting
 from hccl_py.testing.strategies import ops

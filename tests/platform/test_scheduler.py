@@ -14,8 +14,8 @@ from hccl_platform.emulated.scheduler import Scheduler
 from hccl_platform.lowering.moves import moves_of
 from hccl_py.enums import TaskKind
 from hccl_py.errors import DeadlockError, OrchestrationError
-from hccl_py.executor import PlaneRequest, ResourceRequest
-from hccl_py.platforms import Adversary, Chooser, Replayed, Schedule, Seeded
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
+from hccl_py.plugins.platforms import Adversary, Chooser, Replayed, Schedule, Seeded
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK, DATA_ACK

@@ -16,7 +16,7 @@ from hccl_platform.lowering.orders import Walk, missing_orders
 from hccl_platform.lowering.part import MOVE
 from hccl_platform.lowering.script import Message, Range, Script, Side, script_of
 from hccl_py.enums import POST
-from hccl_py.executor import Executor, PlaneRequest, ResourceRequest
+from hccl_py.plugins.executor import Executor, PlaneRequest, ResourceRequest
 from hccl_py.program.levels import levels, transfers
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of

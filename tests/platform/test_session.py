@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from hccl_platform.emulated import EmulatedPlatform, EmulatedSession
-from hccl_py.config import Config
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Buffer, DataType, Mode, ReduceOp
 from hccl_py.errors import OrchestrationError, ParameterError
-from hccl_py.executor import ResourceRequest, ops_of
-from hccl_py.op_param import OpParam
-from hccl_py.platforms import Group
+from hccl_py.plugins.executor import ResourceRequest, ops_of
+from hccl_py.plugins.platforms import Group
 from hccl_py.testing.calls import suits
 from hccl_py.topology import topology_of
 from tests.platform.running import (

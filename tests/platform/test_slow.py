@@ -11,14 +11,14 @@ from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler
 from hccl_platform.emulated.turns import Turns
 from hccl_platform.lowering.moves import moves_of
-from hccl_py.communicator import Communicator
-from hccl_py.config import Config
+from hccl_py.call.config import Config
+from hccl_py.clocks.stragglers import EVEN, Stragglers
+from hccl_py.communicator.communicator import Communicator
 from hccl_py.enums import TaskKind
 from hccl_py.errors import ParameterError
 from hccl_py.operators import OPERATORS
-from hccl_py.platforms import Adversary, Group, Replayed, Schedule, Seeded
+from hccl_py.plugins.platforms import Adversary, Group, Replayed, Schedule, Seeded
 from hccl_py.program.program import Program
-from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.testing.conformance import format_schedule
 from hccl_py.testing.schedules import choices_of, shortest
 from hccl_py.topology import Topology, topology_of

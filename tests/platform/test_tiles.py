@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hccl_platform.lowering.kernels import reduce_words
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.op_param import OpParam
 from tests.platform.running import NUMPY, TILES, Array, run
 from tests.recording import recorded
 

@@ -11,10 +11,10 @@ from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.tiling import Limits, TilePlan, plan_tiles
 from hccl_platform.emulated.unite import _unite
 from hccl_platform.lowering.moves import moves_of
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Buffer, DataType, ReduceOp
-from hccl_py.executor import ResourceRequest
-from hccl_py.op_param import OpParam
 from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import ResourceRequest
 from hccl_py.program.program import Program
 from tests.platform.running import NUMPY, THREADS, TILES, Array, Way, same_bits
 from tests.recording import recorded

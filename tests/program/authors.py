@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 
 __all__ = ["Notifies"]
 

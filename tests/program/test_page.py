@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from hccl_py import Communicator
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType
-from hccl_py.op_param import OpParam
 from hccl_py.program.program import Program
 
 

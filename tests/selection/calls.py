@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from hccl_executors import EXECUTORS
-from hccl_py.config import Config
-from hccl_py.discovery import Registry
+from hccl_py.call.config import Config
 from hccl_py.enums import DataType, Mode, ReduceOp
-from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
 from hccl_py.operators import OPERATORS, make_operator
+from hccl_py.plugins.discovery import Registry
+from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology
 from hccl_py.selection import Selection, select
 from hccl_py.topology import PRESETS, topology_of
 

@@ -32,7 +32,7 @@ WHOLE = ("all_reduce", "broadcast", "reduce", "send_recv", "batch_send_recv")
 """Ops whose data size on the command line is the count's; the others' is that of all ranks."""
 
 ANYTHING = f"""
-from hccl_py.executor import ResourceRequest
+from hccl_py.plugins.executor import ResourceRequest
 
 
 class Anything:

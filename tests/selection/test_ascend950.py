@@ -2,7 +2,7 @@
 
 import pytest
 
-from hccl_py.config import Config
+from hccl_py.call.config import Config
 from hccl_py.errors import ConfigError, NotSupportedError
 from hccl_py.selection.ascend950 import left_of, refusal_of
 from hccl_py.topology import topology_of

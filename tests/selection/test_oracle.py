@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hccl_py.config import Config
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, Mode, ReduceOp
-from hccl_py.op_param import OpParam
 from hccl_py.selection.hccl import HcclChoice
 from hccl_py.topology import PRESETS, Topology
 from tests.selection.oracle import inference

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from hccl_py import Communicator, DataType, OpParam, ReduceOp, Schedule
-from hccl_py.platforms import Adversary
+from hccl_py.plugins.platforms import Adversary
 
 Array = npt.NDArray[Any]
 

@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 
 from hccl_py import Communicator
+from hccl_py.call.config import Config, RulesetName
 from hccl_py.cli import main
-from hccl_py.config import Config, RulesetName
 from hccl_py.errors import ConfigError
 from hccl_py.selection.releases import page
 from hccl_py.selection.rulesets import RULESETS

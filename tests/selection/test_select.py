@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_py.config import Config
-from hccl_py.discovery import Registry
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Mode, ReduceOp
 from hccl_py.errors import ConfigError, NotSupportedError, ParameterError
-from hccl_py.executor import order_of
-from hccl_py.op_param import OpParam
+from hccl_py.plugins.discovery import Registry
+from hccl_py.plugins.executor import order_of
 from hccl_py.selection import Selection, select
 from hccl_py.topology import Topology, topology_of
 from tests.recording import BY_NAME, op_of

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from hccl_py.config import Config
-from hccl_py.op_param import OpParam
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
 from hccl_py.selection.hccl import HcclChoice
 from hccl_py.topology import Topology, topology_of
 from tests.selection.calls import call, product

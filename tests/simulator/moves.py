@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType
-from hccl_py.executor import PlaneRequest, ResourceRequest
-from hccl_py.op_param import OpParam
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, LinkCost
 from hccl_py.topology import Topology

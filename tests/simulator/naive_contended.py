@@ -12,12 +12,12 @@ from functools import partial
 
 import numpy as np
 
+from hccl_py.clocks.durations import Durations
+from hccl_py.clocks.links import Links
 from hccl_py.enums import TaskKind
 from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, Stragglers
-from hccl_py.simulator.durations import Durations
-from hccl_py.simulator.links import Links
 from hccl_py.simulator.tasks import TaskCosts
 from hccl_py.topology import Topology
 

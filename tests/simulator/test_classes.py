@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType
 from hccl_py.errors import DeadlockError
-from hccl_py.executor import PlaneRequest, ResourceRequest
-from hccl_py.op_param import OpParam
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, LinkCost, Stragglers, Timeline
 from hccl_py.simulator.contended import Contention, entry

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from hccl_py.clocks.links import Links
 from hccl_py.errors import DeadlockError
-from hccl_py.executor import ops_of
+from hccl_py.plugins.executor import ops_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import (
     CostModel,
@@ -20,7 +21,6 @@ from hccl_py.simulator import (
     simulate_tasks,
 )
 from hccl_py.simulator.contended.engine import run_events
-from hccl_py.simulator.links import Links
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks.product import MEDIA

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
 from hccl_py.enums import POST, WAIT
 from hccl_py.errors import NotSupportedError
 from hccl_py.program.matching import queues_of, shared_cells

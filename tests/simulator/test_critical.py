@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hccl_py.clocks.durations import Durations
 from hccl_py.enums import TaskKind
-from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 from hccl_py.simulator import CostModel, Timeline, simulate_contended, simulate_tasks
 from hccl_py.simulator.analysis.critical import _spread_slack, _trace_back
 from hccl_py.simulator.chain import longest_chain
-from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.tasks import TaskCosts, _time_tasks
 from hccl_py.topology import topology_of
 from tests.recording import op_of, recorded

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import hccl_py as hccl
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
 from hccl_py.errors import ParameterError
 from hccl_py.simulator import simulate_tasks
 from hccl_py.simulator.batches import simulate_batches

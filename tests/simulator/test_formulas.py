@@ -20,7 +20,7 @@ from hccl_executors.levels import LEVELS
 from hccl_executors.templates.nb import SMALL_SLICE, nb_tree_limit
 from hccl_executors.templates.nhr import ONE_SHOT_ALL_REDUCE, ONE_SHOT_BROADCAST
 from hccl_py.enums import Mode
-from hccl_py.executor import Executor, ops_of, with_levels
+from hccl_py.plugins.executor import Executor, ops_of, with_levels
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate_batches, simulate_tasks
 from hccl_py.topology import Topology, topology_of

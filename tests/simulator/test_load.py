@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_py.executor import ops_of
+from hccl_py.clocks.stragglers import Stragglers
 from hccl_py.formats import from_json
+from hccl_py.plugins.executor import ops_of
 from hccl_py.simulator import CostModel, simulate_contended, simulate_tasks
 from hccl_py.simulator.load import busiest_us, carried
-from hccl_py.stragglers import Stragglers
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from hccl_py import Communicator
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, TaskKind
-from hccl_py.op_param import OpParam
 from hccl_py.simulator import CostModel, Stragglers, simulate
 from hccl_py.simulator.picture import timeline_svg
 from hccl_py.simulator.tasks import simulate_reached

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py import Communicator, parallel_groups
+from hccl_py.clocks.stragglers import EVEN
 from hccl_py.enums import TaskKind
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import ops_of
+from hccl_py.plugins.executor import ops_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import Stragglers, simulate_tasks
 from hccl_py.simulator.batches import time_ranks
 from hccl_py.simulator.tasks import simulate_reached
-from hccl_py.stragglers import EVEN
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.cli import main
+from hccl_py.clocks.links import Links
 from hccl_py.documents.models import checked
 from hccl_py.simulator import (
     COSTS,
@@ -16,7 +17,6 @@ from hccl_py.simulator import (
     simulate_contended,
     simulate_tasks,
 )
-from hccl_py.simulator.links import Links
 from hccl_py.simulator.load import busiest_us
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks.build import topology_from

@@ -7,21 +7,22 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hccl_py.cost import PROTOCOLS, CostModel
+from hccl_interop.msccl import algorithms_from, import_algorithm, meaning_of
+from hccl_py.clocks.cost import PROTOCOLS, CostModel
 from hccl_py.enums import TaskKind
 from hccl_py.errors import FileError
 from hccl_py.formats.json_read import from_json
 from hccl_py.formats.json_write import to_json
 from hccl_py.formats.npz import to_npz
 from hccl_py.formats.npz_read import from_npz
-from hccl_py.msccl import Imported, algorithms_from, import_algorithm, meaning_of
+from hccl_py.importers import Imported
 from hccl_py.program.edit import without
 from hccl_py.program.program import Program
 from hccl_py.simulator import simulate_batches, simulate_contended
 from hccl_py.simulator.tasks import simulate_tasks
 from hccl_py.topology import topology_of
 from hccl_py.verifier.numeric import run_numeric
-from tests.msccl.xmls import Xml, all_pairs, exchange, ring_all_reduce, sums_in_scratch
+from tests.interop.msccl.xmls import Xml, all_pairs, exchange, ring_all_reduce, sums_in_scratch
 from tests.simulator.costs import only_hccs
 
 ALPHA = 3.0

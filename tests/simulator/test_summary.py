@@ -3,9 +3,9 @@
 import pytest
 
 from hccl_py import Communicator
-from hccl_py.cost import CostModel
+from hccl_py.call.op_param import OpParam
+from hccl_py.clocks.cost import CostModel
 from hccl_py.enums import DataType
-from hccl_py.op_param import OpParam
 from hccl_py.simulator.entry import simulate
 from hccl_py.simulator.summary import MOST, Summary
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import LinkKind
 from hccl_py.errors import DeadlockError, OrchestrationError
-from hccl_py.executor import ops_of
+from hccl_py.plugins.executor import ops_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, LinkCost, simulate_batches, simulate_tasks
 from hccl_py.simulator.batches.kernels import in_lockstep, rank_by_rank

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import ops_of
+from hccl_py.plugins.executor import ops_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import Stragglers, simulate_batches
 from hccl_py.simulator.batches import kernels, uniform

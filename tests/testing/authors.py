@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from hccl_py.executor import Mode, PlaneRequest, ResourceRequest, Unsuitable, require
 from hccl_py.orchestration import exchange
+from hccl_py.plugins.executor import Mode, PlaneRequest, ResourceRequest, Unsuitable, require
 
 
 class Turns:

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from hccl_py.enums import DataType
-from hccl_py.executor import Executor
+from hccl_py.plugins.executor import Executor
 from hccl_py.testing import PROPERTIES, Property, Suite
 from hccl_py.testing.conformance import InapplicableError
 from hccl_py.testing.deletion import Deletions

@@ -8,7 +8,7 @@ import pytest
 
 from hccl_py.enums import DataType, Mode
 from hccl_py.errors import ParameterError, PluginError
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.testing import PROPERTIES, ConformanceError, Suite, check_executor, sync_mutants
 from hccl_py.testing.calls import recorded
 from hccl_py.testing.conformance import GROUPS, InapplicableError, format_schedule

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import find, settings
 
 from hccl_py.errors import HcclError
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
 from hccl_py.testing import choices_of, shortest, sync_mutants
 from hccl_py.testing.strategies import schedules

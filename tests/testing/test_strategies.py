@@ -8,11 +8,11 @@ from hypothesis.errors import InvalidArgument
 from hccl_executors import EXECUTORS
 from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
 from hccl_executors.flat import AllGatherComm
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, LinkKind, Mode, ReduceOp
-from hccl_py.executor import Executor
-from hccl_py.op_param import OpParam
 from hccl_py.operators import OPERATORS, make_operator
-from hccl_py.platforms import Schedule
+from hccl_py.plugins.executor import Executor
+from hccl_py.plugins.platforms import Schedule
 from hccl_py.testing import strategies as hccl
 from hccl_py.testing.calls import recorded, suits
 from hccl_py.topology import PRESETS, Topology, topology_of

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import hccl_py
 from hccl_py.cli import main
+from hccl_py.clocks.links import Links
 from hccl_py.errors import ParameterError
 from hccl_py.simulator import CostModel, Stragglers, simulate_tasks
-from hccl_py.simulator.links import Links
 from hccl_py.topology import topology_of
 from hccl_py.topology.networks import Network, ProductNetwork, network_of
 from tests.recording import op_of, recorded

@@ -2,8 +2,8 @@
 
 import pytest
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType
-from hccl_py.op_param import OpParam
 from hccl_py.topology.ring_sizes import ring_size
 
 SIZES = [

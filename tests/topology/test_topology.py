@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
 from hccl_py.enums import LinkKind
 from hccl_py.errors import HcclError
 from hccl_py.topology import PLANES, PRESETS, Topology, topology_of

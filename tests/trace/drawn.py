@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 
 import hccl_py as hccl
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp, TaskKind
-from hccl_py.op_param import OpParam
 from hccl_py.program.instruction import Batch
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import hccl_py as hccl
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
-from hccl_py.op_param import OpParam
 from hccl_py.topology import topology_of
 from hccl_py.trace.board import Board, BoardDrawing
 from hccl_py.trace.board.drawing import format_origins

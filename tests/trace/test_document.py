@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py import Communicator
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp, TaskKind
-from hccl_py.op_param import OpParam
 from hccl_py.simulator import simulate
 from hccl_py.trace import document
 from hccl_py.trace.document import resources, task_documents

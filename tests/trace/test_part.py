@@ -8,7 +8,7 @@ import pytest
 from hccl_py.cli import main
 from hccl_py.enums import TaskKind
 from hccl_py.errors import ParameterError
-from hccl_py.executor import ops_of
+from hccl_py.plugins.executor import ops_of
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology, topology_of
 from hccl_py.trace.scene import DONE, STUCK, UNREACHED, Scene, scene_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import Mode
 from hccl_py.errors import ParameterError
-from hccl_py.executor import ops_of
+from hccl_py.plugins.executor import ops_of
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hccl_py.call.op_param import OpParam
+from hccl_py.clocks.stragglers import Stragglers
 from hccl_py.enums import RDMA_WRITES, TaskKind
-from hccl_py.executor import ops_of
-from hccl_py.op_param import OpParam
+from hccl_py.plugins.executor import ops_of
 from hccl_py.program.describe import format_stream, notify_name, ranges_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate
-from hccl_py.stragglers import Stragglers
 from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS

@@ -8,8 +8,8 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from hccl_py import Communicator
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.op_param import OpParam
 from hccl_py.trace.scene import Scene, scene_of
 from hccl_py.trace.steps import bars_in_time, steps_of
 from hccl_py.trace.table import list_tasks

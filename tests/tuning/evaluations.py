@@ -6,8 +6,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from hccl_py.call_spec import CallSpec, ClusterSpec
-from hccl_py.cost import CostModel
+from hccl_py.call.call_spec import CallSpec, ClusterSpec
+from hccl_py.clocks.cost import CostModel
 from hccl_py.tuning.points import Outcome, Point
 
 COST = CostModel.of("atlas-800t-a2")

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hccl_py.config import Config
-from hccl_py.discovery import installed_executors
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
 from hccl_py.errors import ParameterError
-from hccl_py.op_param import OpParam
 from hccl_py.operators import OPERATORS
+from hccl_py.plugins.discovery import installed_executors
 from hccl_py.selection.select import select
 from hccl_py.topology import topology_of
 from hccl_py.tuning.candidates import Candidate, candidates

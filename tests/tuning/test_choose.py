@@ -11,12 +11,19 @@ import pytest
 from hccl_executors.pipelines import AllReduceMeshOpbasePipelineExecutor
 from hccl_executors.templates.star import star_broadcast
 from hccl_py import Communicator, OpParam, Selection
-from hccl_py.arrays import flat_arrays
-from hccl_py.data import expected_outputs, first_wrong, inputs_of
+from hccl_py.communicator.arrays import flat_arrays
+from hccl_py.communicator.data import expected_outputs, first_wrong, inputs_of
 from hccl_py.errors import FileError, ParameterError
-from hccl_py.executor import Executor, PlaneRequest, Rank, RankView, ResourceRequest, Topology
 from hccl_py.operators import OPERATORS, make_operator
 from hccl_py.orchestration.region import Region
+from hccl_py.plugins.executor import (
+    Executor,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+)
 from hccl_py.simulator import COSTS, CostModel, simulate_batches
 from hccl_py.simulator.load import busiest_us
 from hccl_py.topology import topology_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hccl_py.config import Config
+from hccl_py.call.config import Config
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.simulator import CostModel
 from hccl_py.tuning.compare import Comparison, compare

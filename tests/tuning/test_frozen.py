@@ -7,7 +7,7 @@ They were written in November 2026 by `hccl-py compare all_reduce --ranks 4` wit
 import shutil
 from pathlib import Path
 
-from hccl_py.communicator import Communicator
+from hccl_py.communicator.communicator import Communicator
 from hccl_py.tuning.sweep import sweep
 from hccl_py.tuning.table import TuningTable
 from tests.tuning.evaluations import fails_at_odd_sizes, point

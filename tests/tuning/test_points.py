@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hccl_py import Communicator, OpParam
-from hccl_py.call_spec import CallSpec
-from hccl_py.config import Config
+from hccl_py.call.call_spec import CallSpec
+from hccl_py.call.config import Config
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
 from hccl_py.simulator import CostModel, simulate

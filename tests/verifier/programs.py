@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.call.op_param import OpParam
 from hccl_py.formats import from_json
-from hccl_py.op_param import OpParam
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology
 from hccl_py.topology.presets import DEFAULT_PRESET, PRESETS

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from hccl_py.enums import Buffer
-from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.formats import from_json
 from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 from hccl_py.verifier.checks.bounds import find_bounds
 from hccl_py.verifier.finding import MemoryRange, TaskAt
 from hccl_py.verifier.verifier import verify_program

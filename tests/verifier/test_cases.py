@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
 from hccl_executors.flat import AllGatherComm, AllReduceComm, BroadCastComm, ScatterCommExecutor
+from hccl_py.call.op_param import OpParam as Op
 from hccl_py.cli.narrowing import Narrowing, cases_of
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.errors import HcclError, NotSupportedError, ParameterError, PluginError
-from hccl_py.executor import Executor, OpParam, RankView, ResourceRequest, Topology, ops_of
-from hccl_py.op_param import OpParam as Op
 from hccl_py.operators import make_operator
+from hccl_py.plugins.executor import Executor, OpParam, RankView, ResourceRequest, Topology, ops_of
 from hccl_py.topology import PRESETS
 from hccl_py.topology.presets import SELECTED_FOR
 from hccl_py.verifier.sweeps.cases import LARGE_CCL, SMALL_CCL, Case, Cases

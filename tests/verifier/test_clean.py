@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from hccl_py.call.ops import OPS
 from hccl_py.enums import Buffer
-from hccl_py.executor import Executor, PlaneRequest, ResourceRequest
-from hccl_py.ops import OPS
 from hccl_py.orchestration import exchange
+from hccl_py.plugins.executor import Executor, PlaneRequest, ResourceRequest
 from hccl_py.topology import Topology
 from hccl_py.verifier import Options, Report, Severity, verify_executor, verify_program
 from tests.recording import CHOSEN, op_of

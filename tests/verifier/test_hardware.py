@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from hccl_py.enums import DataType, Mode, ReduceOp
-from hccl_py.executor import PlaneRequest, ResourceRequest
 from hccl_py.orchestration import exchange
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 from hccl_py.topology import topology_of
 from hccl_py.verifier.checks.hardware import find_hardware
 from hccl_py.verifier.classes import Severity

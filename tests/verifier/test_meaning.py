@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import OPS
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.op_param import OpParam
-from hccl_py.ops import OPS
 from hccl_py.verifier.analysis.meaning import EVERYONE, expected_ranges, in_place_offsets
 from tests.verifier.test_clean import OPS_AS_FLOWS, RANKS, REDUCING, drawn_op
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, LinkKind, Mode, ReduceOp, TaskKind
 from hccl_py.errors import NotSupportedError
-from hccl_py.executor import Executor
 from hccl_py.formats import from_json
-from hccl_py.op_param import OpParam
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.plugins.executor import Executor
+from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology, topology_of

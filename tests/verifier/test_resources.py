@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hccl_py.executor import ResourceRequest
 from hccl_py.formats import from_json
+from hccl_py.plugins.executor import ResourceRequest
 from hccl_py.verifier import verify_program
 from hccl_py.verifier.checks.resources import find_resources
 from hccl_py.verifier.finding import TaskAt

@@ -14,8 +14,8 @@ import pytest
 from hccl_executors.flat import AllGatherComm, AllReduceComm
 from hccl_py.enums import DataType, InPlace, Mode, ReduceOp, TaskKind
 from hccl_py.errors import NotSupportedError, OrchestrationError
-from hccl_py.executor import Executor, OpParam, Rank, RankView, ResourceRequest, Topology
 from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import Executor, OpParam, Rank, RankView, ResourceRequest, Topology
 from hccl_py.program.program import Program
 from hccl_py.topology import PRESETS
 from hccl_py.values import values_of

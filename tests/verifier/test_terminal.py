@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hccl_py.formats import from_json
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
 from hccl_py.verifier.classes import CLASSES, Severity
 from hccl_py.verifier.finding import Failure, Finding, Report, TaskAt

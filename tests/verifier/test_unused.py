@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hccl_py.enums import Buffer
-from hccl_py.executor import PlaneRequest, ResourceRequest
+from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 from hccl_py.verifier.checks.unused import find_unused
 from hccl_py.verifier.classes import Severity
 from tests.verifier.programs import FILE, MESH, authored, found, names, written

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import TaskKind
 from hccl_py.errors import NotSupportedError
 from hccl_py.formats import from_json, to_json
-from hccl_py.op_param import OpParam
 from hccl_py.program.edit import rearranged, swapped, without
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology

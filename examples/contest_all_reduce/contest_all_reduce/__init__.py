@@ -3,7 +3,7 @@
 from contest_all_reduce.common import TwoServers
 from contest_all_reduce.large import Packed, Striped, TwoAxes, TwoLanes, TwoLanesSafe, TwoSlots
 from contest_all_reduce.small import Halving, OneThread, TwoAxesOnce
-from hccl_py.executor import BySize
+from hccl_py.plugins.executor import BySize
 
 __all__ = [
     *("EXECUTORS", "ContestAllReduce", "OneThread", "Halving", "TwoAxesOnce", "TwoSlots"),

@@ -4,7 +4,8 @@ one CCL buffer, CCL_In.
 
 from abc import ABC, abstractmethod
 
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Layout, Region
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -15,7 +16,6 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.orchestration import Chunks, Layout, Region
 
 Work = Rank[Region, Region]
 

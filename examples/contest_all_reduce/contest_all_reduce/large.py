@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from contest_all_reduce.common import TwoServers, Work, even, finish, tree
-from hccl_py.executor import OpParam
 from hccl_py.orchestration import Chunks, Layout, Region
+from hccl_py.plugins.executor import OpParam
 
 
 def part_of(count: int, n: int, unit: int) -> int:

@@ -1,8 +1,8 @@
 """Variants for small data: few steps, whole messages."""
 
 from contest_all_reduce.common import TwoServers, Work, even, tree
-from hccl_py.executor import OpParam
 from hccl_py.orchestration import Chunks, Layout, Region
+from hccl_py.plugins.executor import OpParam
 
 
 class OneThread(TwoServers):

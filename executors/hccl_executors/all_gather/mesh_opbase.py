@@ -4,7 +4,8 @@ from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode
 from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.mesh_collect import ALIGN
 from hccl_executors.templates.mesh_meetings import meet, nothing, sides
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import (
     OpParam,
     PlaneRequest,
     Rank,
@@ -13,8 +14,7 @@ from hccl_py.executor import (
     Topology,
     Unsuitable,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.fidelity import same
 from hccl_py.values import RankInt
 
 __all__ = ["AllGatherMeshOpbaseExecutor"]

@@ -27,7 +27,9 @@ import numpy as np
 
 from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.nhr import nhr_all_gather, nhr_order
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Link, Region, Stream
+from hccl_py.orchestration.subplane import Subplane
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -38,9 +40,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Chunks, Link, Region, Stream
-from hccl_py.orchestration.subplane import Subplane
+from hccl_py.plugins.fidelity import same
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 __all__ = ["AllGatherSmallCount", "Factors"]

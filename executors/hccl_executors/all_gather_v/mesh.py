@@ -11,7 +11,9 @@ from hccl_executors.outer_levels import OuterLevel, all_servers, links
 from hccl_executors.sources import hccl_newest
 from hccl_executors.staging import request
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
-from hccl_py.executor import (
+from hccl_py.operators.parts import blocks_of
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     Rank,
@@ -21,9 +23,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.operators.parts import blocks_of
-from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["AllGatherVMeshExecutor"]
 

@@ -3,7 +3,8 @@
 from hccl_executors.one_mesh import in_one_mesh, mesh_request
 from hccl_executors.sources import hccl_executor
 from hccl_executors.templates.mesh_in_place import mesh_all_gather_meeting
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     Rank,
@@ -13,8 +14,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["AllGatherVMeshGraphExecutor"]
 

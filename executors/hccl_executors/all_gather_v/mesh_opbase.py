@@ -3,9 +3,9 @@
 from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode, mesh_request
 from hccl_executors.sources import hccl_executor
 from hccl_executors.templates.mesh import mesh_all_gather
-from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
-from hccl_py.fidelity import same
 from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["AllGatherVMeshOpbaseExecutor"]
 

@@ -3,7 +3,8 @@
 from hccl_executors.all_reduce.doubling import can_double
 from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.doubling import direct_doubling_all_reduce
-from hccl_py.executor import (
+from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -14,8 +15,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Region
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["AllReduceDoublingDirect"]
 

@@ -4,7 +4,8 @@ from hccl_executors.one_mesh import in_one_mesh, mesh_request, reduces_on_its_wa
 from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.mesh_collect_all_reduce import collected_all_reduce, fits
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     Rank,
@@ -14,8 +15,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same, steps
-from hccl_py.orchestration import Region
+from hccl_py.plugins.fidelity import same, steps
 
 __all__ = ["AllReduceMeshMidCountLoopExecutor"]
 

@@ -3,7 +3,8 @@
 from hccl_executors.one_mesh import in_one_mesh, mesh_request, reduces_on_its_way
 from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.chunk_mesh import chunk_mesh_all_reduce
-from hccl_py.executor import (
+from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     Rank,
@@ -12,8 +13,7 @@ from hccl_py.executor import (
     Topology,
     Unsuitable,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Region
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["AllReduceMeshOneshotLoopExecutor"]
 

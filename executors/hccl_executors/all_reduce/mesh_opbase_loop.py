@@ -6,7 +6,8 @@ from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode, reduces_on_its_
 from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.mesh_all_reduce import mesh_all_reduce
 from hccl_executors.templates.mesh_collect import ALIGN
-from hccl_py.executor import (
+from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import (
     OpParam,
     PlaneRequest,
     Rank,
@@ -15,8 +16,7 @@ from hccl_py.executor import (
     Topology,
     Unsuitable,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Region
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["AllReduceMeshOpbaseLoopExecutor"]
 

@@ -7,7 +7,8 @@ from hccl_executors.one_mesh import in_even_meshes, reduces_on_its_way
 from hccl_executors.sources import hccl_newest
 from hccl_executors.templates.by_rank import Slots, reduce_scatter_by_rank
 from hccl_executors.templates.mesh_in_place import mesh_all_gather_by_main
-from hccl_py.executor import (
+from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import (
     OpParam,
     PlaneRequest,
     Rank,
@@ -17,8 +18,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Region
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["AllReduceMeshOpbaseMidCountDeterministicExecutor"]
 

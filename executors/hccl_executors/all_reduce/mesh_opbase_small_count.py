@@ -7,7 +7,8 @@ from hccl_executors.one_mesh import in_even_meshes, reduces_on_its_way
 from hccl_executors.sources import hccl_newest, hccl_template
 from hccl_executors.templates.doubling import doubling_all_reduce_beside
 from hccl_executors.templates.mesh_star import star_all_reduce_collected
-from hccl_py.executor import (
+from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import (
     OpParam,
     PlaneRequest,
     Rank,
@@ -16,8 +17,7 @@ from hccl_py.executor import (
     Topology,
     Unsuitable,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Region
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["AllReduceMeshOpbaseSmallCountDeterministicExecutor"]
 

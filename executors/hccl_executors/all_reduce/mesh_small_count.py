@@ -11,7 +11,8 @@ from hccl_executors.templates.recursive_doubling import (
     slots_needed,
 )
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     Rank,
@@ -21,8 +22,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Region
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["AllReduceMeshSmallCountExecutor"]
 

@@ -11,9 +11,17 @@ from hccl_executors.sources import hccl_executor, hccl_newest, hccl_template
 from hccl_executors.templates.by_rank import Slots, combine, reduce_scatter_by_rank
 from hccl_executors.templates.mesh_in_place import mesh_all_gather_by_main
 from hccl_py.enums import Buffer
-from hccl_py.executor import Mode, OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
-from hccl_py.fidelity import Fidelity, same, steps
 from hccl_py.orchestration import Chunks, Plane, Region
+from hccl_py.plugins.executor import (
+    Mode,
+    OpParam,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+)
+from hccl_py.plugins.fidelity import Fidelity, same, steps
 
 __all__ = ["AllReduceOrderPreservedExecutor", "AllReduceOrderPreservedFor91093Executor"]
 

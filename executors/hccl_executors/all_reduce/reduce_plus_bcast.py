@@ -9,7 +9,8 @@ from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates import nhr
 from hccl_executors.templates.rhd import rhd_reduce
 from hccl_executors.templates.ring import ring_broadcast
-from hccl_py.executor import (
+from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import (
     OpParam,
     Rank,
     RankView,
@@ -18,8 +19,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Region
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["AllReduceReducePlusBcast"]
 

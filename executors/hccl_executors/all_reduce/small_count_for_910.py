@@ -2,7 +2,8 @@
 
 from hccl_executors.sources import hccl_newest
 from hccl_executors.templates.doubling import doubling_all_reduce_beside
-from hccl_py.executor import (
+from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -13,8 +14,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Region
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["AllReduceSmallCountFor910"]
 

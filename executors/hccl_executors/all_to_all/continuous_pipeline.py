@@ -9,7 +9,7 @@ from hccl_executors.all_to_all.layout import layout_of
 from hccl_executors.all_to_all.two_levels import even, shape_of
 from hccl_executors.outer_levels import all_servers
 from hccl_executors.sources import hccl_newest
-from hccl_py.executor import (
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -20,7 +20,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same, steps
+from hccl_py.plugins.fidelity import same, steps
 
 __all__ = ["RunAlltoAllVContinuousPipeline"]
 

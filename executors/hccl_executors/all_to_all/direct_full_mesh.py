@@ -11,8 +11,10 @@ from hccl_executors.all_to_all.between_pods import between_pods
 from hccl_executors.all_to_all.layout import UserParts, block_of, layout_of
 from hccl_executors.all_to_all.pods import Pods
 from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.orchestration import Link, Region, Stream
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -23,9 +25,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.ops import ALL_TO_ALL
-from hccl_py.orchestration import Link, Region, Stream
+from hccl_py.plugins.fidelity import same
 from hccl_py.values import PerRank, values_of
 
 __all__ = ["RunAlltoAllDirectFullmesh"]

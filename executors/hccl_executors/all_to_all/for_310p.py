@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 from hccl_executors.all_to_all.layout import UserParts, layout_of
 from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.orchestration import Region, Stream
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -18,9 +20,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.ops import ALL_TO_ALL
-from hccl_py.orchestration import Region, Stream
+from hccl_py.plugins.fidelity import same
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 __all__ = ["RunAlltoAllVFor310PExecutor"]

@@ -8,7 +8,8 @@ from hccl_executors.all_to_all.layout import extents_fit, layout_of
 from hccl_executors.all_to_all.parts import Direct
 from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.pairwise import pairwise_all_to_all, pairwise_in_pieces
-from hccl_py.executor import (
+from hccl_py.call.ops import ALL_TO_ALL
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -17,8 +18,7 @@ from hccl_py.executor import (
     ResourceRequest,
     Topology,
 )
-from hccl_py.fidelity import same
-from hccl_py.ops import ALL_TO_ALL
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["RunAlltoAllVFullMesh"]
 

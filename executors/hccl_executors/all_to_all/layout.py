@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hccl_py.enums import Buffer
-from hccl_py.executor import OpParam, Rank, RankView
 from hccl_py.operators.parts import exchange_of, extents
 from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import OpParam, Rank, RankView
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 BLOCK_ALIGN = 16 << 10

@@ -7,8 +7,8 @@ from typing import Any
 from hccl_executors.all_to_all.layout import UserParts
 from hccl_executors.templates.pairwise import Received, Sent
 from hccl_py.enums import Buffer
-from hccl_py.executor import Rank
 from hccl_py.orchestration import Stream
+from hccl_py.plugins.executor import Rank
 from hccl_py.values import RankInt
 
 __all__ = ["Direct"]

@@ -9,7 +9,8 @@ from hccl_executors.all_to_all.continuous_pipeline import TEMPLATE
 from hccl_executors.all_to_all.layout import layout_of
 from hccl_executors.all_to_all.two_levels import even, shape_of
 from hccl_executors.sources import hccl_newest
-from hccl_py.executor import (
+from hccl_py.call.ops import ALL_TO_ALL
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -20,8 +21,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.ops import ALL_TO_ALL
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["RunAlltoAllVPipelineFor91093"]
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hccl_py.executor import Topology
+from hccl_py.plugins.executor import Topology
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 __all__ = ["Pods"]

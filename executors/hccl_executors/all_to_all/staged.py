@@ -24,8 +24,11 @@ from hccl_executors.templates.pairwise import (
     pairwise_all_to_all,
     pairwise_in_pieces,
 )
+from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.operators.parts import exchange_of
+from hccl_py.orchestration import Stream
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -35,10 +38,7 @@ from hccl_py.executor import (
     Topology,
     Unsuitable,
 )
-from hccl_py.fidelity import same
-from hccl_py.operators.parts import exchange_of
-from hccl_py.ops import ALL_TO_ALL
-from hccl_py.orchestration import Stream
+from hccl_py.plugins.fidelity import same
 from hccl_py.values import RankInt
 
 __all__ = ["RunAlltoAllVStaged"]

@@ -10,8 +10,10 @@ from hccl_executors.all_to_all.layout import layout_of
 from hccl_executors.all_to_all.two_levels import even, shape_of
 from hccl_executors.outer_levels import all_servers
 from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.operators.parts import exchange_of, extents
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -22,9 +24,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same, steps
-from hccl_py.operators.parts import exchange_of, extents
-from hccl_py.ops import ALL_TO_ALL
+from hccl_py.plugins.fidelity import same, steps
 
 __all__ = ["RunAlltoAllVTwoLevelPipeline"]
 

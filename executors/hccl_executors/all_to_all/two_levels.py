@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from hccl_executors.all_to_all.layout import PartTable
 from hccl_executors.outer_levels import all_servers
 from hccl_executors.templates.pairwise import Received, Sent
-from hccl_py.executor import OpParam, Rank, RankView, Topology, Unsuitable, require
 from hccl_py.orchestration import Stream
+from hccl_py.plugins.executor import OpParam, Rank, RankView, Topology, Unsuitable, require
 from hccl_py.values import IntArray, RankInt
 
 __all__ = ["Blocks", "ServerGrid", "even", "regrouped", "shape_of"]

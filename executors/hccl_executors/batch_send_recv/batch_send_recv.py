@@ -6,7 +6,8 @@ from typing import Any
 
 from hccl_executors.send_recv.messages import Incoming, Mailbox, Outgoing, peers_of
 from hccl_executors.sources import hccl_executor, hccl_template
-from hccl_py.executor import (
+from hccl_py.orchestration import Link, Stream
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -15,8 +16,7 @@ from hccl_py.executor import (
     ResourceRequest,
     Topology,
 )
-from hccl_py.fidelity import ours, same
-from hccl_py.orchestration import Link, Stream
+from hccl_py.plugins.fidelity import ours, same
 
 __all__ = ["DOWN", "UP", "BatchSendRecv"]
 

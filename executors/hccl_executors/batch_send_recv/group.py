@@ -10,7 +10,8 @@ from hccl_executors.batch_send_recv.batch_send_recv import DOWN, UP
 from hccl_executors.send_recv.messages import Mailbox, peers_of
 from hccl_executors.sources import hccl_newest
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.orchestration import Link, Region, Stream
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -21,8 +22,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Link, Region, Stream
+from hccl_py.plugins.fidelity import same
 from hccl_py.values import RankInt
 
 __all__ = ["BatchSendRecvGroup"]

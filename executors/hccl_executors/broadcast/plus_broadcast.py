@@ -9,7 +9,8 @@ from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.nb import nb_broadcast
 from hccl_executors.templates.nhr import ONE_SHOT_BROADCAST, nhr_broadcast
 from hccl_executors.templates.ring import ring_broadcast
-from hccl_py.executor import (
+from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import (
     OpParam,
     Rank,
     RankView,
@@ -18,8 +19,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import steps
-from hccl_py.orchestration import Region
+from hccl_py.plugins.fidelity import steps
 
 __all__ = ["BroadcastPlusBroadcast"]
 

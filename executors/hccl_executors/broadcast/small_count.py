@@ -6,7 +6,7 @@ from hccl_executors.one_mesh import in_one_mesh
 from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.mesh_tree import mesh_tree_broadcast
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -17,7 +17,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["BroadCastSmallCountExecutor"]
 

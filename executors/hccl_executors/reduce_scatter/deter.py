@@ -6,7 +6,8 @@ from hccl_executors.templates.local_reduce import local_halving
 from hccl_executors.templates.mesh_collect import ALIGN, Places, collect_beside
 from hccl_executors.templates.recursive_halving import recursive_halving_reduce_scatter
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -17,8 +18,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["ReduceScatterDeterExecutor"]
 

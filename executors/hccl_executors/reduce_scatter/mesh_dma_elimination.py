@@ -4,9 +4,9 @@ from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode, mesh_request
 from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.templates.mesh import mesh_reduce_scatter
 from hccl_executors.templates.mesh_push import aligned
-from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
-from hccl_py.fidelity import ours, same
 from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
+from hccl_py.plugins.fidelity import ours, same
 
 __all__ = ["DmaElimination", "ReduceScatterMeshDmaEliminationExecutor"]
 

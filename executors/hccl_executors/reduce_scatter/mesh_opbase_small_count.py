@@ -7,7 +7,8 @@ from hccl_executors.one_mesh import in_even_meshes, reduces_on_its_way
 from hccl_executors.sources import hccl_newest, hccl_template
 from hccl_executors.templates.nhr import nhr_reduce_scatter
 from hccl_executors.templates.recursive_halving import recursive_halving_reduce_scatter
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import (
     OpParam,
     PlaneRequest,
     Rank,
@@ -16,8 +17,7 @@ from hccl_py.executor import (
     Topology,
     Unsuitable,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.fidelity import same
 
 __all__ = ["ReduceScatterMeshOpbaseSmallCountDeterministicExecutor"]
 

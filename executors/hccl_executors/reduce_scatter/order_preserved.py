@@ -7,9 +7,17 @@ from hccl_executors.sources import hccl_executor, hccl_newest, hccl_template
 from hccl_executors.templates.by_rank import Slots, combine, reduce_scatter_by_rank
 from hccl_executors.templates.recursive_halving import recursive_halving_reduce_scatter
 from hccl_py.enums import Buffer
-from hccl_py.executor import Mode, OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
-from hccl_py.fidelity import same
 from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import (
+    Mode,
+    OpParam,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+)
+from hccl_py.plugins.fidelity import same
 
 __all__ = [
     "ReduceScatterOrderPreservedExecutor",

@@ -9,7 +9,9 @@ from hccl_executors.templates.mesh_collect_by_server import (
 )
 from hccl_executors.two_levels import column
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     PlaneRequest,
@@ -20,9 +22,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.orchestration import Chunks, Region
-from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.fidelity import same
 from hccl_py.values import RankInt
 
 __all__ = ["ReduceScatterVDeterExecutor"]

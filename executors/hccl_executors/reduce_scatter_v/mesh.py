@@ -8,7 +8,8 @@ from hccl_executors.templates.mesh_reduce import (
     mesh_reduce_scatter_in_turn,
 )
 from hccl_py.enums import Buffer
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     Rank,
@@ -18,8 +19,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import ours, same
-from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.fidelity import ours, same
 
 __all__ = ["ReduceScatterVMeshExecutor"]
 

@@ -11,8 +11,8 @@ from hccl_executors.rings.places import blocks
 from hccl_executors.sources import hccl_newest, hccl_template
 from hccl_executors.staging import request
 from hccl_executors.templates.mesh_reduce import mesh_reduce_scatter_atomic
-from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
-from hccl_py.fidelity import ours, same
+from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
+from hccl_py.plugins.fidelity import ours, same
 
 __all__ = ["ReduceScatterVMeshOpbaseExecutor"]
 

@@ -34,7 +34,9 @@ from hccl_executors.templates.double_ring import (
     rings_all_gather,
     rings_reduce_scatter,
 )
-from hccl_py.executor import (
+from hccl_py.orchestration import Plane
+from hccl_py.orchestration.subplane import Subplane
+from hccl_py.plugins.executor import (
     OpParam,
     Rank,
     RankView,
@@ -43,10 +45,8 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import Fidelity, same, steps
-from hccl_py.orchestration import Plane
-from hccl_py.orchestration.subplane import Subplane
-from hccl_py.resources import Pattern
+from hccl_py.plugins.fidelity import Fidelity, same, steps
+from hccl_py.plugins.resources import Pattern
 from hccl_py.topology.ring_sizes import ring_size
 
 __all__ = [

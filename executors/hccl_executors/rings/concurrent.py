@@ -27,7 +27,9 @@ from hccl_executors.outer_levels import OuterLevel, all_reduce, links, words
 from hccl_executors.rings.places import sets
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.ring import ring_all_gather, ring_all_reduce, ring_reduce_scatter
-from hccl_py.executor import (
+from hccl_py.call.ops import OPS
+from hccl_py.orchestration import Chunks, Region, Stream
+from hccl_py.plugins.executor import (
     OpParam,
     Rank,
     RankView,
@@ -36,9 +38,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import ours
-from hccl_py.ops import OPS
-from hccl_py.orchestration import Chunks, Region, Stream
+from hccl_py.plugins.fidelity import ours
 
 __all__ = [
     "AllGatherDoubleRingConcurrentExecutor",

@@ -12,8 +12,8 @@ from hccl_executors.templates.double_ring import (
     rings_reduce_scatter,
 )
 from hccl_executors.templates.ring import ring_gather, ring_scatter
-from hccl_py.executor import Rank
 from hccl_py.orchestration import Chunks, Plane
+from hccl_py.plugins.executor import Rank
 
 __all__ = ["Rings"]
 

@@ -28,9 +28,9 @@ from hccl_executors.templates.direct_ring import (
     helped_scatter,
 )
 from hccl_executors.templates.double_ring import Cut, parts_of_rings, reducible_parts_of_rings
-from hccl_py.executor import Mode, OpParam, Rank, RankView
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.region import pieces
+from hccl_py.plugins.executor import Mode, OpParam, Rank, RankView
 
 __all__ = ["JOINED", "ORDERS", "Superpods", "between"]
 

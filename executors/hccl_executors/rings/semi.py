@@ -13,7 +13,8 @@ from typing import Any
 from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.march import march_all_gather, march_reduce_scatter
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks
+from hccl_py.plugins.executor import (
     OpParam,
     Rank,
     RankView,
@@ -22,8 +23,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same, steps
-from hccl_py.orchestration import Chunks
+from hccl_py.plugins.fidelity import same, steps
 
 __all__ = ["AllGatherSemiRingExecutor", "ReduceScatterSemiRingExecutor"]
 

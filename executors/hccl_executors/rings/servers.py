@@ -23,7 +23,8 @@ from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.double_ring import parts_of_rings, reducible_parts_of_rings
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
-from hccl_py.executor import (
+from hccl_py.call.ops import OPS
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     Rank,
@@ -33,8 +34,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import same
-from hccl_py.ops import OPS
+from hccl_py.plugins.fidelity import same
 
 __all__ = [
     "AllGatherRingExecutor",

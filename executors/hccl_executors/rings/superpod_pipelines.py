@@ -27,7 +27,9 @@ from hccl_executors.rings.orders import JOINED, Superpods
 from hccl_executors.rings.places import sets
 from hccl_executors.rings.superpods import SuperpodRings
 from hccl_executors.sources import hccl_newest
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.executor import (
     Mode,
     OpParam,
     Rank,
@@ -37,9 +39,7 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.fidelity import Fidelity, same
-from hccl_py.orchestration import Chunks, Region
-from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.fidelity import Fidelity, same
 from hccl_py.values import RankInt
 
 __all__ = ["AllGatherPipelineFor91093Executor", "ReduceScatterPipelineFor91093Executor"]

@@ -33,7 +33,8 @@ from hccl_executors.outer_levels import STEPS, links, words
 from hccl_executors.rings.orders import JOINED, ORDERS, Superpods, between
 from hccl_executors.sources import hccl_executor, hccl_template
 from hccl_executors.staging import request
-from hccl_py.executor import (
+from hccl_py.call.ops import OPS
+from hccl_py.plugins.executor import (
     Fidelity,
     Mode,
     OpParam,
@@ -48,7 +49,6 @@ from hccl_py.executor import (
     same,
     steps,
 )
-from hccl_py.ops import OPS
 
 __all__ = [
     "AlignedAllGatherDoubleRingFor91093Executor",

@@ -19,9 +19,9 @@ from hccl_executors.levels import choices, fidelities
 from hccl_executors.rings.orders import ORDERS, Superpods
 from hccl_executors.rings.superpods import SuperpodRings
 from hccl_executors.sources import hccl_newest
-from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
-from hccl_py.fidelity import Fidelity, same
 from hccl_py.operators.parts import blocks_of
+from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
+from hccl_py.plugins.fidelity import Fidelity, same
 
 __all__ = [
     "AlignedAllGatherVDoubleRingFor91093Executor",

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hccl_py.enums import Buffer
-from hccl_py.executor import Mode, OpParam, Rank
 from hccl_py.operators.parts import MessageTables, messages_of
 from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import Mode, OpParam, Rank
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 __all__ = ["Incoming", "Mailbox", "Outgoing", "Queue", "peers_of", "ways_of"]

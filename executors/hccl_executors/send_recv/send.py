@@ -9,9 +9,16 @@ import numpy as np
 
 from hccl_executors.send_recv.messages import Incoming, Mailbox, Outgoing, peers_of, ways_of
 from hccl_executors.sources import hccl_executor, hccl_template
-from hccl_py.executor import OpParam, PlaneRequest, Rank, RankView, ResourceRequest, Topology
-from hccl_py.fidelity import same
 from hccl_py.orchestration import Link
+from hccl_py.plugins.executor import (
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+)
+from hccl_py.plugins.fidelity import same
 from hccl_py.values import PerRank, values_of
 
 __all__ = ["SendExecutor"]

@@ -29,7 +29,9 @@ from hccl_executors.templates.march import march_all_gather, march_reduce_scatte
 from hccl_executors.templates.ring import ring_all_gather, ring_reduce_scatter
 from hccl_py.enums import Buffer
 from hccl_py.errors import OrchestrationError
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Plane
+from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.executor import (
     Fidelity,
     Mode,
     OpParam,
@@ -42,8 +44,6 @@ from hccl_py.executor import (
     require,
     same,
 )
-from hccl_py.orchestration import Chunks, Plane
-from hccl_py.orchestration.region import SLICE_ALIGN
 
 __all__ = [
     "REGISTERED",

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from hccl_py.executor import PlaneRequest, Rank, Topology
 from hccl_py.orchestration import Link, Region, Stream
+from hccl_py.plugins.executor import PlaneRequest, Rank, Topology
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 __all__ = ["Exchange", "Owners", "Peer", "receive", "send"]

@@ -29,7 +29,9 @@ from hccl_executors.zero_copy.base import (
     reduce_scatter_inside,
 )
 from hccl_executors.zero_copy.exchange import Exchange, Owners, receive, send
-from hccl_py.executor import (
+from hccl_py.orchestration import Chunks, Link, Region, Stream
+from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.executor import (
     OpParam,
     PlaneRequest,
     Rank,
@@ -38,8 +40,6 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.orchestration import Chunks, Link, Region, Stream
-from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.values import RankInt
 
 __all__ = [

@@ -23,8 +23,8 @@ from hccl_executors.zero_copy.base import (
     reduce_scatter_inside,
 )
 from hccl_executors.zero_copy.exchange import Exchange, Owners
-from hccl_py.executor import OpParam, PlaneRequest, Rank, RankView
 from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import OpParam, PlaneRequest, Rank, RankView
 from hccl_py.values import RankInt
 
 __all__ = [

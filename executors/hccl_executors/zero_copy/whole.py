@@ -41,8 +41,8 @@ from hccl_executors.zero_copy.base import (
     like_hccl,
     outer_levels,
 )
-from hccl_py.executor import OpParam, PlaneRequest, Rank, RankView, steps
 from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import OpParam, PlaneRequest, Rank, RankView, steps
 
 __all__ = ["AllReduceRingZerocopyExecutor", "BroadCastRingZerocopyExecutor"]
 

@@ -19,8 +19,6 @@ from hccl_py.orchestration.transport import TransportEnd
 from hccl_py.program.transports import Transports
 from hccl_py.values import IntArray
 
-__all__ = ["Channel"]
-
 
 class Channel(TransportEnd):
     """This rank's end of a channel to `peer`, a per-rank value.

@@ -18,14 +18,12 @@ from hccl_py.enums import ChannelBuffer
 from hccl_py.errors import NotSupportedError, OrchestrationError
 from hccl_py.orchestration.fabric import MAX_ENDS, RankRequest
 from hccl_py.orchestration.recorder import orchestration_error
+from hccl_py.plugins.resources import ChannelRequest, ChannelResources
 from hccl_py.program.program import Declared
 from hccl_py.program.transports import LocalNotifies, Transports, turns_of
-from hccl_py.resources import ChannelRequest, ChannelResources
 from hccl_py.topology.planes import PLANES
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, values_of
-
-__all__ = ["ChannelFabric", "build_channels"]
 
 _PLANE_OF_LAYER = np.array([PLANES.index("level0"), PLANES.index("level1")])
 _NAMES = tuple(f"notify {index}" for index in range(3))

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import ChannelBuffer
-from hccl_py.op_param import OpParam
 from hccl_py.orchestration.channels.channel import Channel
 from hccl_py.orchestration.channels.fabric import ChannelFabric
 from hccl_py.orchestration.channels.thread import Thread
@@ -19,8 +19,6 @@ from hccl_py.orchestration.recorder import Recorder, orchestration_error
 from hccl_py.orchestration.region import Chunks, Region
 from hccl_py.orchestration.stream import Notify
 from hccl_py.values import IntArray, RankInt, values_of
-
-__all__ = ["ChannelRank"]
 
 In = TypeVar("In", bound=Region | Chunks)
 Out = TypeVar("Out", bound=Region | Chunks)

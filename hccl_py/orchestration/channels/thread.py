@@ -9,8 +9,6 @@ from hccl_py.orchestration.recorder import Recorder
 from hccl_py.orchestration.region import pieces
 from hccl_py.orchestration.stream import Memory, Notify, Stream
 
-__all__ = ["Thread"]
-
 
 class Thread(Stream):
     """A stream as HCCL's C++ API has it: main is thread 0, workers follow.

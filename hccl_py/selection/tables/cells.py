@@ -2,49 +2,8 @@
 
 from __future__ import annotations
 
-from hccl_py.ops import ALL_TO_ALL
+from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.selection.rules import Cell, Multiple, Rule, refuse
-
-__all__ = [
-    "AIV",
-    "AIV_LARGEST",
-    "ANY_ORDER",
-    "BLOCK_RINGS",
-    "CONTINUOUS",
-    "EVEN",
-    "FIXED_ORDER",
-    "GRAPH",
-    "HCCS",
-    "INLINE",
-    "KEEP_ALL_BUT_HD",
-    "KEEP_RINGS",
-    "KIB",
-    "MANY",
-    "MESH",
-    "MIB",
-    "MORE_PODS",
-    "MORE_SERVERS",
-    "NO_GATHER",
-    "NO_HCCS",
-    "ONE_MESH",
-    "ONE_POD",
-    "ONE_SERVER",
-    "OP_BASE",
-    "PAIR",
-    "PAIRWISE_INSIDE",
-    "PIPELINE",
-    "RDMA_INLINE",
-    "RING",
-    "SEVERAL",
-    "SINGLE",
-    "UNCOPIED",
-    "UNEVEN",
-    "UNEVEN_PODS",
-    "Cell",
-    "at_most",
-    "for_family",
-    "per",
-]
 
 KIB, MIB = 1 << 10, 1 << 20
 

@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from hccl_py.values import IntArray
 
-__all__ = ["first_alike"]
-
 
 def first_alike(first: IntArray, columns: Sequence[npt.NDArray[Any]]) -> IntArray:
     """Return for every run of rows, first[k] .. first[k + 1] - 1, the number of the first run that

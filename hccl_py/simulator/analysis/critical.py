@@ -14,18 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.clocks.alpha import AlphaRule
+from hccl_py.clocks.jitter import Jitter
 from hccl_py.enums import POST, WAIT, TaskKind, moves_data
 from hccl_py.program.kernels import kernel
-from hccl_py.simulator.alpha import AlphaRule
 from hccl_py.simulator.analysis.order import ConnectionOrder, Rows, before_on_stream, order_of
-from hccl_py.simulator.jitter import Jitter
 from hccl_py.values import Floats
 
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
-
-__all__ = ["CriticalPath", "PathParts", "critical_path", "slack"]
-
 
 _LOCAL = (TaskKind.COPY, TaskKind.REDUCE)
 

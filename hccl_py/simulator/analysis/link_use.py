@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hccl_py.clocks.links import numbered
 from hccl_py.enums import READS, moves_data
 from hccl_py.errors import ParameterError
-from hccl_py.simulator.links import numbered
 from hccl_py.topology.networks import Network
 from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
-
-__all__ = ["LinkUse", "link_use"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,6 @@ from hccl_py.values import Floats
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
-__all__ = ["ConnectionOrder", "Rows", "before_on_stream", "order_of"]
-
 Rows = npt.NDArray[np.int32]
 
 

@@ -12,8 +12,6 @@ from hccl_py.values import IntArray
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
-__all__ = ["overruns"]
-
 
 def overruns(timeline: Timeline) -> IntArray:
     """Return the rows of posts that take effect while an earlier post of their notify is not

@@ -14,8 +14,6 @@ from hccl_py.values import Floats
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
-__all__ = ["StreamUsage", "usage"]
-
 
 @dataclass(frozen=True, eq=False)
 class StreamUsage:

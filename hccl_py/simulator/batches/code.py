@@ -7,15 +7,13 @@ from functools import reduce
 
 import numpy as np
 
+from hccl_py.clocks.durations import Durations, Lanes
 from hccl_py.enums import RDMA_WRITES, LinkKind, TaskKind
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches.columns import ColumnPool
 from hccl_py.simulator.batches.state import Instructions
-from hccl_py.simulator.durations import Durations, Lanes
 from hccl_py.values import Floats, IntArray, PerRank, RankInt, values_of
-
-__all__ = ["compiled"]
 
 
 def compiled(

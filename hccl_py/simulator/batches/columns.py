@@ -16,9 +16,6 @@ import numpy.typing as npt
 
 from hccl_py.values import IntArray, PerRank, RankInt
 
-__all__ = ["ColumnPool", "PooledColumns"]
-
-
 Convert = Callable[[npt.NDArray[Any]], npt.NDArray[np.float64]]
 
 

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.durations import Durations
+from hccl_py.clocks.jitter import Jitter
+from hccl_py.clocks.stragglers import EVEN, Stragglers
 from hccl_py.enums import RDMA_WRITES
 from hccl_py.errors import DeadlockError, NotSupportedError, OrchestrationError
 from hccl_py.program.describe import notify_name
@@ -25,15 +28,10 @@ from hccl_py.simulator.batches.code import compiled
 from hccl_py.simulator.batches.kernels import in_lockstep, rank_by_rank
 from hccl_py.simulator.batches.state import Instructions, Notes, State
 from hccl_py.simulator.batches.uniform import advance_uniform
-from hccl_py.simulator.durations import Durations
-from hccl_py.simulator.jitter import Jitter
 from hccl_py.simulator.tasks import simulate_tasks
 from hccl_py.simulator.timeline import Timeline
-from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray
-
-__all__ = ["Clocks", "RankTimes", "simulate_batches", "time_ranks"]
 
 
 @dataclass(frozen=True, eq=False)

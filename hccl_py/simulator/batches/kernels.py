@@ -9,13 +9,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.clocks.jitter import longer, mixed
 from hccl_py.enums import POST, WAIT
 from hccl_py.program.kernels import kernel_calling
 from hccl_py.simulator.batches.state import Instructions, Notes, State
-from hccl_py.simulator.jitter import longer, mixed
 from hccl_py.values import Floats, IntArray
-
-__all__ = ["in_lockstep", "in_unison", "label", "rank_by_rank"]
 
 
 def _note(

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from hccl_py.simulator.batches.columns import PooledColumns
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["Instructions", "Notes", "State"]
-
 
 class Instructions(NamedTuple):
     """Queue q has instructions first[q] .. first[q + 1] - 1 and lanes lane_first[q] .. . The six

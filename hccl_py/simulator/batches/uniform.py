@@ -27,9 +27,6 @@ from hccl_py.simulator.batches.kernels import in_unison, label
 from hccl_py.simulator.batches.state import Instructions, Notes, State
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["advance_uniform", "labelled"]
-
-
 _USES = 8
 """How often a column is used on average where grouping its cells is worth it."""
 

@@ -20,8 +20,6 @@ from hccl_py.simulator.contended.paths import SharedLinks, Users
 from hccl_py.simulator.timeline import Timeline
 from hccl_py.values import IntArray, PerRank, values_of
 
-__all__ = ["Representatives"]
-
 
 @dataclass(frozen=True, eq=False)
 class Representatives:

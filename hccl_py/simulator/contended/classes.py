@@ -24,16 +24,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.clocks.durations import Durations
 from hccl_py.enums import POST, RDMA_WRITES, WAIT
 from hccl_py.program.instruction import Batch
 from hccl_py.program.kernels import kernel, reading
 from hccl_py.program.program import Program
 from hccl_py.simulator.contended.paths import SharedLinks
 from hccl_py.simulator.contended.state import Int32s, Int64s
-from hccl_py.simulator.durations import Durations
 from hccl_py.values import IntArray, PerRank, values_of
-
-__all__ = ["Classes", "classes_of"]
 
 Colours: TypeAlias = npt.NDArray[np.uint64]
 

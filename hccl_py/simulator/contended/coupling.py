@@ -9,8 +9,6 @@ from hccl_py.simulator.contended.members import SCATTER
 from hccl_py.simulator.contended.state import Coupling, Int32s, Int64s, Uint32s
 from hccl_py.values import IntArray
 
-__all__ = ["coupling"]
-
 
 def coupling(first: IntArray, link: Int32s, links: int, slots: int, *, weighs: bool) -> Coupling:
     """Return the pairs of links that routes have, none of which any member makes yet; state

@@ -8,19 +8,6 @@ from __future__ import annotations
 
 from hccl_py.simulator.contended.state import Dirty, Members, Sharing
 
-__all__ = [
-    "BLOCK",
-    "ENOUGH",
-    "HELPERS",
-    "LEFT",
-    "NOTED",
-    "mark",
-    "next_dirty",
-    "note",
-    "settle",
-    "start_search",
-]
-
 ENOUGH = 1e-11
 """A link that lacks less than this share of its capacity does not bind."""
 

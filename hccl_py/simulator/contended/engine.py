@@ -28,8 +28,6 @@ from hccl_py.simulator.contended.state import (
     Sharing,
 )
 
-__all__ = ["run_events"]
-
 AT_ONCE = 1e-10
 """Events that are apart by less, relative to the clock, are taken together: far more than what
 levels that are the same may differ by.

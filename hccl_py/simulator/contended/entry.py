@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.durations import Durations
+from hccl_py.clocks.stragglers import EVEN, Stragglers
 from hccl_py.enums import TaskKind
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.program.kernels import reading
@@ -27,15 +29,11 @@ from hccl_py.simulator.contended.state import (
     Members,
     Sharing,
 )
-from hccl_py.simulator.durations import Durations
 from hccl_py.simulator.pairing import paired_in_time
 from hccl_py.simulator.tasks import TaskCosts
 from hccl_py.simulator.timeline import Timeline
-from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
-
-__all__ = ["Contention", "simulate_contended"]
 
 _MANY = 10_000
 """Flows from which it pays to look for ranks that do the same."""

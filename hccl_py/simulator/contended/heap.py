@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from hccl_py.simulator.contended.state import Heap
 
-__all__ = ["HELPERS", "drop", "put", "take"]
-
 
 def is_sooner(heap: Heap, one: int, other: int) -> bool:
+    """Return whether `one` comes out first: the smaller key, then the smaller number."""
     a, b = heap.key[one], heap.key[other]
     return bool(a < b or (a == b and one < other))
 

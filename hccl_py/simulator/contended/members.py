@@ -6,17 +6,6 @@ from __future__ import annotations
 
 from hccl_py.simulator.contended.state import Coupling, Members
 
-__all__ = [
-    "HELPERS",
-    "SCATTER",
-    "admit",
-    "couple",
-    "dismiss",
-    "move_slot",
-    "set_slot",
-    "uncouple",
-]
-
 SCATTER = 40503
 """Sets the pairs of links apart in the table that finds them."""
 

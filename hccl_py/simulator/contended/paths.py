@@ -20,18 +20,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.clocks.durations import Durations
+from hccl_py.clocks.links import Links, numbered
 from hccl_py.enums import RDMA_WRITES, READS, TaskKind
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.kernels import kernel, reading
 from hccl_py.program.program import Program
 from hccl_py.program.transports import Transports
 from hccl_py.simulator.contended.dirty import ENOUGH
-from hccl_py.simulator.durations import Durations
-from hccl_py.simulator.links import Links, numbered
 from hccl_py.topology.networks import Routes
 from hccl_py.values import Floats, IntArray, PerRank, values_of
-
-__all__ = ["SharedLinks", "Users"]
 
 Int32s = npt.NDArray[np.int32]
 

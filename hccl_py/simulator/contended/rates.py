@@ -39,8 +39,6 @@ from hccl_py.simulator.contended.members import (
 )
 from hccl_py.simulator.contended.state import Coupling, Dirty, Heap, Members, Sharing
 
-__all__ = ["FRESH", "HELPERS", "TOUCHED", "enter", "find_rates", "leave", "touch"]
-
 SAME = 1e-12
 """Rates that differ by less, relatively, are the same."""
 

@@ -13,19 +13,6 @@ import numpy.typing as npt
 
 from hccl_py.values import Floats
 
-__all__ = [
-    "Coupling",
-    "Dirty",
-    "EngineState",
-    "FlowWork",
-    "Heap",
-    "Int32s",
-    "Int64s",
-    "Members",
-    "Sharing",
-    "Uint32s",
-]
-
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]

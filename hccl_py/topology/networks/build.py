@@ -29,8 +29,6 @@ from hccl_py.topology.presets import JOINED, MAX_RANKS, PRESETS, Product
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
 
-__all__ = ["topology_from"]
-
 MOST_LINKS = 1_000_000
 
 SLACK = 2e-3

@@ -19,8 +19,6 @@ from hccl_py.topology.networks.torus import Torus, hypercube
 from hccl_py.topology.presets import MAX_RANKS, PRESETS
 from hccl_py.topology.topology import Topology
 
-__all__ = ["KINDS", "OPTIONS", "WORDS", "Kind", "find_network"]
-
 MOST_NODES = 1 << 20
 
 MOST_DIMENSIONS = MAX_RANKS.bit_length() - 1

@@ -10,16 +10,14 @@ import numpy as np
 
 from hccl_py.topology.networks.cuts import Partition
 from hccl_py.topology.networks.generated import memory_of
-from hccl_py.topology.networks.network import Bools, Floats, Network, Ports, Rates, Routes
+from hccl_py.topology.networks.network import Bools, Network, Ports, Rates, Routes
 from hccl_py.topology.networks.paths import Visited, ends, merged, together, with_taken
 from hccl_py.topology.networks.shortest import Graph, Shortest
 from hccl_py.topology.networks.spray import Spreading
-from hccl_py.values import IntArray
+from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.cost import CostModel
-
-__all__ = ["CustomNetwork", "CustomNodes", "DeclaredRoutes", "LinkTable", "PortTable"]
+    from hccl_py.clocks.cost import CostModel
 
 PICOSECONDS = 1e6
 """In a microsecond."""

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from hccl_py.values import IntArray
 
-__all__ = ["Cut", "Partition", "slowest"]
-
 
 @dataclass(frozen=True, eq=False)
 class Cut:

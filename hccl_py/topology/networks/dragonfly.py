@@ -20,14 +20,11 @@ import numpy as np
 
 from hccl_py.topology.networks.cuts import Partition
 from hccl_py.topology.networks.generated import PLAIN, Generated, Speed
-from hccl_py.topology.networks.network import Floats
 from hccl_py.topology.networks.paths import Visited, times
-from hccl_py.values import IntArray
+from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.cost import CostModel
-
-__all__ = ["Dragonfly", "DragonflyPlus"]
+    from hccl_py.clocks.cost import CostModel
 
 
 class _Grouped(Generated):

@@ -21,8 +21,6 @@ from hccl_py.topology.networks.build import topology_from
 from hccl_py.topology.networks.models import NetworkModel
 from hccl_py.topology.topology import Topology
 
-__all__ = ["SUFFIXES", "read_network"]
-
 SUFFIXES = (".json", *YAML)
 
 MOST_BYTES = 100_000_000

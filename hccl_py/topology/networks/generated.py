@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hccl_py.topology.networks.network import Floats, Network, Ports, Rates, Routes
+from hccl_py.topology.networks.network import Network, Ports, Rates, Routes
 from hccl_py.topology.networks.paths import Visited
 from hccl_py.topology.networks.shortest import Graph
-from hccl_py.values import IntArray
+from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.cost import CostModel
-
-__all__ = ["PLAIN", "Generated", "Speed", "memory_of"]
+    from hccl_py.clocks.cost import CostModel
 
 
 class Speed(NamedTuple):

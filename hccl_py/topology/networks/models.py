@@ -12,15 +12,6 @@ from pydantic_core import PydanticCustomError
 from hccl_py.documents.models import Strict
 from hccl_py.topology.presets import MAX_RANKS
 
-__all__ = [
-    "NetworkLinkModel",
-    "NetworkModel",
-    "NetworkPortModel",
-    "NetworkRankModel",
-    "RouteModel",
-    "SwitchModel",
-]
-
 T = TypeVar("T")
 
 _TITLE = re.compile(r"[\w.:/()-]([\w .,:/()-]{0,62}[\w.:/()-])?")

@@ -21,9 +21,7 @@ from hccl_py.topology.networks.cuts import Cut, Partition, slowest
 from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.cost import CostModel
-
-__all__ = ["NEAREST", "OUT", "SWITCHED", "Bools", "Floats", "Network", "Ports", "Rates", "Routes"]
+    from hccl_py.clocks.cost import CostModel
 
 Bools = npt.NDArray[np.bool_]
 

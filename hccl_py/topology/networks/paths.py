@@ -10,8 +10,6 @@ import numpy.typing as npt
 from hccl_py.topology.networks.network import Routes
 from hccl_py.values import IntArray
 
-__all__ = ["Ring", "Visited", "around", "ends", "merged", "times", "together", "with_taken"]
-
 
 class Visited(NamedTuple):
     """Route k visits, after its source, `node[first[k]] .. node[first[k + 1] - 1]`."""

@@ -29,7 +29,6 @@ from hccl_py.topology.networks.network import (
     OUT,
     SWITCHED,
     Bools,
-    Floats,
     Network,
     Ports,
     Rates,
@@ -37,12 +36,10 @@ from hccl_py.topology.networks.network import (
 )
 from hccl_py.topology.networks.paths import Visited, around, ends, times, with_taken
 from hccl_py.topology.topology import Topology
-from hccl_py.values import IntArray
+from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.cost import CostModel, LinkCost, SharedPort
-
-__all__ = ["MEDIA", "ProductNetwork", "network_of"]
+    from hccl_py.clocks.cost import CostModel, LinkCost, SharedPort
 
 MEDIA = ("hccs", "sio", "pcie", "roce")
 """Sorts of links; the cost model has a field for each."""

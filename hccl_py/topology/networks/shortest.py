@@ -18,8 +18,6 @@ from hccl_py.program.kernels import kernel
 from hccl_py.topology.networks.paths import Visited, ends
 from hccl_py.values import IntArray
 
-__all__ = ["Graph", "Shortest"]
-
 KEPT = 1 << 25
 """Entries of trees that are kept: 128 MB."""
 

@@ -26,9 +26,7 @@ from hccl_py.topology.networks.shortest import Found, Graph
 from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.cost import CostModel
-
-__all__ = ["MOST_PATHS", "Sprayed", "Spread", "Spreading"]
+    from hccl_py.clocks.cost import CostModel
 
 MOST_PATHS = 1 << 20
 """Paths over which the data of a pair may be spread."""

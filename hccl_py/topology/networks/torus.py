@@ -25,9 +25,7 @@ from hccl_py.topology.networks.paths import Visited, ends
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.cost import CostModel
-
-__all__ = ["Torus", "hypercube"]
+    from hccl_py.clocks.cost import CostModel
 
 
 class Torus(Generated):

@@ -14,8 +14,6 @@ from hccl_py.topology.rank_tables.fields import TableObject
 from hccl_py.topology.rank_tables.placement import RankPlace, shape_note
 from hccl_py.topology.rank_tables.table import RankTable
 
-__all__ = ["RankPlaces", "table_of", "unknown_notes"]
-
 _MOST_NOTES = 20
 
 

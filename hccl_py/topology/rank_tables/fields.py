@@ -15,23 +15,6 @@ from pydantic_core import PydanticCustomError
 
 from hccl_py.errors import did_you_mean
 
-__all__ = [
-    "Address",
-    "Count",
-    "Listed",
-    "OptionalAddress",
-    "OptionalAddresses",
-    "OptionalCount",
-    "OptionalPort",
-    "RankId",
-    "Status",
-    "TableObject",
-    "expected",
-    "one_of",
-    "text",
-    "whole",
-]
-
 Address = IPv4Address | IPv6Address
 
 T = TypeVar("T")

@@ -33,8 +33,6 @@ from hccl_py.topology.rank_tables.placement import (
 )
 from hccl_py.topology.rank_tables.table import RankTable
 
-__all__ = ["from_groups"]
-
 _ORDER = "Template 2 has no rank ids: ranks are numbered in the order of the file."
 
 

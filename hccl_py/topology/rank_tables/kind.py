@@ -3,8 +3,6 @@
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import RankTableError
 
-__all__ = ["CLUSTER", "LEVELS_LIMIT", "RANK_TABLE", "SERVERS_LIMIT", "TABLE"]
-
 SERVERS_LIMIT = 40_000_000
 """Bytes of a rank table v1.0, v1.2 or template 2."""
 

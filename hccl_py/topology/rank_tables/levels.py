@@ -37,8 +37,6 @@ from hccl_py.topology.rank_tables.placement import (
 from hccl_py.topology.rank_tables.table import RankTable
 from hccl_py.topology.rank_tables.topology_file import LocalId, Port, Wiring
 
-__all__ = ["from_levels"]
-
 _DESCRIBED = "TOPO_FILE_DESC"
 _MOST_LEVELS, _MOST_ADDRESSES = 8, 24
 

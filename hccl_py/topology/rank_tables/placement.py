@@ -9,17 +9,6 @@ from hccl_py.documents.checks import at, defect, format_value
 from hccl_py.topology.rank_tables.fields import Address
 from hccl_py.topology.rank_tables.kind import TABLE
 
-__all__ = [
-    "RankPlace",
-    "check_addresses",
-    "check_count",
-    "check_devices",
-    "check_ranks",
-    "check_unique",
-    "require_addresses",
-    "shape_note",
-]
-
 
 @dataclass(frozen=True)
 class RankPlace:

@@ -19,8 +19,6 @@ from hccl_py.topology.rank_tables.servers import from_servers, from_superpods
 from hccl_py.topology.rank_tables.table import RankTable
 from hccl_py.topology.rank_tables.topology_file import Wiring, wiring_from
 
-__all__ = ["read_rank_table"]
-
 _SAYS_2 = re.compile(rb'"version"\s*:\s*"?2\.0')
 _READERS: dict[str, Callable[[object], RankTable]] = {
     "1.0": from_servers,

@@ -35,8 +35,6 @@ from hccl_py.topology.rank_tables.placement import (
 from hccl_py.topology.rank_tables.superpods import SuperPodModel, superpods_of
 from hccl_py.topology.rank_tables.table import RankTable
 
-__all__ = ["ServerId", "from_servers", "from_superpods"]
-
 ServerId = Annotated[str, BeforeValidator(text("a server id", 64))]
 DeviceId = Annotated[int, BeforeValidator(whole("a device id", 0, 15))]
 

@@ -15,8 +15,6 @@ from hccl_py.topology.rank_tables.fields import Listed, TableObject, text
 from hccl_py.topology.rank_tables.kind import CLUSTER
 from hccl_py.topology.rank_tables.placement import RankPlace, check_unique
 
-__all__ = ["SuperPodModel", "superpods_of"]
-
 
 class MemberModel(TableObject):
     """A server of a superpod."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from hccl_py.topology.rank_tables.network import RankTableNetwork
     from hccl_py.topology.topology import Topology
 
-__all__ = ["ATLAS_950", "RankTable"]
-
 ATLAS_950 = replace(
     PRESETS["atlas-800t-a2"],
     name="950",

@@ -15,8 +15,6 @@ from hccl_py.topology.rank_tables.fields import Listed, TableObject, expected, o
 from hccl_py.topology.rank_tables.network import Edge
 from hccl_py.topology.rank_tables.placement import check_count, check_unique
 
-__all__ = ["LocalId", "Port", "Wiring", "wiring_from"]
-
 _PORT = re.compile(r"[0-9]{1,3}/[0-9]{1,3}", re.ASCII)
 
 

@@ -11,8 +11,6 @@ from hccl_py.errors import ParameterError
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
 
-__all__ = ["rank_table_of"]
-
 _FIRST_ADDRESS = int(ip_address("10.0.0.1"))
 _MOST_DEVICES = 16
 

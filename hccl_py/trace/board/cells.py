@@ -16,8 +16,6 @@ from hccl_py.errors import ParameterError
 from hccl_py.trace.scene import MemoryStates, Scene
 from hccl_py.values import IntArray
 
-__all__ = ["NOTHING", "UNDEFINED", "Board", "BoardStep", "CellRange"]
-
 NOTHING, UNDEFINED = -2, -1
 """Contents of what nobody wrote, and of what means nothing."""
 

@@ -25,8 +25,6 @@ from hccl_py.trace.steps import steps_of
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words
 
-__all__ = ["MOST_RANKS", "BoardDrawing", "format_origins"]
-
 WIDEST_LABEL = 8
 MOST_RANKS = 16
 """Ranks that are drawn unless others are asked for."""

@@ -11,8 +11,6 @@ from hccl_py.trace.export.limits import FLOWS
 from hccl_py.trace.export.slices import Counter, Slice, Track
 from hccl_py.trace.scene import Scene
 
-__all__ = ["write_chrome"]
-
 Json = dict[str, Any]
 
 

@@ -22,8 +22,6 @@ from hccl_py.trace.export.slices import Arg, Counter, Process, Slice, Track, bri
 from hccl_py.trace.scene import CONNECTION, STUCK, UNREACHED, LinkLoad, Scene
 from hccl_py.values import IntArray
 
-__all__ = ["Section", "sections"]
-
 _MOST_KEPT = 1 << 16
 """What many events share is kept for so many sorts of them."""
 

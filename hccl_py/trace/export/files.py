@@ -13,8 +13,6 @@ from hccl_py.trace.export.limits import FLOWS, left_out
 from hccl_py.trace.export.perfetto import check_perfetto, write_perfetto
 from hccl_py.trace.scene import Scene
 
-__all__ = ["CHROME", "PERFETTO", "check_trace_file", "write_trace_file"]
-
 CHROME = FileKind(
     noun="Chrome trace",
     parts="events",

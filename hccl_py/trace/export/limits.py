@@ -11,8 +11,6 @@ from hccl_py.enums import TaskKind
 from hccl_py.trace.scene import UNREACHED, Scene
 from hccl_py.values import IntArray
 
-__all__ = ["FLOWS", "MOST_LINKS", "flows_of", "left_out", "left_out_of"]
-
 FLOWS = 10_000
 """Arrows from posts to waits that are written where nobody asks for another number. Perfetto's page
 draws all that are in sight, and stops to answer at some ten thousands.

@@ -16,8 +16,6 @@ from hccl_py.trace.export.limits import FLOWS
 from hccl_py.trace.export.slices import Arg, Counter, Process, Slice, Track
 from hccl_py.trace.scene import Scene
 
-__all__ = ["check_perfetto", "write_perfetto"]
-
 _BLOCK = 4096
 """Packets that are compressed together."""
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 from hccl_py.printable import one_line
 from hccl_py.values import Floats
 
-__all__ = ["Arg", "Counter", "Process", "Slice", "Track", "brief"]
-
 LONGEST = 400
 """Characters of a text: what is longer comes from files that no person reads."""
 

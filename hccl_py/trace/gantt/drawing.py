@@ -30,16 +30,6 @@ from hccl_py.trace.units import format_time
 from hccl_py.trace.words import MARKS, Words, mark_of
 from hccl_py.values import IntArray
 
-__all__ = [
-    "MOST_LANES",
-    "PathSpan",
-    "chosen_groups",
-    "draw_gantt",
-    "format_runs",
-    "path_spans",
-    "used_by_path",
-]
-
 MOST_LANES = 16
 """Streams of a rank that are drawn unless more are asked for."""
 

@@ -13,8 +13,6 @@ from hccl_py.trace.scene import Scene, SceneFinding
 from hccl_py.verifier import Severity, verdict
 from hccl_py.verifier.terminal import Pen
 
-__all__ = ["FindingGroup", "finding_groups", "list_findings"]
-
 MOST_LISTED = 8
 LONGEST = 4000
 """Characters of a text that are shown; names from files can have any length."""

@@ -19,8 +19,6 @@ from hccl_py.trace.steps import steps_of
 from hccl_py.trace.words import MARKS, Words, mark_of
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["Lane", "Run", "shown_bars", "spans_of"]
-
 Run = tuple[str, str]
 """A text and its style, in rich's words."""
 

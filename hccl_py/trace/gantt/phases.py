@@ -18,8 +18,6 @@ from hccl_py.printable import brief
 from hccl_py.trace.gantt.window import Window
 from hccl_py.trace.scene import Scene
 
-__all__ = ["PhaseSpan", "phase_lines", "phase_spans"]
-
 MOST_LINES = 3
 
 _NUMBERED = re.compile(r"^(.*\S) (\d+/\d+)$", re.DOTALL)

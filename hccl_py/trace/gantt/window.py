@@ -10,8 +10,6 @@ import numpy.typing as npt
 from hccl_py.trace.units import format_time
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["Window"]
-
 
 class Window(NamedTuple):
     """Microseconds `begin_us` to `end_us`, over so many columns."""

@@ -11,8 +11,6 @@ import re
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["charts", "markup", "script", "style"]
-
 _IMPORT = re.compile(r"^import (\{[^}]*\}) from '\./(\w+)\.js';$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["block"]
-
 Numbers = npt.NDArray[Any]
 
 _LEVEL = 4

@@ -15,8 +15,6 @@ from hccl_py.trace.scene import MemoryStates, Scene
 from hccl_py.trace.words import mark_of
 from hccl_py.verifier.finding import Finding
 
-__all__ = ["LONGEST", "scene_block"]
-
 LONGEST = 2000
 """Characters of a text that are kept; nobody reads more, and a file may hold any number."""
 

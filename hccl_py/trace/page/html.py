@@ -20,8 +20,6 @@ from hccl_py.trace.page import bundle
 from hccl_py.trace.page.document import scene_block
 from hccl_py.trace.scene import Scene
 
-__all__ = ["check_page", "page_bytes", "write_page"]
-
 _PAGE = Template("""<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -9,8 +9,6 @@ from hccl_py.trace.pictures.stars import StarPicture
 from hccl_py.trace.pictures.svg import text_on_lines
 from hccl_py.trace.pictures.words import label
 
-__all__ = ["arrows"]
-
 
 def arrows(flow: Flow, columns: Sequence[int], y: int, star: StarPicture) -> Iterator[str]:
     """Draw a line to both sides of the centre; `columns` says where the ranks are."""

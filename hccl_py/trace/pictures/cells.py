@@ -10,8 +10,6 @@ from hccl_py.trace.pictures.parts import InputChunk
 from hccl_py.trace.pictures.svg import text
 from hccl_py.trace.pictures.words import letter
 
-__all__ = ["CELL", "Grid", "cells", "grid_of", "headings"]
-
 CELL = 11
 """Height of a cell in pixels."""
 

@@ -25,16 +25,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import RDMA_WRITES, TaskKind, moves_data
 from hccl_py.errors import ParameterError
-from hccl_py.op_param import OpParam
 from hccl_py.printable import brief
 from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK
 from hccl_py.trace.pictures.parts import Content, InputChunk, Place, UnitParts, parts_of
 from hccl_py.verifier.analysis.meaning import expected_ranges
-
-__all__ = ["Band", "Flow", "PictureMove", "flow_of"]
 
 MAX_RANKS = 16
 MAX_TASKS = 20_000

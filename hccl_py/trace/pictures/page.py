@@ -15,8 +15,6 @@ from hccl_py.trace.pictures.stars import StarPicture, rows_of, stars_of
 from hccl_py.trace.pictures.svg import STYLE, text
 from hccl_py.trace.pictures.words import caption, describe, label
 
-__all__ = ["Page"]
-
 GUTTER, MARGIN, SERVER_GAP = 128, 12, 18
 ROW, GAP = 19, 10
 """Heights and widths in pixels: a row of arrows, the space between things."""

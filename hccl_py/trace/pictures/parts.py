@@ -16,8 +16,6 @@ from typing import NamedTuple, TypeAlias
 from hccl_py.program.program import Program
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected
 
-__all__ = ["Content", "InputChunk", "Inputs", "Place", "Unit", "UnitParts", "parts_of"]
-
 Unit: TypeAlias = tuple[int, int]
 """A rank, and a number: so many units from the beginning of its input."""
 

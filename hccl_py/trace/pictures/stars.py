@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from hccl_py.trace.pictures.flow import PictureMove
 
-__all__ = ["StarPicture", "rows_of", "stars_of"]
-
 
 class StarPicture(NamedTuple):
     """Transfers of one kind that all begin, or all end (`gathers`), at `centre`."""

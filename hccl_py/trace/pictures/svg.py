@@ -2,8 +2,6 @@
 
 from html import escape
 
-__all__ = ["STYLE", "text", "text_on_lines"]
-
 STYLE = """
 .paper{fill:#ffffff}.ink{fill:#1f2328}.faint{fill:#59636e}
 .line{stroke:#d1d9e0}.rule{stroke:#d1d9e0;stroke-dasharray:2 3}

@@ -7,8 +7,6 @@ from textwrap import wrap
 
 from hccl_py.trace.pictures.flow import Band, Flow, PictureMove
 
-__all__ = ["caption", "describe", "label", "letter"]
-
 WIDTH = 18
 """Letters in a line beside a band."""
 

@@ -24,8 +24,6 @@ from hccl_py.trace.scene.model import (
 )
 from hccl_py.values import Floats, IntArray
 
-__all__ = ["bars_of", "lanes_of", "notifies_of", "phases_of", "states_of"]
-
 
 def lanes_of(program: Program, tasks: Tasks, names: Sequence[str]) -> tuple[Lanes, IntArray]:
     """Return the lanes, and the task rows in the order of their bars. `names` are those of streams

@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.stragglers import EVEN, Stragglers
 from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
 from hccl_py.simulator.analysis.alike import first_alike
@@ -16,7 +17,6 @@ from hccl_py.simulator.analysis.order import before_on_stream
 from hccl_py.simulator.entry import simulate
 from hccl_py.simulator.tasks import simulate_reached
 from hccl_py.simulator.timeline import Timeline
-from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology import Topology
 from hccl_py.trace.scene.bars import bars_of, lanes_of, notifies_of, phases_of, states_of
 from hccl_py.trace.scene.load import link_load, traffic_of
@@ -25,8 +25,6 @@ from hccl_py.trace.scene.model import Bars, Critical, Lanes, Scene, SceneFinding
 from hccl_py.trace.scene.part import MOST_TASKS, Part, part_to_show
 from hccl_py.values import IntArray
 from hccl_py.verifier.finding import Report
-
-__all__ = ["scene_of"]
 
 _TAIL = 0.1
 """How much longer a program that never ends is drawn than it gets, as a share of that."""

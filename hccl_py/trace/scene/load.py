@@ -13,8 +13,6 @@ from hccl_py.topology.networks import Routes
 from hccl_py.trace.scene.model import LinkLoad, Traffic
 from hccl_py.values import Floats, IntArray, count_up
 
-__all__ = ["link_load", "traffic_of"]
-
 SPANS = 256
 """Equal parts of the total by which load is given."""
 

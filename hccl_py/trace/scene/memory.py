@@ -12,8 +12,6 @@ from hccl_py.verifier.analysis.contents import Contents, contents_of
 from hccl_py.verifier.analysis.memory import MemoryIntervals, memory_of
 from hccl_py.verifier.subject import Options, Subject
 
-__all__ = ["MOST_MOVES", "memory_states"]
-
 MOST_MOVES = 100_000
 """Tasks that move data up to which memory is followed."""
 

@@ -18,23 +18,6 @@ from hccl_py.program.program import Program
 from hccl_py.values import Floats, IntArray
 from hccl_py.verifier.finding import Finding
 
-__all__ = [
-    "CONNECTION",
-    "DONE",
-    "STUCK",
-    "UNREACHED",
-    "Bars",
-    "Critical",
-    "Lanes",
-    "LinkLoad",
-    "MemoryStates",
-    "Phases",
-    "Scene",
-    "SceneFinding",
-    "Segment",
-    "Traffic",
-]
-
 Int32s = npt.NDArray[np.int32]
 
 DONE, STUCK, UNREACHED = 0, 1, 2

@@ -12,20 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.links import Links
+from hccl_py.clocks.stragglers import Stragglers
 from hccl_py.enums import TaskKind
 from hccl_py.errors import ParameterError
 from hccl_py.program.describe import format_ranks
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches import RankTimes, time_ranks
-from hccl_py.simulator.links import Links
 from hccl_py.simulator.load import carried
-from hccl_py.stragglers import Stragglers
 from hccl_py.topology import Topology
 from hccl_py.trace.scene.model import DONE, STUCK, UNREACHED, Traffic
 from hccl_py.values import Floats, IntArray
-
-__all__ = ["MOST_TASKS", "Part", "part_to_show"]
 
 MOST_TASKS = 1_500_000
 """Tasks up to which a program is shown whole: expanding, timing and drawing them takes some ten

@@ -19,8 +19,6 @@ from hccl_py.trace.screen.dialogs import HELP, FindingList, Note
 from hccl_py.trace.screen.lanes import LanesView
 from hccl_py.trace.words import Words
 
-__all__ = ["Viewer"]
-
 
 class Viewer(App[None]):
     """A scene on the whole screen."""

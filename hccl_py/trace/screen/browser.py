@@ -18,8 +18,6 @@ from hccl_py.trace.scene import CONNECTION, Scene
 from hccl_py.trace.screen.search import find_bars
 from hccl_py.values import IntArray
 
-__all__ = ["Browser", "LaneRow"]
-
 _MOST_FOLDED = 64
 """Ranks up to which all lanes are open in the beginning."""
 

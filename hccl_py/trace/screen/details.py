@@ -13,8 +13,6 @@ from hccl_py.trace.steps import Step, steps_of
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words, style_of
 
-__all__ = ["describe_bar"]
-
 _STATES = {STUCK: "   begins and never ends", UNREACHED: "   never begins"}
 
 

@@ -15,8 +15,6 @@ from textual.widgets.option_list import Option
 from hccl_py.printable import brief
 from hccl_py.trace.screen.browser import Browser
 
-__all__ = ["HELP", "FindingList", "Note"]
-
 HELP = """\
 left right      the task before, behind on the lane
 up down         lanes; the mouse selects, too

@@ -26,8 +26,6 @@ from hccl_py.trace.screen.browser import Browser
 from hccl_py.trace.words import Words
 from hccl_py.values import Floats
 
-__all__ = ["LanesView"]
-
 _NAMES = 20
 """Columns of the names at the left."""
 

@@ -23,8 +23,6 @@ from hccl_py.program.describe import BUFFER_WORDS
 from hccl_py.trace.scene import Scene
 from hccl_py.values import IntArray
 
-__all__ = ["find_bars"]
-
 Mask = npt.NDArray[np.bool_]
 
 _PLACE = re.compile(r"(?:([0-9]{1,9})\.)?([^\[\]]+?)(?:\[([0-9]{1,18})([KMGkmg]?)\])?")

@@ -13,8 +13,6 @@ from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.clocks.arrays import DependencyGraph, Int32s
 from hccl_py.verifier.analysis.unrolled import Unrolled
 
-__all__ = ["graph_of", "narrow"]
-
 
 def graph_of(run: Unrolled, ranks: IntArray) -> DependencyGraph:
     """Return the graph of a walk; clocks know the main streams of these ranks."""

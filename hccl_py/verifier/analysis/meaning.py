@@ -16,11 +16,9 @@ from itertools import accumulate
 
 import numpy as np
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import InPlace
-from hccl_py.op_param import OpParam
 from hccl_py.values import IntArray
-
-__all__ = ["EVERYONE", "Expected", "expected_blocks", "expected_ranges", "in_place_offsets"]
 
 EVERYONE = -1
 """As a source: the reduction of all ranks' inputs."""

@@ -20,8 +20,6 @@ from hccl_py.verifier.analysis.moves import MoveColumns, Side
 from hccl_py.verifier.finding import MemoryRange
 from hccl_py.verifier.subject import Subject
 
-__all__ = ["Intervals", "MemoryIntervals", "Spaces", "Transfers", "copied_range", "memory_of"]
-
 MOST_BYTES = 1 << 61
 
 _GAP = 64

@@ -15,15 +15,6 @@ from hccl_py.values import IntArray
 from hccl_py.verifier.finding import MemoryRange
 from hccl_py.verifier.subject import Subject
 
-__all__ = [
-    "Mask",
-    "MoveColumns",
-    "Side",
-    "memory_at",
-    "moves_of",
-    "rows_where",
-]
-
 Mask = npt.NDArray[np.bool_]
 
 _BLOCK = 1 << 16

@@ -19,8 +19,6 @@ from hccl_py.verifier.analysis.dependencies import graph_of, narrow
 from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.unrolled import Unrolled
 
-__all__ = ["Ordering", "ordering_of"]
-
 Int32s = npt.NDArray[np.int32]
 
 MOST_BYTES = 8 << 30

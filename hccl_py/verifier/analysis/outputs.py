@@ -13,8 +13,6 @@ from hccl_py.verifier.analysis.contents import UNDEFINED, Contents, Segments
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected
 from hccl_py.verifier.analysis.memory import MemoryIntervals
 
-__all__ = ["Outputs", "input_bases", "outputs_of", "right_moves"]
-
 Mask = npt.NDArray[np.bool_]
 
 

@@ -20,8 +20,6 @@ from hccl_py.program.kernels import reading
 from hccl_py.program.matching import match_tasks, queues_of
 from hccl_py.program.program import Program
 
-__all__ = ["CALL", "Nodes", "Unrolled", "unrolled"]
-
 Nodes = npt.NDArray[np.int32]
 
 CALL = 100

@@ -13,8 +13,6 @@ from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding, MemoryRange
 from hccl_py.verifier.subject import Subject
 
-__all__ = ["find_bounds"]
-
 _LARGER = {
     "IN": "the op's count sets its size",
     "OUT": "the op's count sets its size",

@@ -10,8 +10,6 @@ from hccl_py.program.program import Call, Program
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject
 
-__all__ = ["find_concurrent"]
-
 
 def find_concurrent(subject: Subject) -> Iterator[Finding]:
     """Yield CONCURRENT_OPS, for the first two calls that nothing orders.

@@ -14,8 +14,6 @@ from hccl_py.values import IntArray
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import SHOWN, Subject
 
-__all__ = ["findings_at", "first_of_each"]
-
 LINES = 64
 """Lines that findings of one class are shown at; machine-made files may have one per task."""
 

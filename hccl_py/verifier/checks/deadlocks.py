@@ -14,8 +14,6 @@ from hccl_py.verifier.analysis.unrolled import Unrolled
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject, limited
 
-__all__ = ["find_deadlocks"]
-
 SHOWN_IN_CYCLE = 12
 
 

@@ -21,8 +21,6 @@ from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject
 
-__all__ = ["find_hardware"]
-
 _INLINE = (TaskKind.READ_REDUCE, TaskKind.WRITE_REDUCE, TaskKind.RDMA_WRITE_REDUCE)
 _NO_LIMIT = np.iinfo(np.int64).max
 

@@ -12,8 +12,6 @@ from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject
 
-__all__ = ["find_leftovers"]
-
 
 def find_leftovers(subject: Subject) -> Iterator[Finding]:
     """Yield UNMATCHED_POST, once for every notify that has more posts than waits."""

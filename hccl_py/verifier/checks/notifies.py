@@ -17,8 +17,6 @@ from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject
 
-__all__ = ["find_implied", "find_overruns", "find_unordered_connections"]
-
 Make: TypeAlias = Callable[[Subject, Unrolled, int, int], Finding]
 
 

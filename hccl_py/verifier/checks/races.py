@@ -19,8 +19,6 @@ from hccl_py.verifier.classes import Severity
 from hccl_py.verifier.finding import Finding, MemoryRange
 from hccl_py.verifier.subject import Subject, shortened
 
-__all__ = ["find_races", "racing_rows"]
-
 _RACES = (
     emissions.BESIDE_READ,
     emissions.BESIDE_WRITE,

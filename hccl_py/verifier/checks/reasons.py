@@ -17,8 +17,6 @@ from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.outputs import input_bases, right_moves
 from hccl_py.verifier.subject import Subject
 
-__all__ = ["Reason", "Reasons"]
-
 
 class Reason(NamedTuple):
     """One thing that is wrong with a range of an output.

@@ -21,8 +21,6 @@ from hccl_py.verifier.checks.culprits import findings_at, first_of_each
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject, shortened
 
-__all__ = ["LocalUse", "find_resources", "local_use"]
-
 STREAMS, TRANSPORTS = 0, 2
 """The columns of Declared.stated."""
 

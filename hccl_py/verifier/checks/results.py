@@ -19,8 +19,6 @@ from hccl_py.verifier.checks.reasons import Reason, Reasons
 from hccl_py.verifier.finding import Finding, MemoryRange
 from hccl_py.verifier.subject import Subject, limited
 
-__all__ = ["Judged", "WrongResults", "find_silent_ranks", "silent_ranks"]
-
 EXPLAINED = 200
 """Wrong ranges that are looked into; further ones only where every finding is asked for."""
 

@@ -19,8 +19,6 @@ from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject
 
-__all__ = ["find_slices"]
-
 
 def find_slices(subject: Subject) -> Iterator[Finding]:
     """Yield SELF_OVERLAP, SLICE_LEN_MISMATCH and DTYPE_MISMATCH."""

@@ -16,8 +16,6 @@ from hccl_py.verifier.analysis.unrolled import Unrolled
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject, limited
 
-__all__ = ["Loose", "find_loose_streams", "loose_streams"]
-
 
 @dataclass(frozen=True, eq=False)
 class Loose:

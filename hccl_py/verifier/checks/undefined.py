@@ -14,8 +14,6 @@ from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding, MemoryRange
 from hccl_py.verifier.subject import Subject
 
-__all__ = ["find_clobbers", "find_dead", "find_undefined"]
-
 
 def find_undefined(
     subject: Subject, memory: MemoryIntervals, contents: Contents, racing: IntArray

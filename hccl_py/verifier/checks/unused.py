@@ -16,8 +16,6 @@ from hccl_py.verifier.checks.resources import local_use
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject, shortened
 
-__all__ = ["find_unused"]
-
 
 class Spare(NamedTuple):
     """What is requested of one kind of resource (singular and plural), and how much of it is used,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from hccl_py.executor import BySize, Executor
+from hccl_py.plugins.executor import BySize, Executor
 from hccl_py.verifier.sweeps.cases import LARGE_CCL, SMALL_CCL, Cases
-
-__all__ = ["amounts_of"]
 
 ALIGN = 128
 """Bytes to which HCCL rounds slices."""

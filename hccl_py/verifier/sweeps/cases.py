@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
-from hccl_py.op_param import OpParam
 from hccl_py.topology.presets import DEFAULT_PRESET
 from hccl_py.topology.topology import Topology
-
-__all__ = ["LARGE_CCL", "SMALL_CCL", "Case", "Cases"]
 
 SMALL_CCL = 32 << 10
 """So small that little data takes several rounds; HCCL's executors need 16 KiB of head-room."""

@@ -19,8 +19,6 @@ from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.topology.presets import PRESETS
 from hccl_py.verifier.sweeps.cases import Case
 
-__all__ = ["Ran", "common_of"]
-
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 

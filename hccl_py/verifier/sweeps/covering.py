@@ -16,8 +16,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-__all__ = ["Row", "covering", "pairs_of"]
-
 Row: TypeAlias = tuple[int, ...]
 """The number of the chosen value on every axis."""
 

@@ -13,8 +13,6 @@ from hccl_py.program.matching import Queues, queues_of
 from hccl_py.program.program import Program
 from hccl_py.verifier.finding import Failure
 
-__all__ = ["difference"]
-
 _HINT = (
     "resources() and orchestrate() depend on their arguments alone: keep no state between calls, "
     "and take no numbers out of per-rank values."

@@ -19,8 +19,6 @@ from hccl_py.verifier.classes import Severity
 from hccl_py.verifier.finding import Failure, Finding
 from hccl_py.verifier.sweeps.common import Ran, common_of
 
-__all__ = ["CallOutcome", "Gathered", "gathered"]
-
 T = TypeVar("T", Finding, Failure)
 Key = tuple[object, ...]
 

@@ -11,8 +11,6 @@ from hccl_py.topology.presets import PRESETS
 from hccl_py.topology.topology import Topology
 from hccl_py.verifier.sweeps.cases import Cases
 
-__all__ = ["LARGE_LAYOUTS", "ServerLayout", "fitted", "layouts_of", "networks_of"]
-
 
 class ServerLayout(NamedTuple):
     """Devices of each server, and servers of each superpod where there are several."""

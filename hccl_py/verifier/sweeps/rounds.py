@@ -6,13 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hccl_py.executor import Executor, with_levels
-from hccl_py.op_param import OpParam
+from hccl_py.call.op_param import OpParam
 from hccl_py.orchestration.rank import RankView
+from hccl_py.plugins.executor import Executor, with_levels
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Diverged, IntArray
-
-__all__ = ["elements_per_round", "round_limit"]
 
 
 def elements_per_round(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int:

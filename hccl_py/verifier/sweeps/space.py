@@ -18,14 +18,21 @@ from random import Random
 
 import numpy as np
 
-from hccl_py.algo import parse_algo
+from hccl_py.call.algo import parse_algo
+from hccl_py.call.op_param import LEVELS, OpParam
 from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
 from hccl_py.errors import HcclError, PluginError
-from hccl_py.executor import Executor, Unsuitable, choices_of, executor_name, ops_of, with_levels
-from hccl_py.op_param import LEVELS, OpParam
 from hccl_py.operators import Operator, make_operator
 from hccl_py.operators.base import Variant
 from hccl_py.orchestration.author_errors import author_message
+from hccl_py.plugins.executor import (
+    Executor,
+    Unsuitable,
+    choices_of,
+    executor_name,
+    ops_of,
+    with_levels,
+)
 from hccl_py.topology.presets import PRESETS, SELECTED_FOR
 from hccl_py.topology.topology import Topology
 from hccl_py.verifier.sweeps.amounts import amounts_of
@@ -39,8 +46,6 @@ from hccl_py.verifier.sweeps.layouts import (
     networks_of,
 )
 from hccl_py.verifier.sweeps.rounds import elements_per_round
-
-__all__ = ["Space", "random_cases", "space_of"]
 
 DTYPES = tuple(map(DataType, ("fp32", "fp16", "int8", "int64", "int32", "bf16", "uint8", "fp64")))
 """Every size of an element, and types that hardware reduces inline and that it does not."""

@@ -14,10 +14,10 @@ import numpy as np
 
 from hccl_py.enums import Mode, TaskKind
 from hccl_py.errors import HcclError, NotSupportedError, OrchestrationError
-from hccl_py.executor import Executor, executor_name
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
-from hccl_py.platforms import Adversary, Schedule
+from hccl_py.plugins.executor import Executor, executor_name
+from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
 from hccl_py.verifier.classes import CLASSES
 from hccl_py.verifier.finding import Failure, Finding, Report
@@ -30,8 +30,6 @@ from hccl_py.verifier.sweeps.gathering import CallOutcome, gathered
 from hccl_py.verifier.sweeps.rounds import elements_per_round, round_limit
 from hccl_py.verifier.sweeps.space import Space, space_of
 from hccl_py.verifier.verifier import verify_program
-
-__all__ = ["Progress", "Verify", "verify_executor"]
 
 Progress = Callable[[int, int], None]
 """Is told how many of how many calls are done."""

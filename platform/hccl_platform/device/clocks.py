@@ -8,9 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from hccl_platform.device.devices import Devices, Event, Stream
-from hccl_py.platforms import TaskTimes
-
-__all__ = ["Clock", "EventClock", "HostClock"]
+from hccl_py.plugins.platforms import TaskTimes
 
 
 class Clock(Protocol):

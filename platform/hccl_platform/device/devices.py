@@ -13,8 +13,6 @@ import torch
 
 from hccl_py.errors import NotSupportedError
 
-__all__ = ["Devices", "Event", "Stream", "Tensor", "devices_of"]
-
 Stream: TypeAlias = Any
 Event: TypeAlias = Any
 Tensor: TypeAlias = Any

@@ -20,8 +20,6 @@ from hccl_py.enums import POST, WAIT, DataType, ReduceOp
 from hccl_py.program.ends import check_ends
 from hccl_py.program.program import Program
 
-__all__ = ["Action", "IssueOrder", "Ranges", "Segment", "issue_order"]
-
 
 class Action(NamedTuple):
     """A task: MOVE with the number of its ranges, or POST or WAIT with the row of the post."""

@@ -22,8 +22,6 @@ from hccl_platform.device.issue_order import Action, IssueOrder, Ranges, Segment
 from hccl_platform.lowering.part import MOVE
 from hccl_py.enums import POST
 
-__all__ = ["Issuer"]
-
 
 class Issuer:
     """The streams of all ranks, and events; rank r is on device `place[r]`."""

@@ -9,12 +9,10 @@ import numpy as np
 import torch
 
 from hccl_platform.device.devices import Devices, Tensor
-from hccl_py.device_arrays import DeviceArray
+from hccl_py.communicator.device_arrays import DeviceArray
 from hccl_py.enums import Buffer
 from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
-
-__all__ = ["DeviceMemory", "bytes_of", "user_slots"]
 
 _IN, _OUT = Buffer.USER_IN.spelling, Buffer.USER_OUT.spelling
 _CCL = (Buffer.CCL_IN.spelling, Buffer.CCL_OUT.spelling)

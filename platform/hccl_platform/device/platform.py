@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from hccl_py.config import Config
+from hccl_py.call.config import Config
 from hccl_py.errors import NotSupportedError
-from hccl_py.platforms import Check, Group, Schedule
+from hccl_py.plugins.platforms import Check, Group, Schedule
 from hccl_py.topology.topology import Topology
 
 if TYPE_CHECKING:
     from hccl_platform.device.devices import Devices
     from hccl_platform.device.session import DeviceSession
-
-__all__ = ["DevicePlatform"]
 
 
 class DevicePlatform:

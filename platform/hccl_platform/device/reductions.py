@@ -17,8 +17,6 @@ import torch
 from hccl_platform.device.devices import Tensor
 from hccl_py.enums import DataType, ReduceOp
 
-__all__ = ["Reduce", "reduction"]
-
 Reduce: TypeAlias = Callable[[Tensor, Tensor], None]
 """Reduces bytes into others of the same length."""
 

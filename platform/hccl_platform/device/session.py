@@ -15,14 +15,12 @@ from hccl_platform.device.issuing import Issuer
 from hccl_platform.device.memory import DeviceMemory, user_slots
 from hccl_platform.lowering.halves import Halves
 from hccl_platform.lowering.responses import Responses
-from hccl_py.device_arrays import DeviceArray
+from hccl_py.communicator.device_arrays import DeviceArray
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
-from hccl_py.platforms import DONE, TaskTimes, Work
+from hccl_py.plugins.platforms import DONE, TaskTimes, Work
+from hccl_py.plugins.resources import ResourceResponse
 from hccl_py.program.program import Program
-from hccl_py.resources import ResourceResponse
-
-__all__ = ["AsynchronousSession", "DeviceSession"]
 
 
 class DeviceSession:

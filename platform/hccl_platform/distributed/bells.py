@@ -35,8 +35,6 @@ from hccl_platform.distributed.rendezvous import Descriptors
 from hccl_platform.lowering.call import Call
 from hccl_py.errors import ExecTimeoutError, MismatchError, PeerLostError
 
-__all__ = ["MARK_BITS", "MOST_MARK", "Bells", "mismatch"]
-
 YIELDS = 30
 """How often a blocked rank lets others run before it sleeps."""
 

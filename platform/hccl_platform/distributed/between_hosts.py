@@ -20,10 +20,8 @@ from hccl_platform.distributed.session import SharedSession
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.lowering.script import PACKET, script_of
 from hccl_platform.processes.world import CONNECT_S
-from hccl_py.platforms import Store
+from hccl_py.plugins.platforms import Store
 from hccl_py.program.program import Program
-
-__all__ = ["MessageSession"]
 
 _SIZE = struct.Struct("<q")
 

@@ -33,13 +33,11 @@ from hccl_platform.lowering.moves import COPY as NO_OP
 from hccl_platform.lowering.moves import Bytes, address_of
 from hccl_platform.lowering.part import MOVE, USER_BUFFERS, Part, Task
 from hccl_platform.lowering.reducing import Reducer
+from hccl_py.call.ops import OPS
 from hccl_py.enums import POST, DataType, InPlace, ReduceOp
 from hccl_py.errors import NotSupportedError
-from hccl_py.ops import OPS
 from hccl_py.program.describe import format_stream
 from hccl_py.program.program import Program
-
-__all__ = ["BoundPart"]
 
 _IN, _OUT = USER_BUFFERS
 _Side: TypeAlias = Bytes | tuple[int, int, int]

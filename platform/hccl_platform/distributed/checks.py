@@ -12,9 +12,7 @@ import shutil
 from collections.abc import Iterator
 
 from hccl_platform.checks import TORCH, installed
-from hccl_py.platforms import Check, Fact
-
-__all__ = ["CHECKS"]
+from hccl_py.plugins.platforms import Check, Fact
 
 
 def _processes() -> Iterator[Fact]:

@@ -6,9 +6,7 @@ from contextlib import suppress
 
 from hccl_py import errors
 from hccl_py.errors import ExecTimeoutError, HcclError, PeerLostError
-from hccl_py.platforms import Store
-
-__all__ = ["MOST_BYTES", "Failures", "as_text", "from_text"]
+from hccl_py.plugins.platforms import Store
 
 MOST_BYTES = 4000
 """What a reason takes at most."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 import platform
 import threading
 
-__all__ = ["fence", "order_accesses"]
-
 _lock = threading.local()
 
 

@@ -20,8 +20,6 @@ from hccl_platform.distributed.memory import HEADER_BYTES
 from hccl_platform.lowering.call import Call
 from hccl_py.errors import HcclError
 
-__all__ = ["ASLEEP", "CALL", "CLOSED", "DONE", "FAILED_BY", "LETTER", "Header", "begins"]
-
 ASLEEP, CALL, DONE, CLOSED, FAILED_BY, LETTER = 0, 8, 16, 24, 32, 40
 
 _RECORDS, _RECORD_BYTES, _RECORDS_AT = 16, 1024, 8192

@@ -28,8 +28,6 @@ from hccl_py.enums import Buffer
 from hccl_py.errors import HcclError, NotSupportedError
 from hccl_py.program.program import Program
 
-__all__ = ["HEADER_BYTES", "NOTIFIES", "Notifies", "Regions", "SharedMemory", "make_file"]
-
 HEADER_BYTES = 1 << 15
 NOTIFIES = 512
 """Notifies that a rank may have from one other rank, in all programs together: a page."""

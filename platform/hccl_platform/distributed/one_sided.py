@@ -26,9 +26,6 @@ from hccl_platform.distributed.fences import fence, order_accesses
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.lowering.reducing import Reduce
 
-__all__ = ["COPY", "LOCKED", "POST_LOCAL", "POST_REMOTE", "REDUCE", "WAIT_LOCAL", "WAIT_REMOTE"]
-__all__ += ["Blocked", "Counts", "Item", "Lock", "Queue", "run_queues"]
-
 COPY, REDUCE, LOCKED, POST_REMOTE, WAIT_REMOTE, POST_LOCAL, WAIT_LOCAL = range(7)
 
 Item: TypeAlias = tuple[int, Any, Any, Any]

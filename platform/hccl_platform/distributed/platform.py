@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from hccl_py.config import Config
+from hccl_py.call.config import Config
 from hccl_py.errors import NotSupportedError
-from hccl_py.platforms import Check, Group, Schedule, Store
+from hccl_py.plugins.platforms import Check, Group, Schedule, Store
 from hccl_py.topology.topology import Topology
 
 if TYPE_CHECKING:
     from hccl_platform.distributed.session import SharedSession
     from hccl_platform.processes.world import World
-
-__all__ = ["DistributedPlatform"]
 
 
 class DistributedPlatform:

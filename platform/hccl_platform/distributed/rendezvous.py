@@ -28,9 +28,7 @@ from hccl_py.errors import (
     NotSupportedError,
     PeerLostError,
 )
-from hccl_py.platforms import Store, Watchful
-
-__all__ = ["Descriptors", "exchange", "make_descriptors"]
+from hccl_py.plugins.platforms import Store, Watchful
 
 _AT_ONCE = 80
 """Ranks whose descriptors go in one message: the kernel takes 253 descriptors."""

@@ -26,8 +26,6 @@ from hccl_platform.lowering.reducing import Reducer
 from hccl_platform.lowering.script import PACKET, Message, Script
 from hccl_py.program.program import Program
 
-__all__ = ["OPENING_BYTES", "BoundScript", "check_opening", "write_opening"]
-
 _OPENING = struct.Struct("<qqH")
 OPENING_BYTES = 1 << 10
 """Bytes of a packet before its data, where it opens."""

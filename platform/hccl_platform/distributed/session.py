@@ -31,12 +31,10 @@ from hccl_platform.lowering.reducing import Reducer
 from hccl_platform.lowering.responses import Responses
 from hccl_platform.processes.world import CONNECT_S, check_process
 from hccl_py.errors import HcclError, ParameterError
-from hccl_py.platforms import DONE, Store, Work
+from hccl_py.plugins.platforms import DONE, Store, Work
+from hccl_py.plugins.resources import ResourceResponse
 from hccl_py.program.balance import check_balance
 from hccl_py.program.program import Program
-from hccl_py.resources import ResourceResponse
-
-__all__ = ["SharedSession"]
 
 T = TypeVar("T")
 

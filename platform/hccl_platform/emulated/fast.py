@@ -21,8 +21,6 @@ from hccl_platform.lowering.kernels import compiled_tiles, run_tiles
 from hccl_platform.lowering.moves import Bytes, address_of, run_step
 from hccl_py.enums import DataType
 
-__all__ = ["FastPath", "Thresholds"]
-
 Addresses: TypeAlias = dict[int, int]
 
 _ALIGN = 64

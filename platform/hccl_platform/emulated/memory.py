@@ -17,8 +17,6 @@ from hccl_py.enums import Buffer
 from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
 
-__all__ = ["Memory", "fill_user_slots"]
-
 _IN, _OUT = Buffer.USER_IN.spelling, Buffer.USER_OUT.spelling
 _CCL = (Buffer.CCL_IN.spelling, Buffer.CCL_OUT.spelling)
 _NOTHING = np.zeros(0, np.uint8)

@@ -14,8 +14,6 @@ from hccl_py.enums import Buffer, DataType
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 
-__all__ = ["Overlaps", "Prepared"]
-
 Overlaps: TypeAlias = tuple[tuple[int, int], ...]
 """Ranks whose input and output overlap, and where the input begins in the output, in bytes."""
 

@@ -29,12 +29,10 @@ from hccl_platform.emulated.turns import Turns
 from hccl_platform.lowering.moves import Bytes, Step, run_step
 from hccl_py.enums import POST, RDMA_WRITES, WAIT, TaskKind
 from hccl_py.errors import ExecTimeoutError
-from hccl_py.platforms import Adversary, Chooser
+from hccl_py.plugins.platforms import Adversary, Chooser
 from hccl_py.program.describe import format_notify, format_place
 from hccl_py.program.matching import Linked, queues_of
 from hccl_py.program.program import Program
-
-__all__ = ["Scheduler", "WaitLimit"]
 
 _BURSTS = (1, 1, 3, 20)
 """Tasks that a stream may run before somebody else is chosen."""

@@ -17,14 +17,12 @@ from hccl_platform.emulated.turns import Turns, check_slow
 from hccl_platform.lowering.halves import Halves
 from hccl_platform.lowering.moves import Bytes, moves_of
 from hccl_platform.lowering.responses import Responses
-from hccl_py.config import Config
+from hccl_py.call.config import Config
 from hccl_py.errors import ParameterError
-from hccl_py.platforms import DONE, Check, Group, Schedule, Work
+from hccl_py.plugins.platforms import DONE, Check, Group, Schedule, Work
+from hccl_py.plugins.resources import ResourceResponse
 from hccl_py.program.program import Program
-from hccl_py.resources import ResourceResponse
 from hccl_py.topology.topology import Topology
-
-__all__ = ["EmulatedPlatform", "EmulatedSession"]
 
 
 class EmulatedPlatform:

@@ -27,9 +27,6 @@ from hccl_platform.emulated.unite import COMPONENT, COORDINATE, MOVE, SIZE, STAR
 from hccl_platform.lowering.moves import COPY, Moves
 from hccl_py.values import IntArray, count_up
 
-__all__ = ["Limits", "Phase", "TilePlan", "plan_tiles"]
-
-
 _ALIGN = 64
 
 

@@ -12,16 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.cost import CostModel
+from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.links import Links
+from hccl_py.clocks.stragglers import EVEN, Stragglers
 from hccl_py.program.program import Program
 from hccl_py.program.transports import Transports
-from hccl_py.simulator.links import Links
-from hccl_py.stragglers import EVEN, Stragglers
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray
-
-__all__ = ["Turns", "check_slow"]
-
 
 _MOST_LOTS = 1000
 

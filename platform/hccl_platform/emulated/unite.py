@@ -16,8 +16,6 @@ import numpy.typing as npt
 from hccl_py.program.kernels import kernel_calling
 from hccl_py.values import IntArray
 
-__all__ = ["COMPONENT", "COORDINATE", "MOVE", "SIZE", "START", "unite"]
-
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 MOVE, START, SIZE, COMPONENT, COORDINATE = 0, 1, 2, 3, 4

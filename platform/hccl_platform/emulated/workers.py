@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["RangeRun", "Workers"]
-
 RangeRun: TypeAlias = Callable[[int, int], None]
 
 

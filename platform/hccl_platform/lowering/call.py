@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from hccl_py.program.program import Program
 
-__all__ = ["Call", "call_of"]
-
 _LONGEST = 240
 """Characters of a call's parameters that its words have."""
 

@@ -6,8 +6,6 @@ from collections import Counter
 
 from hccl_py.program.program import Program
 
-__all__ = ["Halves"]
-
 
 class Halves:
     """Counts the runs of every tag whose program has buffers that alternate."""

@@ -23,8 +23,6 @@ from hccl_py.enums import ReduceOp
 from hccl_py.program.kernels import kernel_calling
 from hccl_py.values import IntArray
 
-__all__ = ["compiled_tiles", "reduce_words", "run_tiles"]
-
 Array: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.uint16]
 

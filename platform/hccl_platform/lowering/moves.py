@@ -22,18 +22,6 @@ from hccl_py.program.program import Program
 from hccl_py.program.tasks import Tasks
 from hccl_py.values import IntArray
 
-__all__ = [
-    "COPY",
-    "UFUNCS",
-    "Bytes",
-    "Moves",
-    "Step",
-    "address_of",
-    "moves_of",
-    "run_step",
-    "steps_of",
-]
-
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 Ufunc: TypeAlias = Callable[..., object]

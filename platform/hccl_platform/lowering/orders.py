@@ -25,8 +25,6 @@ from hccl_py.program.matching import shared_cells
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 
-__all__ = ["Order", "Walk", "is_on_one_host", "missing_orders"]
-
 _NEVER = -1
 
 

@@ -18,18 +18,6 @@ from hccl_py.program.program import Program
 from hccl_py.program.slots import atomic_slots, remote_slots
 from hccl_py.program.tasks import expand
 
-__all__ = [
-    "MOVE",
-    "ORDER",
-    "USER_BUFFERS",
-    "Cell",
-    "Part",
-    "Task",
-    "atomic_moves",
-    "cell_of",
-    "part_of",
-]
-
 MOVE = int(TaskKind.COPY)
 """The kind of a Task that moves data, whichever way."""
 

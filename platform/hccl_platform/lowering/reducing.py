@@ -17,8 +17,6 @@ from hccl_platform.lowering.kernels import reduce_words
 from hccl_platform.lowering.moves import UFUNCS, Bytes
 from hccl_py.enums import DataType, ReduceOp
 
-__all__ = ["Reduce", "Reducer"]
-
 Reduce: TypeAlias = Callable[[Bytes, Bytes], None]
 """Reduces bytes into others of the same length."""
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from hccl_py.plugins.resources import ResourceResponse
 from hccl_py.program.program import Program
-from hccl_py.resources import ResourceResponse
-
-__all__ = ["Responses"]
 
 
 class Responses:

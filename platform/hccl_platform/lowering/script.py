@@ -38,8 +38,6 @@ from hccl_py.program.program import Program
 from hccl_py.program.slots import remote_slots
 from hccl_py.values import IntArray
 
-__all__ = ["LARGEST", "PACKET", "SMALL", "Exchange", "Message", "Range", "Script", "script_of"]
-
 SMALL = 1 << 17
 """Bytes up to which a message shares a packet with others of its level and peer."""
 

@@ -12,18 +12,6 @@ from typing import Any
 
 from hccl_py.errors import HcclError, HcclResult, NotSupportedError
 
-__all__ = [
-    "ACL_TYPES",
-    "NO_NOTIFIES",
-    "REDUCE_KINDS",
-    "STREAM_TIMEOUT",
-    "TASK_TIMEOUT",
-    "AclError",
-    "ExceptionCallback",
-    "Library",
-    "load",
-]
-
 LIBRARY = "libascendcl.so"
 
 KEY_BYTES = 65

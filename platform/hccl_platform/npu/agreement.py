@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hccl_py.errors import ExecTimeoutError, PeerLostError
-from hccl_py.platforms import Store
-
-__all__ = ["Agreement"]
+from hccl_py.plugins.platforms import Store
 
 _AT_ONCE_S = 0.01
 _LOOK_S = 0.5

@@ -18,8 +18,6 @@ from hccl_platform.npu.driver import HARDWARE_REDUCTIONS, Driver
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import NotSupportedError
 
-__all__ = ["Capabilities", "Neighbourhood", "can_watch", "local_reductions", "probe"]
-
 LOGGER = logging.getLogger("hccl_py.platforms.npu")
 """What is logged below hccl_py, commands show."""
 

@@ -21,9 +21,7 @@ from hccl_platform.npu.acl import LIBRARY, OTHERS, SIGNATURES, AclError, Library
 from hccl_platform.npu.capabilities import PROBE_BYTES, can_watch, local_reductions
 from hccl_platform.npu.driver import HARDWARE_REDUCTIONS, HUGE_ONLY_P2P, AclDriver
 from hccl_py.errors import HcclError
-from hccl_py.platforms import Check, Fact
-
-__all__ = ["CHECKS", "facts_of_cann", "facts_of_driver"]
+from hccl_py.plugins.platforms import Check, Fact
 
 DRIVER = Path("/usr/local/Ascend/driver/version.info")
 TOOLKITS = tuple(Path("/usr/local/Ascend") / name for name in ("cann", "ascend-toolkit/latest"))

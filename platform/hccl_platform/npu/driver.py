@@ -25,8 +25,6 @@ from hccl_platform.npu.acl import (
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import NotSupportedError
 
-__all__ = ["HARDWARE_REDUCTIONS", "HUGE_ONLY_P2P", "AclDriver", "Driver", "TaskError"]
-
 _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 1, 2, 3
 _HUGE_FIRST, HUGE_ONLY_P2P = 0, 4
 _MEMORY_WITHOUT_LIST, _NOTIFY_WITHOUT_LIST = 1, 2  # DISABLE_PID_VALIDATION

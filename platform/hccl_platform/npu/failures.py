@@ -13,8 +13,6 @@ from hccl_platform.npu.issue import Bound
 from hccl_py.errors import ExecTimeoutError, HcclError, PeerLostError
 from hccl_py.program.describe import format_stream
 
-__all__ = ["History", "Run"]
-
 _RUNS = 64
 """Runs whose tasks are remembered."""
 

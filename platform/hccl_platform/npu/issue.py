@@ -16,8 +16,6 @@ from hccl_platform.npu.driver import HARDWARE_REDUCTIONS, Driver
 from hccl_py.enums import POST, DataType, ReduceOp
 from hccl_py.program.program import Program
 
-__all__ = ["Bound", "Reduce", "enqueue"]
-
 ABSOLUTE, USER_IN, USER_OUT = range(3)
 """What the offset of a range counts from: nothing, or the caller's input or output."""
 

@@ -7,17 +7,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from hccl_py.config import Config
+from hccl_py.call.config import Config
 from hccl_py.enums import Mode
 from hccl_py.errors import HcclError, NotSupportedError
-from hccl_py.platforms import Check, Group, Schedule, Store
+from hccl_py.plugins.platforms import Check, Group, Schedule, Store
 from hccl_py.topology.topology import Topology
 
 if TYPE_CHECKING:
     from hccl_platform.npu.session import NpuSession
     from hccl_platform.processes.world import World
-
-__all__ = ["NpuPlatform"]
 
 _LOCAL = "LOCAL_RANK"
 

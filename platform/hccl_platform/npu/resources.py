@@ -25,8 +25,6 @@ from hccl_py.errors import MismatchError, NotSupportedError
 from hccl_py.program.program import Program
 from hccl_py.program.slots import remote_slots
 
-__all__ = ["Resources"]
-
 _PAGE = 2 << 20
 
 

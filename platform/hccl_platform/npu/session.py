@@ -30,7 +30,7 @@ from hccl_platform.npu.issue import Bound, enqueue
 from hccl_platform.npu.resources import Resources
 from hccl_platform.npu.streams import Streams
 from hccl_platform.processes.world import check_process
-from hccl_py.device_arrays import DeviceArray, address_of
+from hccl_py.communicator.device_arrays import DeviceArray, address_of
 from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.errors import (
     ExecTimeoutError,
@@ -39,12 +39,10 @@ from hccl_py.errors import (
     ParameterError,
     PeerLostError,
 )
-from hccl_py.platforms import Work
+from hccl_py.plugins.platforms import Work
+from hccl_py.plugins.resources import ResourceResponse
 from hccl_py.program.ends import check_ends
 from hccl_py.program.program import Program
-from hccl_py.resources import ResourceResponse
-
-__all__ = ["NpuSession"]
 
 LOGGER = logging.getLogger(__name__)
 

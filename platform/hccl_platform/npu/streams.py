@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from hccl_py.device_arrays import DeviceArray
+from hccl_py.communicator.device_arrays import DeviceArray
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import NotSupportedError, ParameterError
-
-__all__ = ["Streams", "TorchStreams", "import_torch_npu"]
 
 
 class Streams(Protocol):

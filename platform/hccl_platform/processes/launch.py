@@ -27,8 +27,6 @@ from hccl_platform.processes.stores import StoreServer
 from hccl_platform.processes.world import RANK, SIZE, STORE
 from hccl_py.errors import ParameterError
 
-__all__ = ["INTERRUPTED", "launch"]
-
 DEFECT, INTERRUPTED = 3, 130
 KILLED = 128
 """The exit status of a process that a signal ended, without the signal's number."""

@@ -18,8 +18,6 @@ from typing import Any
 
 from hccl_py.errors import ExecTimeoutError, PeerLostError
 
-__all__ = ["LARGEST", "MpiStore", "SocketStore", "StoreServer"]
-
 LARGEST = 1 << 16
 """Bytes of a request to the launcher's store: one packet holds it."""
 

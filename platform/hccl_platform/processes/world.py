@@ -21,17 +21,7 @@ from typing import Any
 
 from hccl_platform.processes.stores import MpiStore, SocketStore
 from hccl_py.errors import ConfigError, NotSupportedError, ParameterError
-from hccl_py.platforms import Group, Store
-
-__all__ = [
-    "CONNECT_S",
-    "World",
-    "check_process",
-    "host_name",
-    "is_started",
-    "missing_library",
-    "world_of_environment",
-]
+from hccl_py.plugins.platforms import Group, Store
 
 CONNECT_S = 120.0
 """How long processes wait for each other to start: HCCL_CONNECT_TIMEOUT's default."""

@@ -14,8 +14,8 @@ import pytest
 
 from hccl_executors.all_gather.small_count import AllGatherSmallCount, Factors
 from hccl_py.enums import Mode, TaskKind
-from hccl_py.executor import Unsuitable
-from hccl_py.platforms import Schedule
+from hccl_py.plugins.executor import Unsuitable
+from hccl_py.plugins.platforms import Schedule
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from hccl_py.verifier.numeric import run_numeric

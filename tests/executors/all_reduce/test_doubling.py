@@ -7,7 +7,7 @@ import pytest
 from hccl_executors.all_reduce.doubling import AllReduceDoubling
 from hccl_executors.all_reduce.doubling_direct import AllReduceDoublingDirect
 from hccl_py.enums import Mode, TaskKind
-from hccl_py.executor import Unsuitable
+from hccl_py.plugins.executor import Unsuitable
 from hccl_py.topology import topology_of
 from tests.executors.flat import moves
 from tests.recording import op_of, recorded

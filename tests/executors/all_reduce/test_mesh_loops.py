@@ -12,7 +12,7 @@ from hccl_executors.all_reduce.mesh_mid_count_loop import AllReduceMeshMidCountL
 from hccl_executors.all_reduce.mesh_oneshot_loop import AllReduceMeshOneshotLoopExecutor
 from hccl_executors.all_reduce.mesh_opbase_loop import AllReduceMeshOpbaseLoopExecutor
 from hccl_py.enums import Mode, TaskKind
-from hccl_py.executor import Unsuitable
+from hccl_py.plugins.executor import Unsuitable
 from hccl_py.program.program import Program
 from hccl_py.simulator.chain import longest_chain
 from hccl_py.topology import topology_of

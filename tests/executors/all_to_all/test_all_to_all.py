@@ -15,11 +15,11 @@ from hccl_executors.all_to_all.full_mesh import RunAlltoAllVFullMesh
 from hccl_executors.all_to_all.pipeline_for_91093 import RunAlltoAllVPipelineFor91093
 from hccl_executors.all_to_all.staged import RunAlltoAllVStaged
 from hccl_executors.all_to_all.two_level_pipeline import RunAlltoAllVTwoLevelPipeline
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Buffer, DataType, Mode, TaskKind
-from hccl_py.executor import ops_of
-from hccl_py.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
+from hccl_py.plugins.executor import ops_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate_tasks
 from hccl_py.topology import Topology, topology_of

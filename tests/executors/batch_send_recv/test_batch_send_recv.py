@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
 from hccl_executors.batch_send_recv.group import BatchSendRecvGroup
+from hccl_py.call.op_param import OpParam, Table
 from hccl_py.enums import DataType, LinkKind, Mode, TaskKind
-from hccl_py.op_param import OpParam, Table
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program

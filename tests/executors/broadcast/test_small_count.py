@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from hccl_executors.broadcast.small_count import BroadCastSmallCountExecutor
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Mode
-from hccl_py.executor import Unsuitable
-from hccl_py.op_param import OpParam
-from hccl_py.platforms import Schedule
+from hccl_py.plugins.executor import Unsuitable
+from hccl_py.plugins.platforms import Schedule
 from hccl_py.program.program import Program
 from hccl_py.simulator.chain import longest_chain
 from hccl_py.topology import topology_of

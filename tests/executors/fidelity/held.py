@@ -16,11 +16,11 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from hccl_executors import EXECUTORS
-from hccl_py.config import Config
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Mode
-from hccl_py.executor import Executor, ops_of, situations_of
-from hccl_py.fidelity import fidelity_of
-from hccl_py.op_param import OpParam
+from hccl_py.plugins.executor import Executor, ops_of, situations_of
+from hccl_py.plugins.fidelity import fidelity_of
 from hccl_py.program.program import Program
 from hccl_py.selection.gathering import gather_facts
 from hccl_py.selection.rulesets import RULESETS

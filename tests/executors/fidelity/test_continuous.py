@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hccl_executors import EXECUTORS
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, Mode
 from hccl_py.errors import OrchestrationError
-from hccl_py.op_param import OpParam
 from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity.continuous import continuous_pipeline
 from tests.executors.fidelity.exchanges import Call

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_py.config import Config
-from hccl_py.discovery import installed_executors
-from hccl_py.fidelity import UNDECLARED
+from hccl_py.call.config import Config
 from hccl_py.operators import OPERATORS, make_operator
+from hccl_py.plugins.discovery import installed_executors
+from hccl_py.plugins.fidelity import UNDECLARED
 from hccl_py.selection import select
 from hccl_py.selection.rulesets import RULESETS
 from hccl_py.topology import topology_of

@@ -8,8 +8,8 @@ from itertools import accumulate
 import pytest
 
 from hccl_executors import EXECUTORS
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, Mode, ReduceOp
-from hccl_py.op_param import OpParam
 from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import helped_rings as helped
 from tests.executors.fidelity import rings

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hccl_executors import EXECUTORS
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, Mode
-from hccl_py.op_param import OpParam
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
 from tests.executors.fidelity.grouped import grouped

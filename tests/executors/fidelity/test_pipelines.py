@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from hccl_executors import EXECUTORS
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Mode
-from hccl_py.op_param import OpParam
 from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity import pipelines
 from tests.executors.fidelity.held import Held, Holders, form_of

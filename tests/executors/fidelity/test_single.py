@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from hccl_py.enums import Mode, TaskKind
-from hccl_py.executor import ops_of
+from hccl_py.plugins.executor import ops_of
 from hccl_py.topology import Topology, topology_of
 from tests.executors.fidelity.held import EXECUTOR, Held, Holders
 from tests.recording import filled, op_of, recorded

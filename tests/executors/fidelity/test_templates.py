@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from hccl_executors.levels import LEVELS
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Mode
-from hccl_py.fidelity import fidelity_of
-from hccl_py.op_param import OpParam
+from hccl_py.plugins.fidelity import fidelity_of
 from hccl_py.topology import PRESETS, Topology, topology_of
 from tests.executors.fidelity import ahc, grid, halving, rings, trees
 from tests.executors.fidelity.held import Held, Holders, joined_on_a_plane

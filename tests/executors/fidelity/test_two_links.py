@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 
 from hccl_executors import EXECUTORS
+from hccl_py.clocks.links import ports_of
 from hccl_py.enums import Mode
 from hccl_py.program.program import Program
-from hccl_py.simulator.links import ports_of
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import ProductNetwork
 from hccl_py.topology.networks.product import MEDIA

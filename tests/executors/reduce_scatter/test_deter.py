@@ -6,7 +6,7 @@ import pytest
 
 from hccl_executors.reduce_scatter.deter import ReduceScatterDeterExecutor
 from hccl_py.enums import Mode, TaskKind
-from hccl_py.executor import Unsuitable
+from hccl_py.plugins.executor import Unsuitable
 from hccl_py.program.program import Program
 from hccl_py.simulator.chain import longest_chain
 from hccl_py.topology import topology_of

@@ -8,7 +8,7 @@ from hccl_executors.reduce_scatter.mesh_dma_elimination import (
     ReduceScatterMeshDmaEliminationExecutor,
 )
 from hccl_py.enums import Mode, TaskKind
-from hccl_py.executor import Unsuitable
+from hccl_py.plugins.executor import Unsuitable
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from tests.executors.flat import moves

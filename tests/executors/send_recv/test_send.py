@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hccl_executors.send_recv.send import SendExecutor
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, Mode, TaskKind
-from hccl_py.op_param import OpParam
 from hccl_py.topology import topology_of
 from tests.executors.parts import EVEN, UNEVEN, judged
 

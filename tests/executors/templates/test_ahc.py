@@ -15,9 +15,9 @@ from hccl_executors.templates.ahc import (
     ahc_peers_between,
     ahc_peers_inside,
 )
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, Mode, ReduceOp, TaskKind
 from hccl_py.errors import OrchestrationError, ParameterError
-from hccl_py.op_param import OpParam
 from hccl_py.topology import PRESETS, Topology, topology_of
 from tests.executors.flat import (
     FlatExecutor,

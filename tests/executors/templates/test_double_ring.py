@@ -9,7 +9,10 @@ import pytest
 from hccl_executors.templates.aligned_rings import aligned_all_gather, aligned_reduce_scatter
 from hccl_executors.templates.double_ring import rings_all_gather, rings_reduce_scatter
 from hccl_py.enums import Buffer, DataType, Mode, ReduceOp, TaskKind
-from hccl_py.executor import (
+from hccl_py.operators import make_operator
+from hccl_py.orchestration import Chunks, Plane
+from hccl_py.orchestration.record import record
+from hccl_py.plugins.executor import (
     OpParam,
     PlaneRequest,
     Rank,
@@ -19,9 +22,6 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.operators import make_operator
-from hccl_py.orchestration import Chunks, Plane
-from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
 from hccl_py.testing import check_executor
 from hccl_py.topology import PRESETS, topology_of

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_executors.templates.local_reduce import local_tree
-from hccl_py.config import Config
-from hccl_py.discovery import find_platform
+from hccl_py.call.config import Config
 from hccl_py.enums import TaskKind
-from hccl_py.executor import OpParam, Rank, RankView, ResourceRequest, Topology
-from hccl_py.platforms import Adversary, Group, Schedule
+from hccl_py.plugins.discovery import find_platform
+from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology
+from hccl_py.plugins.platforms import Adversary, Group, Schedule
 from hccl_py.topology import topology_of
 from tests.recording import op_of, recorded
 

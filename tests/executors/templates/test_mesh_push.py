@@ -6,8 +6,15 @@ import pytest
 
 from hccl_executors.templates.mesh_push import beside, collect
 from hccl_py.enums import Buffer, TaskKind
-from hccl_py.executor import OpParam, PlaneRequest, Rank, RankView, ResourceRequest, Topology
 from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import (
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+)
 from hccl_py.topology import topology_of
 from hccl_py.verifier import verify
 from hccl_py.verifier.numeric import run_numeric

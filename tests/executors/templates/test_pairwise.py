@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hccl_executors.all_to_all.full_mesh import RunAlltoAllVFullMesh
+from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, TaskKind
-from hccl_py.op_param import OpParam
 from hccl_py.simulator import CostModel, simulate_tasks
 from hccl_py.topology import Topology, topology_of
 from tests.executors.parts import A2, judged

@@ -12,7 +12,10 @@ from hccl_executors.templates.pipeline import (
     pipeline_reduce_scatter,
 )
 from hccl_py.enums import Buffer, DataType, Mode, ReduceOp, TaskKind
-from hccl_py.executor import (
+from hccl_py.operators import make_operator
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.orchestration.record import record
+from hccl_py.plugins.executor import (
     OpParam,
     PlaneRequest,
     Rank,
@@ -22,9 +25,6 @@ from hccl_py.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.operators import make_operator
-from hccl_py.orchestration import Chunks, Region
-from hccl_py.orchestration.record import record
 from hccl_py.program.program import Program
 from hccl_py.testing import check_executor
 from hccl_py.topology import PRESETS

@@ -10,10 +10,10 @@ from typing import Any
 
 from hccl_platform.device import DevicePlatform
 from hccl_platform.device.devices import Devices
-from hccl_py.communicator import Communicator
-from hccl_py.executor import Executor, is_zero_copy
-from hccl_py.measurement import Measurement, SizeResult
-from hccl_py.op_param import OpParam
+from hccl_py.call.op_param import OpParam
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.measurement import Measurement, SizeResult
+from hccl_py.plugins.executor import Executor, is_zero_copy
 from hccl_py.topology.topology import Topology
 from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.sweeps.space import random_cases

@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("torch", reason="the device platform needs torch: pip install hccl-py[torch]")
 
 from hccl_platform.device.session import DeviceSession
-from hccl_py.config import Config
+from hccl_py.call.config import Config
 from hccl_py.errors import OrchestrationError
-from hccl_py.platforms import Group
+from hccl_py.plugins.platforms import Group
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from hccl_py.verifier import verify_program

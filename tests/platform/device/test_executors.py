@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="the device platform needs torch: pip install hccl-py[torch]")
 
 from hccl_executors import EXECUTORS
-from hccl_py.executor import Executor
+from hccl_py.plugins.executor import Executor
 from tests.platform.device.calls import call_of, calls, fake_platform, measured
 
 

@@ -15,7 +15,7 @@ import torch
 
 from hccl_platform.device import DevicePlatform
 from hccl_platform.device.devices import Devices
-from hccl_py.communicator import Communicator
+from hccl_py.communicator.communicator import Communicator
 from hccl_py.errors import ParameterError
 from hccl_py.topology import topology_of
 from tests.platform.device.fakeasync import FakeModule

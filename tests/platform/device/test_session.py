@@ -19,11 +19,11 @@ from hccl_executors import EXECUTORS
 from hccl_platform.device import DevicePlatform
 from hccl_platform.device.devices import devices_of
 from hccl_py.cli import main
-from hccl_py.communicator import Communicator
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.measurement import Measurement
 from hccl_py.enums import TaskKind
 from hccl_py.errors import HcclError, NotSupportedError, OrchestrationError
-from hccl_py.measurement import Measurement
-from hccl_py.platforms import Asynchronous, OnDevice, Schedule, Timed
+from hccl_py.plugins.platforms import Asynchronous, OnDevice, Schedule, Timed
 from hccl_py.simulator.timeline import Timeline
 from tests.platform.device.calls import Call, call_of, fake_platform, measured
 from tests.platform.running import expected, whole_numbers

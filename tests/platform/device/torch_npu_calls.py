@@ -6,9 +6,9 @@ import json
 import traceback
 
 from hccl_executors import EXECUTORS
-from hccl_py.communicator import Communicator
-from hccl_py.executor import Executor
-from hccl_py.measurement import Measurement
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.measurement import Measurement
+from hccl_py.plugins.executor import Executor
 from tests.platform.device.calls import Call, calls, measured
 from tests.recording import op_of
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 
-from hccl_py.call_spec import CallSpec, ClusterSpec
-from hccl_py.communicator import Communicator
-from hccl_py.measurement import Measurement
+from hccl_py.call.call_spec import CallSpec, ClusterSpec
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.measurement import Measurement
 from hccl_py.operators import OPERATORS
 
 __all__ = ["failures", "main"]

@@ -11,7 +11,7 @@ from hccl_executors import EXECUTORS
 from hccl_platform.distributed.between_hosts import MessageSession
 from hccl_platform.distributed.messages import open_messages
 from hccl_platform.processes.world import world_of_environment
-from hccl_py.platforms import Group
+from hccl_py.plugins.platforms import Group
 from tests.platform.distributed.sessions import CCL_BYTES, places, runs_of
 
 

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from hccl_platform.distributed.session import SharedSession
 from hccl_platform.processes.world import World
-from hccl_py.arrays import flat_arrays
-from hccl_py.data import Array, expected_outputs, first_wrong, inputs_of, poison
-from hccl_py.executor import Executor
+from hccl_py.communicator.arrays import flat_arrays
+from hccl_py.communicator.data import Array, expected_outputs, first_wrong, inputs_of, poison
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
+from hccl_py.plugins.executor import Executor
 from hccl_py.program.program import Program
 from hccl_py.program.usage import overwrites_inputs
 from hccl_py.verifier.sweeps.cases import Case, Cases

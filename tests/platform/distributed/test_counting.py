@@ -11,8 +11,8 @@ from hccl_platform.distributed.session import SharedSession
 from hccl_platform.processes.world import World
 from hccl_py.errors import NotSupportedError
 from hccl_py.verifier import verify_program
-from tests.mscclpp import plans
-from tests.mscclpp.importing import imported
+from tests.interop.mscclpp import plans
+from tests.interop.mscclpp.importing import imported
 from tests.platform.counting_programs import CHUNK, all_gather, delayed
 from tests.platform.distributed.sessions import ALONE, HALVES, Run, in_sessions
 from tests.platform.distributed.test_messages import in_message_sessions

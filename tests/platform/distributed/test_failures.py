@@ -21,7 +21,7 @@ from hccl_platform.distributed import DistributedPlatform
 from hccl_platform.distributed.memory import Regions, map_file
 from hccl_platform.distributed.session import SharedSession
 from hccl_platform.processes.world import World
-from hccl_py.communicator import Communicator
+from hccl_py.communicator.communicator import Communicator
 from hccl_py.enums import POST, Mode, TaskKind
 from hccl_py.errors import (
     ExecTimeoutError,

@@ -10,8 +10,8 @@ import pytest
 
 from hccl_platform.distributed import fences
 from hccl_platform.processes.world import World
-from hccl_py.call_spec import CallSpec, ClusterSpec
-from hccl_py.communicator import Communicator
+from hccl_py.call.call_spec import CallSpec, ClusterSpec
+from hccl_py.communicator.communicator import Communicator
 from hccl_py.operators import OPERATORS
 from tests.platform.distributed.job import failures
 from tests.platform.distributed.processes import in_processes

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from hccl_platform.processes.world import World
-from hccl_py.communicator import Communicator
+from hccl_py.communicator.communicator import Communicator
 from tests.platform.distributed.job import failures
 from tests.platform.distributed.processes import in_processes
 from tests.platform.distributed.sessions import ALONE, HALVES, ODD

@@ -15,7 +15,7 @@ from hccl_executors import EXECUTORS
 from hccl_platform.distributed.between_hosts import MessageSession
 from hccl_platform.distributed.messages import open_messages
 from hccl_platform.processes.world import World
-from hccl_py.platforms import Group
+from hccl_py.plugins.platforms import Group
 from tests.platform.distributed.processes import in_processes
 from tests.platform.distributed.sessions import ALONE, CCL_BYTES, HALVES, ODD, Run, places, runs_of
 from tests.platform.distributed.test_executors import LONG_SIZES, ten_calls

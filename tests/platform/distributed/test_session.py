@@ -19,10 +19,10 @@ from hccl_platform.lowering.reducing import Reducer
 from hccl_platform.processes.stores import SocketStore
 from hccl_platform.processes.world import World
 from hccl_py import Communicator
-from hccl_py.config import Config
+from hccl_py.call.config import Config
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.errors import NotSupportedError, ParameterError
-from hccl_py.platforms import Group, Schedule
+from hccl_py.plugins.platforms import Group, Schedule
 from hccl_py.topology import topology_of
 from tests.platform.distributed.processes import in_processes
 from tests.platform.distributed.sessions import Run, in_sessions, wrong_results

@@ -18,7 +18,7 @@ from hccl_platform.npu.agreement import Agreement
 from hccl_platform.npu.driver import AclDriver
 from hccl_platform.npu.session import NpuSession
 from hccl_platform.processes.world import World
-from hccl_py.device_arrays import DeviceArray
+from hccl_py.communicator.device_arrays import DeviceArray
 from hccl_py.enums import DataType, ReduceOp
 from tests.platform.npu.runtime import Machine, library
 

@@ -20,11 +20,11 @@ import pytest
 from hccl_executors import EXECUTORS
 from hccl_platform.npu.driver import HARDWARE_REDUCTIONS
 from hccl_platform.processes.world import World
-from hccl_py.data import expected_outputs, first_wrong, inputs_of, poison
+from hccl_py.communicator.data import expected_outputs, first_wrong, inputs_of, poison
 from hccl_py.enums import Mode, TaskKind
-from hccl_py.executor import Executor, is_zero_copy
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
+from hccl_py.plugins.executor import Executor, is_zero_copy
 from hccl_py.program.program import Program
 from hccl_py.verifier.sweeps.cases import Case, Cases
 from hccl_py.verifier.sweeps.space import random_cases

@@ -23,9 +23,9 @@ from hccl_platform.npu.driver import HUGE_ONLY_P2P, TaskError
 from hccl_platform.npu.failures import History, Run
 from hccl_platform.npu.issue import Bound
 from hccl_platform.processes.world import World
-from hccl_py.config import Config
+from hccl_py.call.config import Config
 from hccl_py.errors import HcclError, NotSupportedError
-from hccl_py.platforms import Group, Schedule
+from hccl_py.plugins.platforms import Group, Schedule
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from tests.platform.npu.runtime import Machine

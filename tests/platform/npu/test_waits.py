@@ -19,7 +19,7 @@ import pytest
 from hccl_platform.npu.agreement import Agreement
 from hccl_platform.npu.issue import Bound
 from hccl_platform.processes.world import World
-from hccl_py.data import first_wrong
+from hccl_py.communicator.data import first_wrong
 from hccl_py.errors import HcclError
 from hccl_py.program.program import Program
 from hccl_py.verifier.verifier import verify_program

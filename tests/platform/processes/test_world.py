@@ -20,7 +20,7 @@ from hccl_py.errors import (
     ParameterError,
     PeerLostError,
 )
-from hccl_py.platforms import Group
+from hccl_py.plugins.platforms import Group
 
 KNOWN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "HCCL_PY_RANK")
 

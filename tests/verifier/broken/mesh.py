@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from hccl_py.enums import DataType, Mode, ReduceOp
-from hccl_py.executor import OpParam, PlaneRequest, RankView, ResourceRequest, Topology
 from hccl_py.orchestration import Link, Region
+from hccl_py.plugins.executor import OpParam, PlaneRequest, RankView, ResourceRequest, Topology
 from hccl_py.topology.presets import DEFAULT_PRESET
 from hccl_py.values import RankInt
 from hccl_py.verifier import Cases, Options

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from hccl_py.enums import DataType
-from hccl_py.executor import OpParam, PlaneRequest, RankView, ResourceRequest
 from hccl_py.orchestration import Link, Region
+from hccl_py.plugins.executor import OpParam, PlaneRequest, RankView, ResourceRequest
 from hccl_py.values import RankInt
 from hccl_py.verifier import Call, Options
 from tests.verifier.broken.mesh import AnyRank, Gather, Reduce, cases

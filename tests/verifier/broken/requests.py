@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hccl_py.enums import Buffer
-from hccl_py.executor import OpParam, PlaneRequest, RankView, ResourceRequest
 from hccl_py.orchestration import Link, Region
+from hccl_py.plugins.executor import OpParam, PlaneRequest, RankView, ResourceRequest
 from hccl_py.values import RankInt
 from tests.verifier.broken.mesh import AnyRank, Gather
 from tests.verifier.broken.order import Forked

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.errors import HcclResult
-from hccl_py.ops import ALL_TO_ALL
-from hccl_py.selection.rules import DecisionTable, Rule
+from hccl_py.selection.rules import Cell, DecisionTable, Rule
 from hccl_py.selection.tables.cann_2025_07.files import (
     A2A,
     AG,
@@ -43,11 +43,8 @@ from hccl_py.selection.tables.cells import (
     SINGLE,
     UNEVEN,
     UNEVEN_PODS,
-    Cell,
     at_most,
 )
-
-__all__ = ["TABLE_910B"]
 
 _BUFFER: Cell = ("ccl_bytes", ">=", 16 * MIB)
 _POWER: Cell = ("servers_are_power", "==", True)

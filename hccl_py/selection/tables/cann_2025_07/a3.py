@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from hccl_py.selection.rules import DecisionTable, Multiple, Rule
+from hccl_py.selection.rules import Cell, DecisionTable, Multiple, Rule
 from hccl_py.selection.tables.cann_2025_07.files import (
     A2A,
     AG,
@@ -41,13 +41,10 @@ from hccl_py.selection.tables.cells import (
     SINGLE,
     UNEVEN,
     UNEVEN_PODS,
-    Cell,
     at_most,
     for_family,
     per,
 )
-
-__all__ = ["TABLE_910_93"]
 
 _DOUBLE_RING: Cell = ("level0", "==", "double_ring")
 _ONE_RING: Cell = ("level0", "==", "ring")

@@ -3,23 +3,6 @@
 from hccl_py.selection.rules import OperatorFile, Rule
 from hccl_py.selection.tables.cells import OP_BASE, PAIRWISE_INSIDE, SINGLE
 
-__all__ = [
-    "A2A",
-    "AG",
-    "AGV",
-    "AR",
-    "AR_SINGLE",
-    "BC",
-    "COMMUNICATOR",
-    "POINT_TO_POINT",
-    "RE",
-    "RE_SINGLE",
-    "RS",
-    "RSV",
-    "SC",
-    "STAGED",
-]
-
 _OPERATORS = "algorithm/impl/operator/"
 
 AR = OperatorFile(_OPERATORS + "all_reduce_operator.cc")

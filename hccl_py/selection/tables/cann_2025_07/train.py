@@ -29,8 +29,6 @@ from hccl_py.selection.tables.cells import (
     for_family,
 )
 
-__all__ = ["TABLE_910A"]
-
 
 def _by_level0(file: OperatorFile, at: str, mesh: str, ring: str, flat: str) -> tuple[Rule, ...]:
     return file.take(mesh, at, MESH), file.take(ring, at, RING), file.take(flat, at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hccl_py.errors import HcclResult
-from hccl_py.selection.rules import DecisionTable, OperatorFile, Rule
+from hccl_py.selection.rules import Cell, DecisionTable, OperatorFile, Rule
 from hccl_py.selection.tables.cann_2026_08.a2_others import OTHERS
 from hccl_py.selection.tables.cann_2026_08.files import AR, AR_SINGLE, RS, RS_SINGLE
 from hccl_py.selection.tables.cells import (
@@ -26,11 +26,8 @@ from hccl_py.selection.tables.cells import (
     RDMA_INLINE,
     SEVERAL,
     UNEVEN,
-    Cell,
     at_most,
 )
-
-__all__ = ["TABLE_910B", "joined_on_a2"]
 
 _STRICT: Cell = ("deterministic", "==", "strict")
 _FIXED: Cell = ("deterministic", "==", "true")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.errors import HcclResult
-from hccl_py.ops import ALL_TO_ALL
-from hccl_py.selection.rules import Rule
+from hccl_py.selection.rules import Cell, Rule
 from hccl_py.selection.tables.cann_2026_08.files import (
     A2A,
     AG,
@@ -40,11 +40,8 @@ from hccl_py.selection.tables.cells import (
     SEVERAL,
     SINGLE,
     UNEVEN,
-    Cell,
     at_most,
 )
-
-__all__ = ["OTHERS"]
 
 _BUFFER: Cell = ("ccl_bytes", ">=", 16 * MIB)
 _AIV_COPY: tuple[Cell, ...] = (AIV, ("aiv_copies", "==", True))

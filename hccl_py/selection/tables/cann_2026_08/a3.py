@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from hccl_py.selection.rules import DecisionTable, Multiple, OperatorFile, Rule
+from hccl_py.selection.rules import Cell, DecisionTable, Multiple, OperatorFile, Rule
 from hccl_py.selection.tables.cann_2026_08.a3_others import OTHERS
 from hccl_py.selection.tables.cann_2026_08.files import (
     AG,
@@ -39,12 +39,9 @@ from hccl_py.selection.tables.cells import (
     OP_BASE,
     UNEVEN,
     UNEVEN_PODS,
-    Cell,
     at_most,
     per,
 )
-
-__all__ = ["TABLE_910_93"]
 
 _DOUBLE_RING: Cell = ("level0", "==", "double_ring")
 _ONE_RING: Cell = ("level0", "==", "ring")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hccl_py.ops import ALL_TO_ALL
-from hccl_py.selection.rules import Multiple, Rule
+from hccl_py.call.ops import ALL_TO_ALL
+from hccl_py.selection.rules import Cell, Multiple, Rule
 from hccl_py.selection.tables.cann_2026_08.files import (
     A2A,
     AGV,
@@ -36,12 +36,9 @@ from hccl_py.selection.tables.cells import (
     SINGLE,
     UNEVEN,
     UNEVEN_PODS,
-    Cell,
     at_most,
     per,
 )
-
-__all__ = ["OTHERS"]
 
 _DOUBLE_RING: Cell = ("level0", "==", "double_ring")
 _ONE_RING: Cell = ("level0", "==", "ring")

@@ -1,28 +1,7 @@
 """The files that rows come from, and rows that all devices share."""
 
-from hccl_py.selection.rules import OperatorFile, Rule
-from hccl_py.selection.tables.cells import PAIRWISE_INSIDE, SINGLE, Cell
-
-__all__ = [
-    "A2A",
-    "AG",
-    "AGV",
-    "AG_SINGLE",
-    "AR",
-    "AR_SINGLE",
-    "BC",
-    "COMMUNICATOR",
-    "POINT_TO_POINT",
-    "RE",
-    "RE_SINGLE",
-    "RS",
-    "RSV",
-    "RS_SINGLE",
-    "SC",
-    "SC_SINGLE",
-    "STAGED",
-    "exchange",
-]
+from hccl_py.selection.rules import Cell, OperatorFile, Rule
+from hccl_py.selection.tables.cells import PAIRWISE_INSIDE, SINGLE
 
 _OPERATORS = "algorithm/impl/operator/"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hccl_py.selection.rules import DecisionTable
+from hccl_py.selection.rules import Cell, DecisionTable
 from hccl_py.selection.tables.cann_2026_08.files import (
     A2A,
     AG,
@@ -26,12 +26,9 @@ from hccl_py.selection.tables.cells import (
     NO_GATHER,
     OP_BASE,
     SINGLE,
-    Cell,
     at_most,
     for_family,
 )
-
-__all__ = ["TABLE_310P", "TABLE_310P3"]
 
 _DUO: Cell = ("duo", "==", True)
 _PLAIN: Cell = ("duo", "==", False)

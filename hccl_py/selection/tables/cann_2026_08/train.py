@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hccl_py.selection.rules import DecisionTable, OperatorFile, Rule
+from hccl_py.selection.rules import Cell, DecisionTable, OperatorFile, Rule
 from hccl_py.selection.tables.cann_2026_08.files import (
     AG,
     AG_SINGLE,
@@ -32,12 +32,9 @@ from hccl_py.selection.tables.cells import (
     RING,
     SINGLE,
     UNEVEN,
-    Cell,
     at_most,
     for_family,
 )
-
-__all__ = ["TABLE_910A"]
 
 _SMALL: tuple[Cell, ...] = (OP_BASE, ONE_SERVER, at_most(MIB))
 

@@ -27,8 +27,6 @@ from hccl_py.verifier.analysis.clocks.emissions import (
 )
 from hccl_py.verifier.analysis.clocks.vector_clocks import is_before, knows
 
-__all__ = ["HELPERS", "move_data", "write"]
-
 
 def _push(s: ClockState, heads: Int32s, interval: int, node: int) -> None:
     """Put a node on an interval's list."""

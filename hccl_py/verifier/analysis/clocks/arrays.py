@@ -7,26 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "ATOMIC",
-    "ATOMIC_RDMA",
-    "COPY",
-    "EMISSIONS",
-    "EMITTED",
-    "ENOUGH",
-    "FREE",
-    "LISTS",
-    "NONE",
-    "PLAIN",
-    "SLOTS",
-    "STATUS",
-    "WIDTH",
-    "ClockState",
-    "DependencyGraph",
-    "Int32s",
-    "Touched",
-]
-
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

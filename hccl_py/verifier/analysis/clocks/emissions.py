@@ -6,20 +6,6 @@ from __future__ import annotations
 
 from hccl_py.verifier.analysis.clocks.arrays import EMISSIONS, EMITTED, STATUS, ClockState
 
-__all__ = [
-    "BESIDE_READ",
-    "BESIDE_WRITE",
-    "CONNECTION",
-    "HELPERS",
-    "NOT_JOINED",
-    "NOT_STARTED",
-    "OVERRUN",
-    "REUSE",
-    "TWO_WAITS",
-    "UNORDERED_SUM",
-    "emit",
-]
-
 BESIDE_READ, BESIDE_WRITE, UNORDERED_SUM, REUSE = 0, 1, 2, 3
 OVERRUN, TWO_WAITS, CONNECTION, NOT_STARTED, NOT_JOINED = 4, 5, 6, 7, 8
 """What is emitted, with two nodes, the earlier in the walk first. A read and a write, two writes,

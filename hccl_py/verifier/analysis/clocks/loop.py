@@ -32,8 +32,6 @@ from hccl_py.verifier.analysis.clocks.vector_clocks import (
 )
 from hccl_py.verifier.analysis.unrolled import CALL
 
-__all__ = ["run_clocks"]
-
 _LAST_MOVE = int(TaskKind.RDMA_WRITE_REDUCE)
 
 

@@ -27,8 +27,6 @@ from hccl_py.verifier.analysis.clocks.vector_clocks import (
     merge,
 )
 
-__all__ = ["HELPERS", "post_notify", "wait_for_notify"]
-
 IN_A_ROW = 64
 """Waits in a row that are compared with each other."""
 

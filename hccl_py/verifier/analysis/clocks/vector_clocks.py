@@ -18,19 +18,6 @@ from hccl_py.verifier.analysis.clocks.arrays import (
     Int32s,
 )
 
-__all__ = [
-    "HELPERS",
-    "copy_clock",
-    "fold",
-    "is_before",
-    "known_place",
-    "knows",
-    "knows_node",
-    "last_up_to",
-    "learn",
-    "merge",
-]
-
 
 def last_up_to(values: Int32s, first: int, stop: int, limit: int) -> int:
     """Return where the last of sorted values[first:stop] up to `limit` is; first - 1 for none."""

@@ -16,26 +16,6 @@ import numpy.typing as npt
 
 from hccl_py.values import IntArray
 
-__all__ = [
-    "CLOBBERED",
-    "FREE",
-    "FULL",
-    "GARBAGE",
-    "LOST",
-    "NOTES",
-    "READ",
-    "REDUCED_INTO",
-    "SUMS",
-    "UNDEFINED",
-    "WRITTEN",
-    "Bools",
-    "Int32s",
-    "SegmentLists",
-    "SideContents",
-    "Steps",
-    "Sums",
-]
-
 Int32s = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 

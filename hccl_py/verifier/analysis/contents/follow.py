@@ -31,8 +31,6 @@ from hccl_py.verifier.analysis.contents.loop import run_moves
 from hccl_py.verifier.analysis.contents.sums import Made, are_sums, unfolded
 from hccl_py.verifier.analysis.memory import MemoryIntervals, copied_range
 
-__all__ = ["Contents", "Segments", "contents_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Written:

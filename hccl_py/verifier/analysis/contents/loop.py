@@ -20,8 +20,6 @@ from hccl_py.verifier.analysis.contents.arrays import (
     Steps,
 )
 
-__all__ = ["run_moves"]
-
 
 def _note(h: SegmentLists, what: int, move: int, start: int, stop: int, other: int) -> None:
     n = h.counters[NOTES]

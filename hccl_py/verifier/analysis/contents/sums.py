@@ -13,8 +13,6 @@ from hccl_py.program.kernels import kernel
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.contents.arrays import Bools, Sums
 
-__all__ = ["Made", "are_sums", "unfolded"]
-
 UNFOLDED = 20_000
 """Parts of a content up to which it is unfolded for a message."""
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.processes.world import World
 from hccl_py.errors import NotSupportedError
-from hccl_py.platforms import Group
+from hccl_py.plugins.platforms import Group
 
 __all__ = ["Messages", "needs_mpi", "open_messages"]
 

@@ -16,9 +16,7 @@ from hccl_platform.distributed.failures import Failures
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.processes.world import World, missing_library
 from hccl_py.errors import ExecTimeoutError
-from hccl_py.platforms import Group
-
-__all__ = ["GlooMessages"]
+from hccl_py.plugins.platforms import Group
 
 _FOREVER_S = 10.0**8
 _TAG = 0

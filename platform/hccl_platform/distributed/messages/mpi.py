@@ -17,9 +17,7 @@ from hccl_platform.distributed.failures import MOST_BYTES, as_text, from_text
 from hccl_platform.distributed.messages.gloo import late
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.processes.world import World
-from hccl_py.platforms import Group
-
-__all__ = ["MpiMessages"]
+from hccl_py.plugins.platforms import Group
 
 _DATA, _FAILED = 0, 1
 _YIELDS = 1000

@@ -1,0 +1,1 @@
+"""Cost models of machines: what a task takes on which link."""

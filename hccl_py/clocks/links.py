@@ -1,0 +1,231 @@
+"""What α and β every transport has: by the sort of link, or by the route through a network.
+
+Transports with the same costs are one class; simulations look up durations by class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.stragglers import EVEN, Stragglers
+from hccl_py.errors import ParameterError
+from hccl_py.program.program import Program
+from hccl_py.program.transports import Transports
+from hccl_py.topology.networks import Network, ProductNetwork, Routes, network_of
+from hccl_py.topology.networks.network import OUT, SWITCHED, Ports
+from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
+from hccl_py.topology.topology import Topology
+from hccl_py.values import Floats, IntArray
+
+_AT_ONCE = 1 << 16
+"""Transports whose routes are computed together."""
+
+_TABLE = 4
+"""Pairs of nodes for each use of a link up to which a table of all pairs beats sorting."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkClasses:
+    """`of_end` has the class of every transport end; a class has α in µs, β in µs per byte, and one
+    kind of transport.
+    """
+
+    of_end: npt.NDArray[np.int32]
+    alpha_us: Floats
+    beta_us: Floats
+    is_rdma: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The links of a topology as a cost model and what is slow say; without a topology, as where
+    programs come from files, SDMA is HCCS and RDMA is RoCE. `efficiency` is the share of data in
+    what goes over them.
+    """
+
+    topology: Topology | None
+    cost: CostModel
+    slow: Stragglers = EVEN
+    efficiency: float = 1.0
+
+    @staticmethod
+    def of(
+        program: Program, topology: Topology | None, cost: CostModel, slow: Stragglers = EVEN
+    ) -> Links:
+        """Return the links as a program's protocol uses them."""
+        return Links(topology, cost, slow, cost.protocols.of(program.protocol).efficiency)
+
+    @cached_property
+    def network(self) -> Network:
+        """What joins the ranks; only where there is a topology."""
+        if self.topology is None:
+            raise ValueError("links of a program without a topology have no network")
+        return network_of(self.topology, self.cost.shared_ports)
+
+    def classes(self, transports: Transports) -> LinkClasses:
+        """Return the classes of all transport ends."""
+        if self.topology is None:
+            return self._by_media(np.where(transports.is_rdma, ROCE, HCCS).astype(np.int8))
+        network = self.network
+        if isinstance(network, ProductNetwork) and not self.slow.links:
+            ports = ports_of(self.topology, transports)
+            return self._by_media(network.media(transports.rank, transports.peer, ports))
+        return self._by_route(transports)
+
+    def capacities(self, links: IntArray) -> Floats:
+        """Return the GB/s of data on links, slow ones included; inf for those that never fill."""
+        gbps = self.network.rates(links, self.cost).gbps
+        source, target = self.network.ends(links)
+        data = np.where(source == target, 1.0, self.efficiency)  # memory has no flags
+        return np.asarray(gbps / self._slow_links.factors(links) * data)
+
+    def routes(self, transports: Transports, ends: IntArray) -> Routes:
+        """Return the routes of what ends send."""
+        rank, peer = transports.rank[ends], transports.peer[ends]
+        return self.network.routes(rank, peer, self._ports(transports)[ends])
+
+    @property
+    def _is_clos(self) -> bool:
+        return self.topology is not None and self.topology.product.shape == "clos"
+
+    def _ports(self, transports: Transports) -> Ports:
+        if self.topology is None:
+            raise ValueError("links of a program without a topology have no ports")
+        return ports_of(self.topology, transports)
+
+    @cached_property
+    def _slow_links(self) -> _SlowLinks:
+        return _SlowLinks.of(self.slow, self.network)
+
+    def _by_media(self, media: npt.NDArray[np.int8]) -> LinkClasses:
+        table = [getattr(self.cost, name) for name in MEDIA]
+        alpha = np.array([m.alpha_us for m in table])
+        beta = np.array([self.cost.alone_us(name) for name in MEDIA]) / self.efficiency
+        is_rdma = (np.arange(len(table)) == ROCE) & (not self._is_clos)
+        return LinkClasses(media.astype(np.int32), alpha, beta, is_rdma)
+
+    def _by_route(self, transports: Transports) -> LinkClasses:
+        """Return classes by what routes cost: α is that of the sort of link, and what the links
+        add; β is that of the slowest link, by the share of the data that takes it.
+        """
+        parts = [
+            self._costs(transports, np.arange(first, min(first + _AT_ONCE, len(transports))))
+            for first in range(0, len(transports), _AT_ONCE)
+        ]
+        alpha, beta = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0))
+        first, of_end = _alike(alpha, beta, transports.is_rdma)
+        is_rdma = transports.is_rdma[first]
+        return LinkClasses(of_end.astype(np.int32), alpha[first], beta[first], is_rdma)
+
+    def _costs(self, transports: Transports, ends: IntArray) -> Floats:
+        """Return α and β of some transport ends."""
+        routes = self.routes(transports, ends)
+        rank, peer = transports.rank[ends], transports.peer[ends]
+        media = np.full(len(ends), HCCS, np.int8)
+        network, ports = self.network, self._ports(transports)[ends]
+        if isinstance(network, ProductNetwork):
+            media = network.media(rank, peer, ports)
+        media[ports == OUT] = ROCE
+        table = [getattr(self.cost, name) for name in MEDIA]
+        alpha = np.array([m.alpha_us for m in table])[media]
+        alone = np.array([self.cost.alone_us(name) for name in MEDIA])[media] / self.efficiency
+        used, place = numbered(routes.link, network.nodes)
+        rates, slow = network.rates(used, self.cost), self._slow_links.factors(used)
+        first = routes.first[:-1]
+        if routes.share is None:
+            alpha = alpha + np.add.reduceat(rates.latency_us[place], first)
+        else:
+            alpha = alpha + network.latency_us(rank, peer, ports, self.cost)
+        factor = np.maximum.reduceat(slow[place], first) * self._slow_links.of_pairs(rank, peer)
+        if isinstance(network, ProductNetwork):  # a flow is one port wide, whatever the link is
+            return np.stack([alpha * factor, alone * factor])
+        betas = (1e-3 / rates.gbps * slow)[place] * routes.shares
+        beta = np.maximum.reduceat(betas, first) / self.efficiency
+        beta = beta * self._slow_links.of_pairs(rank, peer)
+        return np.stack([alpha * factor, beta])
+
+
+def ports_of(topology: Topology, transports: Transports) -> Ports:
+    """Return where each end's data leaves its rank: RDMA by the port of RoCE; where there is a Clos
+    network, what is of the plane level1 by the port to it; and what is of hccs by its switch.
+    """
+    of_plane = np.array([SWITCHED * (name == "hccs") for name in transports.planes], np.int8)
+    ports = of_plane[transports.plane]
+    out = transports.is_rdma
+    if topology.product.shape == "clos":
+        numbers = [k for k, name in enumerate(transports.planes) if name == "level1"]
+        out = np.isin(transports.plane, numbers)
+    ports[out] = OUT
+    return ports
+
+
+def numbered(link: IntArray, nodes: int) -> tuple[IntArray, IntArray]:
+    """Return the links that are used, in order, and for each entry its place among them."""
+    if nodes * nodes > _TABLE * len(link):
+        numbers, place = np.unique(link, return_inverse=True)
+        return numbers, place.reshape(-1)
+    table = np.zeros(nodes * nodes, np.int64)
+    table[link] = 1
+    numbers = np.flatnonzero(table)
+    table[numbers] = np.arange(len(numbers))
+    return numbers, table[link]
+
+
+def _alike(*columns: npt.NDArray[Any]) -> tuple[IntArray, IntArray]:
+    """Group rows that are equal in all columns, in the order of the columns: return a row of each
+    group, and the group of every row. Columns one by one are sorted faster than whole rows.
+    """
+    group = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values, place = np.unique(column, return_inverse=True)
+        group = group * len(values) + place.reshape(-1)
+    _, first, of_row = np.unique(group, return_index=True, return_inverse=True)
+    return first, of_row.reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class _SlowLinks:
+    """Factors of links that exist, by number, and of pairs of ranks that none joins directly."""
+
+    links: tuple[tuple[int, float], ...]
+    pairs: tuple[tuple[int, int, float], ...]
+
+    @staticmethod
+    def of(slow: Stragglers, network: Network) -> _SlowLinks:
+        """Find the two ends of every slow link; ParameterError where there is none."""
+        links, pairs = [], []
+        rank_of = {node: rank for rank, node in enumerate(network.rank_nodes.tolist())}
+        for one, other, factor in slow.links:
+            ways = list(permutations((network.node(one), network.node(other))))
+            if any(network.joins(*way) for way in ways):
+                both = network.number(*np.array(ways).T)
+                links += [(int(number), factor) for number in both]
+            elif ways[0] != ways[1] and rank_of.keys() >= set(ways[0]):
+                pairs += [(rank_of[a], rank_of[b], factor) for a, b in ways]
+            else:
+                raise ParameterError(
+                    f"--slow link={one}-{other}: {network.name} has no such link.",
+                    "Name two nodes that a link joins, or two ranks.",
+                )
+        return _SlowLinks(tuple(links), tuple(pairs))
+
+    def factors(self, links: IntArray) -> Floats:
+        """Return the factor of each link."""
+        found = np.ones(len(links))
+        for number, factor in self.links:
+            found[links == number] *= factor
+        return found
+
+    def of_pairs(self, rank: IntArray, peer: IntArray) -> Floats:
+        """Return the factor of each pair that no link joins."""
+        found = np.ones(len(rank))
+        for a, b, factor in self.pairs:
+            found[(rank == a) & (peer == b)] *= factor
+        return found

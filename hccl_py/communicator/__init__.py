@@ -1,0 +1,1 @@
+"""How a call runs: the communicator, its groups, plans, arrays and measurement."""

@@ -1,0 +1,1 @@
+"""Readers of what hccl_test, nccl-tests and rccl-tests print."""

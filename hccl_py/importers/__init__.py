@@ -1,0 +1,26 @@
+"""Foreign programs: the contract of importers, and the importers that are installed.
+
+from hccl_py.importers import ImportOptions, importer_of
+
+source = importer_of("ring.xml").open("ring.xml", ImportOptions(size=1 << 20))
+imported = source.imported(source.usual_size)
+imported.report().ok
+"""
+
+from hccl_py.importers.contract import Entry, Importer, ImportOptions, Source, SourceError
+from hccl_py.importers.exporter import Exporter
+from hccl_py.importers.imported import Case, Imported
+from hccl_py.importers.installed import importer_of, installed_importers
+
+__all__ = [
+    "Case",
+    "Entry",
+    "Exporter",
+    "ImportOptions",
+    "Imported",
+    "Importer",
+    "Source",
+    "SourceError",
+    "importer_of",
+    "installed_importers",
+]

@@ -1,0 +1,73 @@
+"""The contract of exporters: an executor as a project in another language."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from hccl_py.call.op_param import OpParam
+    from hccl_py.program.program import Program
+    from hccl_py.topology import Topology
+
+
+class Project(Protocol):
+    """A project: texts by path, the program that it stands for, the counts that it is for."""
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The texts."""
+
+    @property
+    def program(self) -> Program:
+        """The program at the count of the call."""
+
+    @property
+    def least(self) -> int:
+        """The smallest count of elements."""
+
+    @property
+    def most(self) -> int:
+        """The largest count of elements."""
+
+
+class Exporter(ABC):
+    """A language of projects: `topology` is the product that they are for by default."""
+
+    name: ClassVar[str]
+    topology: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def ops(self) -> tuple[str, ...]:
+        """The ops that a project can stand for."""
+
+    @abstractmethod
+    def called(self, op: OpParam, ranks: int) -> OpParam:
+        """Return parameters as the functions of the language have them."""
+
+    @abstractmethod
+    def export(
+        self,
+        record: Callable[[int], Program],
+        count: int,
+        topology: Topology,
+        buffer_bytes: int,
+        options: str,
+    ) -> Project:
+        """Return the project for what `record` records of a number of elements.
+
+        `buffer_bytes` has the HCCL buffer, `options` are those of `hccl-py check` for the call.
+        Raises NotSupportedError where the language cannot express the program.
+        """
+
+    @abstractmethod
+    def difference(self, project: Any, recorded: Program) -> str | None:
+        """Return the first difference between a project's program and the recording of its files
+        in one sentence; None where they are the same.
+        """
+
+    @abstractmethod
+    def starting_project(self, name: str, op: str) -> dict[str, str]:
+        """Return the texts, by path, of a project to start from; ParameterError for a bad name."""

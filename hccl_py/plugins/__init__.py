@@ -1,0 +1,1 @@
+"""Contracts of what plugins provide, and how installed plugins are found."""

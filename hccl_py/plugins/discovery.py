@@ -1,0 +1,295 @@
+"""Plugins: executors and platforms of installed packages, found by entry point and validated when
+they are loaded.
+
+A package names what it exports in one tuple, `EXECUTORS` or `PLATFORMS`. A package that is broken
+does not stop the others: its error is kept and shown by `hccl-py list`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+from collections.abc import Iterable
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from hccl_py.errors import ParameterError, PluginError, did_you_mean
+from hccl_py.operators import OPERATORS
+from hccl_py.plugins.executor import ORDERS, Executor, ops_of
+from hccl_py.plugins.fidelity import UNDECLARED, Fidelity
+from hccl_py.plugins.platforms import Platform
+
+__all__ = [
+    "Platforms",
+    "Registered",
+    "Registry",
+    "check_platform",
+    "exported",
+    "find_platform",
+    "installed_executors",
+    "installed_platforms",
+    "sorted_points",
+]
+
+_LOADING = threading.RLock()
+
+EXECUTOR_GROUP = "hccl_py.executors"
+PLATFORM_GROUP = "hccl_py.platforms"
+
+_METHODS = {"suits": ("op", "topology"), "resources": ("op", "rank"), "orchestrate": ("op", "rank")}
+
+_OPEN = ("topology", "config", "schedule", "group")
+
+
+@dataclass(frozen=True)
+class Registered:
+    """An executor and the package that brought it."""
+
+    name: str
+    executor: Executor
+    package: str
+
+
+@dataclass
+class Registry:
+    """Executors by name, in the order in which their packages list them, and the errors of broken
+    packages.
+    """
+
+    executors: dict[str, Registered] = field(default_factory=dict)
+    problems: list[PluginError] = field(default_factory=list)
+
+    def add(self, candidate: Any, package: str) -> Registered:
+        """Validate and register an executor class or instance; PluginError names what is wrong."""
+        executor = _validated(candidate, package)
+        name = type(executor).__name__
+        if name in self.executors:
+            raise PluginError(
+                f"Plugin {package}: an executor named {name} is already registered "
+                f"by {self.executors[name].package}.",
+                "Give the class another name: executors are selected by it.",
+            )
+        self.executors[name] = Registered(name, executor, package)
+        return self.executors[name]
+
+    def find(self, name: str, op: str | None = None) -> Registered:
+        """Return an executor by name; ParameterError names the nearest, and those of the op."""
+        known = [r.name for r in self.executors.values() if op is None or op in ops_of(r.executor)]
+        if name not in self.executors:
+            raise ParameterError(
+                f"Executor {name!r} is unknown.",
+                did_you_mean(name, known, listed_by="`hccl-py list`"),
+            )
+        found = self.executors[name]
+        if op is not None and op not in ops_of(found.executor):
+            raise ParameterError(
+                f"{name} executes {' and '.join(ops_of(found.executor))}, not {op}.",
+                f"For {op}: {', '.join(known)}.",
+            )
+        return found
+
+    def for_op(self, op: str) -> list[Registered]:
+        """Return the executors of an op."""
+        return [r for r in self.executors.values() if op in ops_of(r.executor)]
+
+    def with_own(self, candidate: Any) -> tuple[Registry, str]:
+        """Return a registry with a caller's executor, in the place of any that has its name, and
+        that name; PluginError names what is wrong with it.
+        """
+        registry = Registry(dict(self.executors), list(self.problems))
+        name = candidate.__name__ if isinstance(candidate, type) else type(candidate).__name__
+        registry.executors.pop(name, None)
+        return registry, registry.add(candidate, "the caller").name
+
+    def copy(self) -> Registry:
+        """Return a registry that can be added to without touching this one."""
+        return Registry(dict(self.executors), list(self.problems))
+
+
+@cache
+def installed_executors() -> Registry:
+    """Load the executors of every installed package; broken packages become `problems`."""
+    registry = Registry()
+    for point in sorted_points(EXECUTOR_GROUP):
+        try:
+            for candidate in exported(point, "EXECUTORS"):
+                registry.add(candidate, point.value)
+        except PluginError as error:
+            registry.problems.append(error)
+    return registry
+
+
+@dataclass
+class Platforms:
+    """Platforms by name with their packages, and the errors of broken packages."""
+
+    known: dict[str, tuple[type[Platform], str]] = field(default_factory=dict)
+    problems: list[PluginError] = field(default_factory=list)
+
+
+@cache
+def installed_platforms() -> Platforms:
+    """Load the platforms of every installed package; of two with one name the first stays."""
+    found = Platforms()
+    for point in sorted_points(PLATFORM_GROUP):
+        try:
+            for platform in exported(point, "PLATFORMS"):
+                _add_platform(found, platform, point.value)
+        except PluginError as error:
+            found.problems.append(error)
+    return found
+
+
+def _add_platform(found: Platforms, platform: Any, package: str) -> None:
+    name = check_platform(platform, f"Plugin {package}")
+    if name in found.known:
+        raise PluginError(
+            f"Plugin {package}: a platform named {name} is already registered "
+            f"by {found.known[name][1]}.",
+            "Give it another name: platforms are selected by it.",
+        )
+    found.known[name] = (platform, package)
+
+
+def check_platform(platform: Any, where: str) -> str:
+    """Return the name of a platform, a class or an object; PluginError where it is none, or was
+    written for an older form of the contract.
+    """
+    name, function = getattr(platform, "name", None), getattr(platform, "open", None)
+    form = f"open(self, {', '.join(_OPEN)})"
+    if not isinstance(name, str) or not callable(function):
+        raise PluginError(
+            f"{where}, platform {platform!r:.60}: a name or the method open is missing.",
+            f"A platform has name, clock and {form}.",
+        )
+    given = ("self", *_OPEN) if inspect.isfunction(function) else _OPEN
+    try:
+        inspect.signature(function).bind(*given)
+    except ValueError:  # Python cannot tell
+        pass
+    except TypeError as error:
+        raise PluginError(
+            f"{where}, platform {name}: open does not take ({', '.join(_OPEN)}): {error}.",
+            f"Write {form}: config.ccl_bytes are the bytes of a CCL buffer, and None is returned "
+            "where this process owns no rank of the group. run returns a Work: DONE where it "
+            "comes back after the run.",
+        ) from None
+    return name
+
+
+def find_platform(name: str) -> Platform:
+    """Return the platform of this name; ParameterError names the known ones."""
+    found = installed_platforms()
+    if name not in found.known:
+        if found.problems:
+            raise found.problems[0]
+        raise ParameterError(f"Platform {name!r} is unknown.", did_you_mean(name, found.known))
+    return found.known[name][0]()
+
+
+def sorted_points(group: str) -> list[EntryPoint]:
+    """Return a group's entry points, the built-in one first."""
+    return sorted(
+        entry_points(group=group), key=lambda point: (point.name != "builtin", point.name)
+    )
+
+
+def exported(point: EntryPoint, name: str) -> Iterable[Any]:
+    """Load a plugin package and return its tuple."""
+    try:
+        # What a plugin prints is none of our results. One thread at a time: another one would take
+        # the diverted output for the true one, and put that back.
+        with _LOADING, redirect_stdout(sys.stderr):
+            exported = getattr(point.load(), name, None)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise PluginError(
+            f"Plugin {point.value} cannot be imported: {type(error).__name__}: {error}",
+            "Fix or uninstall the package; "
+            f"`python -c 'import {point.module}'` shows where it fails.",
+        ) from error
+    if not isinstance(exported, tuple):
+        if exported is None:
+            message = f"Plugin {point.value} has no tuple {name}."
+        else:
+            message = f"Plugin {point.value}: {name} is no tuple, but a {type(exported).__name__}."
+        hint = f"Write {name} = (MyClass, ...) in the package that the entry point names."
+        raise PluginError(message, hint)
+    return exported
+
+
+def _validated(candidate: Any, package: str) -> Executor:
+    """Check an executor against the contract and return an instance."""
+    name = getattr(candidate, "__name__", type(candidate).__name__)
+    where = f"Plugin {package}, executor {name!a}"
+    try:
+        return _checked(candidate, where)
+    except (PluginError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise PluginError(
+            f"{where} cannot be examined: {type(error).__name__}: {error}",
+            "op and algorithm are plain strings, suits, resources and orchestrate plain methods.",
+        ) from error
+
+
+def _checked(candidate: Any, where: str) -> Executor:
+    name = candidate.__name__ if inspect.isclass(candidate) else type(candidate).__name__
+    if not name.isidentifier():
+        raise PluginError(f"{where}: the name is no identifier.", "Executors are selected by it.")
+    ops = getattr(candidate, "op", None)
+    for attribute, kinds in (("op", (str, tuple)), ("algorithm", str)):
+        if not isinstance(getattr(candidate, attribute, None), kinds):
+            raise PluginError(
+                f"{where}: the attribute {attribute} is missing.",
+                f'Add {attribute} = "..." to the class.',
+            )
+    order = getattr(candidate, "order", ORDERS[0])
+    if order not in ORDERS:
+        raise PluginError(
+            f"{where}: order {order!r} is unknown.", f"One of {', '.join(ORDERS)}, or leave it out."
+        )
+    if not isinstance(getattr(candidate, "fidelity", UNDECLARED), Fidelity):
+        raise PluginError(
+            f"{where}: fidelity {candidate.fidelity!r} is none.",
+            "Write fidelity = same(source), steps(deviation, source) or ours(deviation), "
+            "or leave it out.",
+        )
+    for op in ops if isinstance(ops, tuple) else (ops,):
+        if op not in OPERATORS:
+            raise PluginError(f"{where}: op {op!r} is unknown.", did_you_mean(str(op), OPERATORS))
+    if not ops:
+        raise PluginError(f"{where}: it executes no op.", 'Name one: op = "all_gather".')
+    if inspect.isclass(candidate):
+        try:
+            candidate = candidate()
+        except (Exception, SystemExit) as error:
+            raise PluginError(
+                f"{where} cannot be instantiated: {type(error).__name__}: {error}",
+                "Executors take no arguments.",
+            ) from error
+    for method, parameters in _METHODS.items():
+        _check_method(candidate, method, parameters, where)
+    executor: Executor = candidate
+    return executor
+
+
+def _check_method(executor: Any, method: str, parameters: tuple[str, ...], where: str) -> None:
+    function = getattr(executor, method, None)
+    if not callable(function):
+        raise PluginError(
+            f"{where}: the method {method} is missing.",
+            f"def {method}(self, {', '.join(parameters)}): ...",
+        )
+    try:
+        inspect.signature(function).bind(*parameters)
+    except TypeError as error:
+        raise PluginError(
+            f"{where}: {method} does not take ({', '.join(parameters)}): {error}.",
+            f"def {method}(self, {', '.join(parameters)}): ...",
+        ) from None

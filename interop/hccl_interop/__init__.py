@@ -1,0 +1,1 @@
+"""Programs of other kinds: C++ custom operators, MSCCL, mscclpp, checker logs, Chakra."""

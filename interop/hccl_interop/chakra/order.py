@@ -1,0 +1,108 @@
+"""In which order a rank issues its nodes, and where one stream waits for another.
+
+A trace says only what comes before what. A rank's nodes are issued in an order that fits that, and
+otherwise as they stand in the file; on one stream they run in that order. Between streams a node
+waits for what it depends on, unless the stream has waited for that, or for something behind it,
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from hccl_interop.chakra.values import NodeType, TraceNode
+from hccl_py.documents.checks import defect
+from hccl_py.errors import FileError
+
+
+class Move(NamedTuple):
+    """A node that is issued: its position in the order, its stream, and the moves, by their
+    numbers, that the stream waits for before it.
+    """
+
+    position: int
+    stream: int
+    waits: tuple[int, ...]
+
+
+def moves_of(
+    nodes: Sequence[TraceNode], streams: Sequence[int], *, buffered: bool
+) -> tuple[Move, ...]:
+    """Return what a rank issues of ordered nodes: all but those whose stream is -1: what depends on
+    these depends on what they depend on, and so it is with what is sent, where messages are
+    buffered.
+    """
+    moves: list[Move] = []
+    ends: list[dict[int, int]] = [{}] * len(nodes)
+    """By position: the moves that are over when the node is, the last one of every stream."""
+    known: dict[int, dict[int, int]] = {}
+    """By stream: the same of its last move, with all that this one has waited for."""
+    after: list[dict[int, int]] = []
+    """By move: the same."""
+    for position, node in enumerate(nodes):
+        needed: dict[int, int] = {}
+        for dep in node.deps:
+            for stream, move in ends[dep].items():
+                needed[stream] = max(move, needed.get(stream, -1))
+        own = streams[position]
+        if own < 0:
+            ends[position] = needed
+            continue
+        clock = dict(known.get(own, {}))
+        waits = []
+        for stream, move in sorted(needed.items(), key=lambda item: -item[1]):
+            if clock.get(stream, -1) < move:
+                waits.append(move)
+                for other, last in after[move].items():
+                    clock[other] = max(last, clock.get(other, -1))
+        clock[own] = len(moves)
+        moves.append(Move(position, own, tuple(sorted(waits))))
+        known[own] = clock
+        after.append(clock)
+        is_send = node.type is NodeType.COMM_SEND_NODE
+        ends[position] = needed if buffered and is_send else {own: len(moves) - 1}
+    return tuple(moves)
+
+
+def ordered(nodes: Sequence[TraceNode]) -> tuple[TraceNode, ...]:
+    """Return nodes, each behind those that it depends on; of those that could be next, the first in
+    the file is. FileError for nodes that wait for each other.
+    """
+    left = [len(node.deps) for node in nodes]
+    behind: list[list[int]] = [[] for _ in nodes]
+    for position, node in enumerate(nodes):
+        for dep in node.deps:
+            behind[dep].append(position)
+    ready = [position for position, count in enumerate(left) if not count]
+    heapify(ready)
+    found = []
+    while ready:
+        position = heappop(ready)
+        found.append(position)
+        for follower in behind[position]:
+            left[follower] -= 1
+            if not left[follower]:
+                heappush(ready, follower)
+    if len(found) < len(nodes):
+        raise _cycle(nodes, left)
+    if all(position == number for number, position in enumerate(found)):
+        return tuple(nodes)
+    number = {position: number for number, position in enumerate(found)}
+    return tuple(
+        nodes[position]._replace(deps=tuple(number[dep] for dep in nodes[position].deps))
+        for position in found
+    )
+
+
+def _cycle(nodes: Sequence[TraceNode], left: Sequence[int]) -> FileError:
+    """Return the error for nodes that wait for each other: those that have something `left`."""
+    stuck = next(position for position, count in enumerate(left) if count)
+    # What is stuck waits for something that is stuck: going back ends in a cycle.
+    seen: set[int] = set()
+    while stuck not in seen:
+        seen.add(stuck)
+        stuck = next(dep for dep in nodes[stuck].deps if left[dep])
+    at = f"node {nodes[stuck].id}: dependencies"
+    return defect(at, "nodes that end before it", "itself, by way of others", "Break the cycle.")

@@ -1,0 +1,392 @@
+"""From a project to two shared objects, and the recorder, all kept in a cache by their contents.
+
+A file is compiled again when it, a file that it includes, our own headers, the flags or the
+compiler have changed, or when the project has other headers, and never otherwise. Objects carry
+paths relative to the folder, so a copy of a project shares them. Files are written under other
+names and moved when they are whole: builds that run at the same time do not see each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from hccl_interop.cpp.project import CppProject
+from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.importers import SourceError
+
+_HERE = Path(__file__).parent
+INCLUDE, RECORDER = _HERE / "include", _HERE / "recorder"
+
+_LANGUAGE = ("-std=c++17", "-fno-omit-frame-pointer", "-pthread")
+_AUTHORS = ("-O0", "-g1", "-gdwarf-4", "-fPIC", "-w", *_LANGUAGE)
+_OURS = ("-O0", *_LANGUAGE)
+
+_DEFINES = {"host": ("-DHOST_COMPILE",), "device": ()}
+"""What the builds of HCCL's examples define."""
+
+_COMMON = """\
+#include "acl/acl_rt.h"
+#include "hccl/hccl.h"
+#include "hccl/hccl_diag.h"
+#include "hccl/hccl_rank_graph.h"
+#include "hccl/hccl_res_expt.h"
+#include "hcomm_primitives.h"
+"""
+"""What nearly every file of an op includes, compiled once."""
+
+_KEPT = 600
+"""Files of projects that the cache keeps; the least recently used go first."""
+
+_KEPT_OF_OURS = 4
+"""Recorders, and precompiled headers, that it keeps: each compiler and release has its own."""
+
+_GIVEN_UP = 3600
+"""Seconds after which nobody goes on with what a build has begun."""
+
+
+class BuildError(SourceError):
+    """The compiler refuses the code; `output` is what it says."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """The recorder, and an op's host code and kernels as shared objects."""
+
+    recorder: Path
+    host: Path
+    device: Path
+
+
+def cores() -> int:
+    """Return how many processes can run at once."""
+    return len(os.sched_getaffinity(0))
+
+
+def default_cache(environment: Mapping[str, str]) -> Path:
+    """Return the user's cache folder."""
+    home = environment.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home).absolute() / "hccl-py" / "cpp"
+
+
+@dataclass(frozen=True)
+class Builder:
+    """A compiler and a cache. `compiled` lists what was compiled and not taken from the cache."""
+
+    compiler: tuple[str, ...]
+    cache: Path
+    compiled: list[str] = field(default_factory=list)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Builder:
+        """Return the user's: $CXX or g++, and the cache folder of the user.
+
+        Raises NotSupportedError where there is no such compiler.
+        """
+        environment = os.environ if environment is None else environment
+        try:
+            command = tuple(shlex.split(environment.get("CXX") or "g++"))
+        except ValueError as error:
+            raise ParameterError(f"CXX is no command: {error}.", "Let it be g++.") from None
+        if command and os.sep in command[0]:  # it runs in other folders
+            command = (os.path.abspath(command[0]), *command[1:])
+        if not command or shutil.which(command[0], path=environment.get("PATH")) is None:
+            raise NotSupportedError(
+                f"There is no C++ compiler: {' '.join(command)} is not on the path.",
+                "Install g++ (Debian, Ubuntu: apt install g++), or set CXX.",
+            )
+        return cls(command, default_cache(environment))
+
+    def build(self, project: CppProject) -> Built:
+        """Return what a project is recorded with; BuildError where the compiler refuses it."""
+        self._open_cache()
+        headers = _names_of_headers(project)
+        sources = {part: getattr(project, part) for part in ("host", "device")}
+        jobs = [(part, source) for part, names in sources.items() for source in names]
+        with ThreadPoolExecutor(max_workers=cores()) as pool:
+            recorder = pool.submit(self._recorder)
+            _ = self._common  # all files need it
+            made = pool.map(lambda job: self._object(project, job[0], job[1], headers), jobs)
+            objects = list(zip(jobs, list(made), strict=True))
+            ours = recorder.result()  # a compiler that is none fails here
+            _raise_refused(project, [found for _, found in objects if isinstance(found, _Refused)])
+            linked = [
+                self._linked([found for job, found in objects if job[0] == part], part)
+                for part in ("host", "device")
+            ]
+            built = Built(ours, *linked)
+        self._prune()
+        return built
+
+    def _open_cache(self) -> None:
+        """Make the cache's folder; ParameterError where nothing can be kept in it."""
+        try:
+            self.cache.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.cache):
+                pass
+        except OSError as error:
+            raise ParameterError(
+                f"Nothing can be kept in {self.cache}: {error.strerror}.",
+                "XDG_CACHE_HOME may name another folder for caches.",
+            ) from None
+
+    def _compile(
+        self, arguments: Sequence[str], cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the compiler; what it quotes of the code may be in any encoding."""
+        try:
+            return subprocess.run(
+                [*self.compiler, *arguments],
+                cwd=cwd,
+                capture_output=True,
+                encoding="utf-8",
+                errors="backslashreplace",
+                check=False,
+            )
+        except OSError as error:
+            raise NotSupportedError(
+                f"{self.compiler[0]} cannot be run: {error.strerror}.", "Set CXX to g++."
+            ) from None
+
+    @cached_property
+    def _identity(self) -> str:
+        """What distinguishes compilers."""
+        return repr(self.compiler) + self._compile(["--version"]).stdout
+
+    @cached_property
+    def _common(self) -> tuple[str, str]:
+        """A folder with the precompiled header, and the key of all that is in it."""
+        key = _key(self._identity, _AUTHORS, _COMMON, *_contents(INCLUDE.rglob("*.h")))
+        folder = self.cache / f"common-{key}"
+
+        def make(place: Path) -> list[str]:
+            place.mkdir()
+            (place / "common.h").write_text(_COMMON, "utf-8")
+            header = str(place / "common.h")
+            return [*_AUTHORS, *_our_includes(), "-x", "c++-header", header, "-o", f"{header}.gch"]
+
+        if not _is_there(folder):
+            self._ours(folder, make, "the precompiled header")
+        return str(folder), key
+
+    def _recorder(self) -> Path:
+        key = _key(
+            self._identity, _OURS, *_contents([*INCLUDE.rglob("*.h"), *RECORDER.glob("*.?pp")])
+        )
+        path = self.cache / f"recorder-{key}"
+        if not _is_there(path):
+            source = str(RECORDER / "recorder.cpp")
+            self._ours(
+                path,
+                lambda place: [
+                    *_OURS,
+                    *_our_includes(),
+                    source,
+                    "-rdynamic",
+                    "-ldl",
+                    "-o",
+                    str(place),
+                ],
+                "the recorder",
+            )
+        return path
+
+    def _object(
+        self, project: CppProject, part: str, source: str, headers: Sequence[str]
+    ) -> Path | _Refused:
+        folder, common = self._common
+        flags = [*_AUTHORS, *_DEFINES[part], *(f"-D{define}" for define in project.defines)]
+        flags += [f"-I{part}" for part in project.include]
+        try:
+            text = (project.folder / source).read_bytes()
+        except OSError as error:
+            return _Refused(source, f"{source}: {error.strerror}\n")
+        key = _key(common, flags, source, headers, text)
+        path = self._known(key, self._included(key), project)
+        if path is not None and _is_there(path):
+            return path
+        flags += [f"-ffile-prefix-map={project.folder}=.", "-include", f"{folder}/common.h"]
+        flags += _our_includes()
+        self.compiled.append(source)
+        with tempfile.TemporaryDirectory(dir=self.cache, prefix="new-") as new:
+            place, included = Path(new) / "object.o", Path(new) / "included.d"
+            flags += ["-MMD", "-MF", str(included), "-c", source, "-o", str(place)]
+            done = self._compile(flags, project.folder)
+            if done.returncode or not place.exists():
+                return _Refused(source, done.stderr)
+            path = self._known(key, included, project)
+            if path is None:
+                return _Refused(source, f"{source}: what it includes has gone meanwhile\n")
+            _move(included, self._included(key))
+            _move(place, path)
+        return path
+
+    def _included(self, key: str) -> Path:
+        """Return where the compiler's list of what a source includes is kept."""
+        return self.cache / f"{key}.d"
+
+    def _known(self, key: str, included: Path, project: CppProject) -> Path | None:
+        """Return the object of a source and of all that a list says it includes, as it is now."""
+        ours = (f"{INCLUDE}{os.sep}", f"{self.cache}{os.sep}")
+        try:
+            listed = _listed(included.read_text("utf-8", "surrogateescape"))
+            files = [project.folder / name for name in listed if not name.startswith(ours)]
+            return self.cache / f"{_key(key, *(file.read_bytes() for file in files))}.o"
+        except OSError:
+            return None
+
+    def _linked(self, objects: Sequence[object], part: str) -> Path:
+        names = [str(path) for path in objects]
+        path = (
+            self.cache / f"{part}-{_key(self._identity, *(os.path.basename(n) for n in names))}.so"
+        )
+        if not _is_there(path):
+            done = self._run(
+                path, lambda place: ["-shared", *names, "-Wl,-z,lazy", "-o", str(place)], self.cache
+            )
+            if done.returncode:
+                raise BuildError(f"The {part} part cannot be linked.", _HINT, done.stderr)
+        return path
+
+    def _ours(self, path: Path, command: Callable[[Path], list[str]], what: str) -> None:
+        """Compile what is ours: where that fails, the compiler is not one that we know."""
+        self.compiled.append(what)
+        done = self._run(path, command, self.cache)
+        if done.returncode:
+            raise BuildError(
+                f"{' '.join(self.compiler)} cannot compile {what}.",
+                "Use g++ 8 or newer, or set CXX to one.",
+                done.stderr,
+            )
+
+    def _run(
+        self, path: Path, command: Callable[[Path], list[str]], cwd: Path
+    ) -> subprocess.CompletedProcess[str]:
+        """Make a file or folder beside its place, and move it there once it is whole."""
+        with tempfile.TemporaryDirectory(dir=self.cache, prefix="new-") as new:
+            place = Path(new) / path.name
+            arguments = command(place)
+            done = self._compile(arguments, cwd)
+            if done.returncode == 0 and not place.exists():
+                done.returncode = 1  # no compiler at all
+            if done.returncode == 0:
+                _move(place, path)
+        return done
+
+    def _prune(self) -> None:
+        """Forget what has not been used for longest, and what builds that were killed have left."""
+        entries = list(self.cache.iterdir())
+        _forget((path for path in entries if path.suffix in (".o", ".so", ".d")), _KEPT, _KEPT // 2)
+        for ours in ("recorder-", "common-"):
+            _forget((path for path in entries if path.name.startswith(ours)), _KEPT_OF_OURS)
+        begun = [path for path in entries if path.name.startswith("new-")]
+        _forget((path for path in begun if time.time() - _used(path) > _GIVEN_UP), 0)
+
+
+def _used(path: Path) -> float:
+    """Return when an entry of the cache was used last; 0 for one that is gone."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0
+
+
+def _forget(entries: Iterable[Path], most: int, kept: int | None = None) -> None:
+    """Remove what has not been used for longest where there are more than `most` entries, so that
+    `kept` stay, by default as many.
+    """
+    found = sorted(entries, key=_used, reverse=True)
+    if len(found) <= most:
+        return
+    for path in found[most if kept is None else kept :]:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _move(place: Path, path: Path) -> None:
+    """Put what is whole where it belongs, unless another build has done so meanwhile."""
+    try:
+        os.replace(place, path)
+    except OSError:
+        if not path.exists():
+            raise
+
+
+_HINT = "What the compiler says stands above."
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """A source that the compiler does not take."""
+
+    source: str
+    output: str
+
+
+def _raise_refused(project: CppProject, refused: Sequence[_Refused]) -> None:
+    if not refused:
+        return
+    names = ", ".join(os.path.join(project.name, one.source) for one in refused)
+    total = len(project.host) + len(project.device)
+    raise BuildError(
+        f"{len(refused)} of {total} files cannot be compiled: {names}.",
+        _HINT,
+        "".join(one.output for one in refused),
+    )
+
+
+def _our_includes() -> list[str]:
+    return [f"-I{INCLUDE}", f"-I{INCLUDE / 'hccl'}", f"-I{INCLUDE / 'hcomm'}"]
+
+
+def _is_there(path: Path) -> bool:
+    """Whether the cache has an entry, which counts as used."""
+    try:
+        os.utime(path)
+    except OSError:
+        return False
+    return True
+
+
+def _listed(rule: str) -> list[str]:
+    """Return the files that a rule of make depends on, without the first, which is the source."""
+    names = re.split(r"(?<!\\)\s+", rule.replace("\\\n", " ").partition(": ")[2].strip())
+    return [re.sub(r"\\([ #])", r"\1", name).replace("$$", "$") for name in names[1:] if name]
+
+
+def _names_of_headers(project: CppProject) -> list[str]:
+    """Return the project's headers: a new one may stand before another of its name."""
+    names = set[str]()
+    for part in project.include:
+        folder = project.folder / part
+        found = folder.glob("*") if part == "." else folder.rglob("*")
+        names |= {f"{part}/{path.relative_to(folder)}" for path in found if path.suffix in _HEADERS}
+    return sorted(names)
+
+
+_HEADERS = (".h", ".hh", ".hpp", ".hxx", ".inc", ".inl")
+
+
+def _contents(paths: Iterable[Path]) -> list[bytes]:
+    return [path.name.encode() + b"\0" + path.read_bytes() for path in sorted(paths)]
+
+
+def _key(*parts: object) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        data = part if isinstance(part, bytes) else repr(part).encode()
+        found.update(len(data).to_bytes(8, "little") + data)
+    return found.hexdigest()[:24]

@@ -1,0 +1,353 @@
+"""The kernel in C++: a function for every section, a loop for every loop, a call for every task."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hccl_interop.cpp.export.calls import KernelWords, Terms, Use, call_of, multiple_text, uses_of
+from hccl_interop.cpp.export.conditions import condition_of
+from hccl_interop.cpp.export.fitting import Fitter
+from hccl_interop.cpp.export.folding import CppStep, Loop, Node
+from hccl_interop.cpp.export.forks import fork_or_join
+from hccl_interop.cpp.export.formulas import (
+    RANK,
+    RANKS,
+    Binary,
+    Formula,
+    Number,
+    Spelling,
+    Table,
+    text_of,
+    variables,
+)
+from hccl_interop.cpp.export.steps import Branch, CppSection, steps_in
+from hccl_interop.cpp.export.text import CppLines, camel_case, listed
+from hccl_py.enums import READS, WRITES
+
+_COUNTS = {"ranks": "kRanks", "devices": "kDevices", "servers": "kServers"}
+
+_TAKEN = {"ExecOp", "Fork", "Join", "Notify", "OpParam", "Part", "Peer", "Resources", "Slice"}
+"""Names of the project that no section can have."""
+
+_MOST_INT = (1 << 15) - 1
+"""Two numbers up to this one have a product that an int holds."""
+
+_LONG = 40
+"""Characters of a value that has a variable, however often it is used."""
+
+_SHORT = 30
+"""Characters of a slot that reads well where it is used."""
+
+_OF_RANK = {"server": "param.rank / kDevices", "device": "param.rank % kDevices"}
+
+
+class KernelText(NamedTuple):
+    """The algorithm in C++: tables, then functions, the last of which is ExecOp."""
+
+    tables: str
+    functions: str
+
+    def uses(self, name: str) -> bool:
+        """Whether a name stands in it."""
+        return re.search(rf"\b{name}\b", self.tables + self.functions) is not None
+
+
+def write_kernel(sections: Sequence[CppSection], fitter: Fitter, words: KernelWords) -> KernelText:
+    """Return the kernel of a program."""
+    return _Writer(fitter, words).kernel(sections)
+
+
+@dataclass
+class _Scope:
+    """The names that are taken and the variables that there are, in a block and those around it."""
+
+    names: set[str] = field(default_factory=set)
+    known: dict[Use, str] = field(default_factory=dict)
+    loops: tuple[str, ...] = ()
+
+    def inner(self, *loops: str) -> _Scope:
+        """Return the scope of a block inside."""
+        return _Scope(self.names | {*loops}, dict(self.known), (*self.loops, *loops))
+
+    def name(self, wish: str) -> str:
+        """Return a name that nothing else here has, and take it."""
+        found, number = wish, 1
+        while found in self.names:
+            number += 1
+            found = f"{wish}{number}"
+        self.names.add(found)
+        return found
+
+
+class _Writer:
+    def __init__(self, fitter: Fitter, words: KernelWords) -> None:
+        self._fitter, self._words = fitter, words
+        self._tables: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
+        self._wishes: Counter[str] = Counter()
+        self._terms: dict[int, Terms] = {}
+
+    def kernel(self, sections: Sequence[CppSection]) -> KernelText:
+        out, whole = CppLines(), CppLines(1)
+        names, scope = _Scope(set(_TAKEN)), _Scope()
+        for section in sections:
+            if section.label and len(sections) > 1:
+                name = names.name(camel_case(section.label))
+                inside = CppLines(1)
+                self._section(section, inside, _Scope())
+                self._function(out, name, inside)
+                whole.add(f"CHK_RET({name}(param, res));")
+            else:
+                self._section(section, whole, scope)
+        self._function(out, "ExecOp", whole)
+        return KernelText(self._tables_text(), str(out).rstrip("\n") + "\n")
+
+    def _function(self, out: CppLines, name: str, inside: CppLines) -> None:
+        """Add a function, with what its body says of the rank declared first."""
+        text = str(inside)
+        head = [
+            f"    const uint32_t {word} = {value};"
+            for word, value in {"rank": "param.rank", **_OF_RANK}.items()
+            if re.search(rf"(?<![.\w]){word}\b", text)
+        ]
+        if re.search(r"\bdata\b", text):
+            head.append("    const Slice data{0, param.bytes};")
+        if re.search(r"\bmain\b", text):
+            head.append("    const ThreadHandle main = res.threads[0];")
+        body = "".join([*head, text])
+        given = [
+            f"const {kind}& {word}" if re.search(rf"\b{word}\b", body) else f"const {kind}&"
+            for kind, word in (("OpParam", "param"), ("Resources", "res"))
+        ]
+        out.add(f"HcclResult {name}({', '.join(given)})")
+        out.add("{")
+        for line in head:
+            out.add(line)
+        for line in text.splitlines():
+            out.add(line)
+        out.add("    return HCCL_SUCCESS;")
+        out.add("}")
+        out.add()
+
+    def _section(self, section: CppSection, out: CppLines, scope: _Scope) -> None:
+        branches = [branch for branch in section.branches if branch.nodes]
+        left = list(range(self._fitter.ranks))
+        for number, branch in enumerate(branches):
+            is_rest = set(branch.ranks) == set(left)
+            if is_rest and number == 0:
+                self._block(branch.nodes, out, scope)
+                return
+            condition = "" if is_rest else f" if ({self._condition(branch, left)})"
+            out.add(f"{'} else' * (number > 0)}{condition} {{".strip())
+            inner = out.deeper()
+            self._block(branch.nodes, inner, scope.inner())
+            out.extend(inner)
+            left = [rank for rank in left if rank not in branch.ranks]
+        if branches:
+            out.add("}")
+
+    def _condition(self, branch: Branch, left: Sequence[int]) -> str:
+        found = condition_of(branch.ranks, left)
+        if found is None:
+            flags = tuple(int(rank in branch.ranks) for rank in range(self._fitter.ranks))
+            found = Table(flags, (len(flags),), (RANK,))
+        return text_of(found, self._spelling(_Scope(), "takesPart"))
+
+    def _block(self, nodes: Sequence[Node], out: CppLines, scope: _Scope) -> None:
+        """Write nodes, each behind the variables that it and later ones need."""
+        counts = Counter(use for step in steps_in(nodes) for use in uses_of(self._of(step)))
+        number = 0
+        while number < len(nodes):
+            pair = nodes[number : number + 2]
+            known = fork_or_join(pair, len(scope.loops), lambda step: dict(self._of(step).fields))
+            if known is not None and self._count_of(pair[0]) == self._count_of(pair[1]):
+                out.checked(known, ["res", self._workers(pair[0], scope)])
+                number += 2
+                continue
+            self._node(nodes[number], nodes, counts, out, scope)
+            number += 1
+
+    def _node(
+        self,
+        node: Node,
+        nodes: Sequence[Node],
+        counts: Counter[Use],
+        out: CppLines,
+        scope: _Scope,
+    ) -> None:
+        """Write one of several nodes, behind the variables that it is the first to need."""
+        inside = {use: None for step in steps_in([node]) for use in uses_of(self._of(step))}
+        for use in inside:
+            is_here = use.depth <= len(scope.loops) and use not in scope.known
+            if is_here and self._is_worth_it(use, counts[use], scope):
+                self._declare(use, nodes, out, scope)
+        if isinstance(node, CppStep):
+            spelling = self._spelling(scope)
+            out.checked(
+                *call_of(self._of(node), self._words, spelling, lambda use: self._name(use, scope))
+            )
+        else:
+            self._loop(node, out, scope)
+
+    def _count_of(self, node: Node) -> Formula | None:
+        return self._fitter.formula(node.count) if isinstance(node, Loop) else None
+
+    def _workers(self, node: Node, scope: _Scope) -> str:
+        """Return how many workers a fork or a join is about."""
+        count = self._count_of(node)
+        assert count is not None
+        if count == Number(self._words.threads - 1):
+            return "kThreads - 1"
+        return text_of(count, self._spelling(scope))
+
+    def _is_worth_it(self, use: Use, times: int, scope: _Scope) -> bool:
+        """Whether a variable reads better than the value."""
+        value = self._value(use, scope)
+        if use.kind == "slot" and len(value) <= _SHORT:
+            return False
+        return value not in ("main", "data") and (times > 1 or len(value) > _LONG)
+
+    def _loop(self, loop: Loop, out: CppLines, scope: _Scope) -> None:
+        counter = self._counter(loop, scope)
+        count = self._fitter.formula(loop.count)
+        text = text_of(count, self._spelling(scope))
+        if isinstance(count, Number):
+            text = self._count_text(count.value)
+        out.add(f"for (uint32_t {counter} = 0; {counter} < {text}; ++{counter}) {{")
+        inner = out.deeper()
+        self._block(loop.body, inner, scope.inner(counter))
+        out.extend(inner)
+        out.add("}")
+
+    def _count_text(self, count: int) -> str:
+        sizes = {self._fitter.ranks: "kRanks"}
+        if self._fitter.has_servers:
+            sizes[self._fitter.devices] = "kDevices"
+        if count > 1 and count in sizes:
+            return sizes[count]
+        return f"{sizes[count + 1]} - 1" if count > 1 and count + 1 in sizes else str(count)
+
+    def _counter(self, loop: Loop, scope: _Scope) -> str:
+        """Return a name for what a loop counts: lanes where they are threads of their own."""
+        own = f"loop{len(scope.loops)}"
+        threads = [
+            formula
+            for step in steps_in(loop.body)
+            for formula in (self._of(step).fields["thread"], self._of(step).fields.get("owner"))
+            if formula is not None
+        ]
+        if any(own in variables(formula) for formula in threads):
+            wishes = ["lane", "sub"]
+        else:
+            wishes = ["step", "i", "j", "k"]
+        return next(
+            (wish for wish in wishes if wish not in scope.names), wishes[-1] + str(len(scope.loops))
+        )
+
+    def _of(self, step: CppStep) -> Terms:
+        if id(step) not in self._terms:
+            self._terms[id(step)] = Terms.of(step, self._fitter)
+        return self._terms[id(step)]
+
+    def _declare(self, use: Use, nodes: Sequence[Node], out: CppLines, scope: _Scope) -> None:
+        kinds = {"peer": "const Peer&", "thread": "const ThreadHandle"}
+        kinds |= {"slot": "const uint64_t", "slice": "const Slice"}
+        value = self._value(use, scope)
+        name = scope.name(self._wish(use, nodes))
+        scope.known[use] = name
+        out.set(f"{kinds[use.kind]} {name}", f"{value};")
+
+    def _wish(self, use: Use, nodes: Sequence[Node]) -> str:
+        """Return what a variable should be called."""
+        if use.kind in ("thread", "slot"):
+            return {"thread": "worker", "slot": "slot"}[use.kind]
+        if use.kind == "slice":
+            return "mine" if use.formulas[0] == RANK else "chunk"
+        (peer,) = use.formulas
+        right = Binary("%", Binary("+", RANK, Number(1)), RANKS)
+        before = Binary("-", Binary("+", RANK, RANKS), Number(1))
+        if peer == right:
+            return "right"
+        if peer == Binary("%", before, RANKS):
+            return "left"
+        terms = [self._of(step) for step in steps_in(nodes)]
+        peers = {one.peer for one in terms if one.peer is not None and one.peer.depth == use.depth}
+        if len(peers) == 1:
+            return "peer"
+        read = {one.peer for one in terms if one.shape.kind in READS}
+        written = {one.peer for one in terms if one.shape.kind in WRITES}
+        if use in read or use in written:
+            return "from" if use in read else "to"
+        if len(peers) == 2 and (peers & read or peers & written):  # the other one is the partner
+            return "to" if peers & read else "from"
+        return "peer"
+
+    def _name(self, use: Use, scope: _Scope) -> str:
+        return scope.known.get(use) or self._value(use, scope)
+
+    def _value(self, use: Use, scope: _Scope) -> str:
+        spelling = self._spelling(scope, {"slice": "chunk"}.get(use.kind, use.kind))
+        if use.kind == "peer":
+            return f"res.{self._words.planes[use.where]}[{text_of(use.formulas[0], spelling)}]"
+        if use.kind == "thread":
+            if use.formulas[0] == Number(0):
+                return "main"
+            return f"res.threads[{text_of(use.formulas[0], spelling)}]"
+        if use.kind == "slot":
+            return multiple_text(use.formulas[0], "param.bytes", spelling)
+        return self._slice(use, spelling)
+
+    def _slice(self, use: Use, spelling: Spelling) -> str:
+        chunks, parts, level = use.where.split("/")
+        chunk, part, count = use.formulas
+        more = "" if count == Number(1) else f", {text_of(count, spelling)}"
+        if int(chunks) == 1:
+            return "data"
+        at = f"Part(data, {self._count_text(int(chunks))}, {text_of(chunk, spelling)}"
+        if level == "chunk" or int(parts) == 1:
+            return f"{at}{more})"
+        return f"Part({at}), {self._count_text(int(parts))}, {text_of(part, spelling)}{more})"
+
+    def _spelling(self, scope: _Scope, wish: str = "number") -> Spelling:
+        names = {**_COUNTS, "rank": "rank", "server": "server", "device": "device"}
+        names |= {f"loop{depth}": name for depth, name in enumerate(scope.loops)}
+        return Spelling(names, lambda table: self._table(table, wish), _wide)
+
+    def _table(self, table: Table, wish: str) -> str:
+        key = (table.values, table.shape)
+        if sorted(table.values) == list(range(len(table.values))):
+            wish = "place"
+        if key not in self._tables:
+            self._wishes[wish] += 1
+            number = "" if self._wishes[wish] == 1 else str(self._wishes[wish])
+            self._tables[key] = f"k{wish[0].upper()}{wish[1:]}{number}"
+        return self._tables[key]
+
+    def _tables_text(self) -> str:
+        out = CppLines()
+        for (values, shape), name in self._tables.items():
+            width = next(bits for bits in (8, 16, 64) if max(values) < 1 << bits)
+            bounds = "".join(f"[{length}]" for length in shape)
+            for line in listed(
+                f"constexpr uint{width}_t {name}{bounds} = {{", _rows(values, shape), "};", 4
+            ):
+                out.add(line)
+        return str(out)
+
+
+def _wide(number: int) -> str:
+    """Return a number of bytes such that what it is multiplied by cannot make it overflow."""
+    return f"{number}ULL" if number > _MOST_INT else str(number)
+
+
+def _rows(values: Sequence[int], shape: Sequence[int]) -> Iterator[str]:
+    """Yield the numbers of a table, in brackets for all but the last index."""
+    if len(shape) == 1:
+        yield from map(str, values)
+        return
+    size = len(values) // shape[0]
+    for start in range(0, len(values), size):
+        yield "{" + ", ".join(_rows(values[start : start + size], shape[1:])) + "}"

@@ -1,0 +1,80 @@
+"""Where a program's memories lie in HCCL's API: the user's, and parts of the one HCCL buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hccl_interop.cpp.export.calls import Home
+from hccl_py.errors import NotSupportedError
+from hccl_py.program.program import Program
+from hccl_py.values import IntArray
+
+USER = {"IN": "input", "OUT": "output"}
+"""The user's memories."""
+
+_CONSTANTS = {"CCL_IN": "kCclIn", "CCL_OUT": "kCclOut", "SCRATCH": "kScratch", "CCL": "kCcl"}
+_ALIGN = 512
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A part of the HCCL buffer: which buffer of the program, its constant, offset and bytes."""
+
+    buffer: str
+    constant: str
+    offset: int
+    size: int
+
+    @property
+    def memory(self) -> Home:
+        """The zone as the kernel names it."""
+        return Home("ccl", self.constant if self.offset else "")
+
+
+def uses_of_memory(program: Program) -> dict[str, int]:
+    """Return how many bytes of each buffer tasks use, at the rank that uses most."""
+    tasks = program.tasks
+    moves = tasks.table.moves_data[tasks.instruction]
+    most = np.zeros(len(program.buffers), np.int64)
+    for buffer, offset in (
+        (tasks.table.src_buffer, tasks.src_offset),
+        (tasks.table.dst_buffer, tasks.dst_offset),
+    ):
+        numbers = buffer[tasks.instruction][moves]
+        ends: IntArray = (offset + tasks.size)[moves]
+        np.maximum.at(most, numbers, ends)
+    return {name: int(end) for name, end in zip(program.buffers, most, strict=True) if end}
+
+
+def zones_of(program: Program, hccl_bytes: int) -> list[Zone]:
+    """Return the parts of the HCCL buffer that a program uses.
+
+    CCL_In is its first half and CCL_Out its second where there is nothing else; otherwise all have
+    the same size. Raises NotSupportedError where they do not fit.
+    """
+    used = uses_of_memory(program)
+    names = [name for name in program.buffers if name not in USER and name in used]
+    halves = ["CCL_IN", "CCL_OUT"]
+    every = halves if set(names) <= set(halves) else names
+    size = hccl_bytes // max(len(every), 1) // _ALIGN * _ALIGN
+    zones = [
+        Zone(name, _CONSTANTS.get(name, f"kMemory{k}"), k * size, size)
+        for k, name in enumerate(every)
+        if name in names
+    ]
+    check_room(used, zones)
+    return zones
+
+
+def check_room(used: Mapping[str, int], zones: Sequence[Zone]) -> None:
+    """Raise NotSupportedError where a buffer is larger than its part of the HCCL buffer."""
+    for zone in zones:
+        if used.get(zone.buffer, 0) > zone.size:
+            raise NotSupportedError(
+                f"{zone.buffer} of {used[zone.buffer]} bytes does not fit its part of the HCCL "
+                f"buffer, {zone.size} bytes.",
+                "Export a smaller size, or give --buffsize.",
+            )

@@ -1,0 +1,59 @@
+"""Numbers, and where they stand: a rank, and the counters of the loops, the outermost first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hccl_py.values import IntArray
+
+
+@dataclass(frozen=True)
+class Points:
+    """Numbers, and where they stand: [points, 1 + loops], the rank first."""
+
+    where: IntArray
+    values: IntArray
+
+    @classmethod
+    def of_ranks(cls, ranks: IntArray, values: npt.NDArray[Any]) -> Points:
+        """Return one number per rank."""
+        return cls(ranks.reshape(-1, 1), np.asarray(values, np.int64))
+
+    @classmethod
+    def looped(cls, turns: Sequence[Points]) -> Points:
+        """Return the points of all turns of a loop that goes round the present ones."""
+        where = [np.insert(points.where, 1, turn, axis=1) for turn, points in enumerate(turns)]
+        return cls(np.concatenate(where), np.concatenate([points.values for points in turns]))
+
+    @classmethod
+    def joined(cls, groups: Sequence[Points]) -> Points:
+        """Return the points of several groups of ranks."""
+        where = np.concatenate([group.where for group in groups])
+        return cls(where, np.concatenate([group.values for group in groups]))
+
+
+def distinct(points: Points) -> tuple[IntArray, IntArray]:
+    """Return places and numbers, each pair of them once."""
+    rows = np.unique(np.concatenate([points.where, points.values[:, None]], axis=1), axis=0)
+    return np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1])
+
+
+def depends_on(where: IntArray, values: IntArray) -> bool:
+    """Whether there is one number at each place."""
+    places = len(np.unique(where, axis=0)) if where.shape[1] else 1
+    both = np.concatenate([where, values[:, None]], axis=1)
+    return len(np.unique(both, axis=0)) == places
+
+
+def by_turn(loops: IntArray) -> list[IntArray]:
+    """Return the points of every turn."""
+    if not loops.shape[1]:
+        return [np.arange(len(loops))]
+    _, turn = np.unique(loops, axis=0, return_inverse=True)
+    turn = turn.reshape(-1)
+    return [np.flatnonzero(turn == k) for k in range(int(turn.max()) + 1)]

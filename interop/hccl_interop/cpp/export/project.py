@@ -1,0 +1,249 @@
+"""A whole project: the files of a custom op in C++ that does what an executor does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hccl_interop.cpp.export.calls import Home, KernelWords
+from hccl_interop.cpp.export.channels import planes_of
+from hccl_interop.cpp.export.entries import CAN_EXPORT
+from hccl_interop.cpp.export.files import filled, size_text
+from hccl_interop.cpp.export.fitting import Fitter
+from hccl_interop.cpp.export.host import shown_to_peers, write_host
+from hccl_interop.cpp.export.kernel import write_kernel
+from hccl_interop.cpp.export.memory import USER, Zone, check_room, uses_of_memory, zones_of
+from hccl_interop.cpp.export.notifies import notifies_of_threads
+from hccl_interop.cpp.export.sampling import Samples, sample_sizes
+from hccl_interop.cpp.export.sizes import SizeFields, sizes_of
+from hccl_interop.cpp.export.steps import sections_of
+from hccl_interop.cpp.export.text import camel_case, comment
+from hccl_py.enums import TaskKind
+from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.program.program import Program
+from hccl_py.program.transports import NOTIFY_NAMES
+from hccl_py.topology.topology import Topology
+
+_HCCL_TYPES = {"bf16": "BFP16"}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A project: its files by path, the program that it stands for, and for which counts it is."""
+
+    files: dict[str, str]
+    program: Program
+    zones: tuple[Zone, ...]
+    least: int
+    most: int
+
+
+def export_project(
+    record: Callable[[int], Program],
+    count: int,
+    topology: Topology,
+    hccl_bytes: int,
+    options: str,
+) -> Exported:
+    """Return the project for what `record` records of a number of elements.
+
+    `hccl_bytes` are those of the HCCL buffer; `options` are those of `hccl-py check` for the call.
+    Raises NotSupportedError for what HCCL's programming API cannot express, ParameterError for a
+    call without data.
+    """
+    if count < 1:
+        raise ParameterError(
+            "There is nothing to export in a call without data.", "Give a size: -b."
+        )
+    program = record(count)
+    _check(program, topology)
+    zones = zones_of(program, hccl_bytes)
+
+    def fitting(number: int) -> Program:
+        found = record(number)
+        check_room(uses_of_memory(found), zones)
+        return found
+
+    fitter = Fitter(topology.size, _devices(topology))
+    room = hccl_bytes * topology.size // program.op.unit
+    chunks = sorted({fitter.ranks, fitter.devices, fitter.ranks // fitter.devices})
+    samples = sample_sizes(fitting, count, room, chunks)
+    sizes = sizes_of(samples, _dimensions(fitter))
+    return _Writer(samples, sizes, fitter, zones, options).exported()
+
+
+def _check(program: Program, topology: Topology) -> None:
+    """Raise NotSupportedError for what the API cannot express."""
+    if program.op.name not in CAN_EXPORT:
+        raise NotSupportedError(
+            f"{program.op.name} cannot be exported: no custom op can stand for it.",
+            f"These can: {', '.join(CAN_EXPORT)}.",
+        )
+    kinds = {one.kind for batch in program.batches for one in batch.instructions}
+    if TaskKind.COMPUTE in kinds:
+        raise NotSupportedError(
+            "HCCL's programming API has no computing task.", "Export a program without any."
+        )
+    t = program.transports
+    other = t.kind != topology.link_kinds(t.rank, t.peer)
+    for end in np.flatnonzero(other)[:1].tolist():
+        raise NotSupportedError(
+            f"The program has RDMA where rank {t.rank[end]} and rank {t.peer[end]} are joined by "
+            "SDMA, and HCCL's programming API takes what joins them.",
+            "Export it for ranks of one superpod, or an executor without rdma=True.",
+        )
+
+
+def _devices(topology: Topology) -> int:
+    """Return the devices of each server; all ranks where servers differ or are not in order."""
+    servers = topology.server
+    count = int(np.count_nonzero(servers == servers[0]))
+    is_regular = topology.size % count == 0
+    same = is_regular and (servers == np.arange(topology.size) // count).all()
+    return count if same else topology.size
+
+
+def _dimensions(fitter: Fitter) -> list[int]:
+    """Return numbers that data may be cut into."""
+    ranks, devices = fitter.ranks, fitter.devices
+    power = 1 << (ranks.bit_length() - 1)
+    return [ranks, devices, ranks // devices, power, ranks - 1, devices - 1, 2 * ranks, 2, 4]
+
+
+class _Writer:
+    def __init__(
+        self,
+        samples: Samples,
+        sizes: SizeFields,
+        fitter: Fitter,
+        zones: Sequence[Zone],
+        options: str,
+    ) -> None:
+        self._samples, self._sizes, self._fitter = samples, sizes, fitter
+        self._program = samples.exported.program
+        self._op = self._program.op
+        self._zones, self._options = zones, options
+        self._planes = planes_of(self._program)
+        name = self._program.executor or "a program"
+        what = f"{comment(name)}, {self._op.name} on {fitter.ranks} ranks"
+        self._title = f"Written by `hccl-py export`: {what}."
+        self._kernel_name = f"{camel_case(self._op.name.replace('_', ' '))}Kernel"
+        self._threads = self._program.streams
+        self._shown = shown_to_peers(self._program)
+        least, most = samples.least, samples.most
+        self._range = (self._op.count,) * 2 if sizes.is_fixed else (least, most)
+
+    def exported(self) -> Exported:
+        """Return all files."""
+        op = self._op.name
+        found = {
+            "CMakeLists.txt": filled("CMakeLists.txt", target=op),
+            "hccl-py.toml": filled("hccl-py.toml", op=op),
+            "include/custom.h": self._header(),
+            f"op_host/{op}.cc": self._host(),
+            "op_kernel_aicpu/exec_op.cc": self._kernel(),
+            "test/check.sh": filled("check.sh", options=self._options),
+        }
+        return Exported(found, self._program, tuple(self._zones), *self._range)
+
+    def _kernel(self) -> str:
+        memories = {zone.buffer: zone.memory for zone in self._zones}
+        memories |= {name: Home(owner) for name, owner in USER.items()}
+        is_classic = self._program.transports.notify_names == NOTIFY_NAMES
+        words = KernelWords(
+            memories,
+            {plane.title: plane.name for plane in self._planes},
+            tuple(f"k{name}" for name in NOTIFY_NAMES) if is_classic else (),
+            self._op.dtype.number,
+            -1 if self._op.reduce is None else int(self._op.reduce),
+            self._threads,
+        )
+        sections = sections_of(self._program, self._sizes, self._fitter)
+        kernel = write_kernel(sections, self._fitter, words)
+        return filled(
+            "exec_op.cc",
+            op=self._op.name,
+            title=self._title,
+            about="",
+            tables=f"{kernel.tables}\n" if kernel.tables else "",
+            helpers="".join(
+                filled(name.lower()) for name in ("Slice", "Fork", "Join") if kernel.uses(name)
+            ),
+            functions=kernel.functions,
+            kernel=self._kernel_name,
+        )
+
+    def _header(self) -> str:
+        owners = np.array(notifies_of_threads(self._program), np.int64).reshape(-1, 2)
+        main = int((owners[owners[:, 0] == 0, 1] + 1).max(initial=0))
+        workers = int((owners[owners[:, 0] > 0, 1] + 1).max(initial=0))
+        return filled(
+            "custom.h",
+            title=self._title,
+            call=self._call(),
+            threads=self._threads,
+            main_notifies=main,
+            worker_notifies=workers,
+            channels=self._channels(),
+            zones=self._zone_constants(),
+            peer_memories="".join(f"    char* {owner};\n" for owner in self._shown),
+            peers="".join(f"    Peer {plane.name}[kRanks];\n" for plane in self._planes),
+        )
+
+    def _call(self) -> str:
+        op, fitter = self._op, self._fitter
+        lines = [f"constexpr uint32_t kRanks = {fitter.ranks};"]
+        if fitter.has_servers:
+            lines.append(f"constexpr uint32_t kDevices = {fitter.devices};  // of each server")
+            lines.append("constexpr uint32_t kServers = kRanks / kDevices;")
+        name = _HCCL_TYPES.get(op.dtype.value, op.dtype.value.upper())
+        lines.append(f"constexpr HcclDataType kDataType = HCCL_DATA_TYPE_{name};")
+        lines.append(f"constexpr uint64_t kUnit = {op.unit};  // bytes of an element")
+        if op.reduce is not None:
+            lines.append(f"constexpr HcclReduceOp kReduceOp = HCCL_REDUCE_{op.reduce.name};")
+        if op.root is not None:
+            lines.append(f"constexpr uint32_t kRoot = {op.root};")
+        least, most = self._range
+        if self._sizes.is_fixed:
+            lines.append(
+                "// Offsets and sizes are those of one size: no formulas of others were found."
+            )
+        else:
+            lines.append("// Elements: the algorithm is another one for fewer or more.")
+        lines.append(f"constexpr uint64_t kLeastCount = {least};")
+        lines.append(f"constexpr uint64_t kMostCount = {most};")
+        return "\n".join(lines) + "\n"
+
+    def _channels(self) -> str:
+        lines = []
+        if self._program.transports.notify_names == NOTIFY_NAMES and self._planes:
+            lines.append("// Notifies of a channel.")
+            lines.append("enum Notify : uint32_t {")
+            lines += [f"    k{name} = {k}," for k, name in enumerate(NOTIFY_NAMES)]
+            lines.append("};")
+        lines += [
+            f"constexpr uint32_t {plane.constant} = {plane.notifies};" for plane in self._planes
+        ]
+        return "\n".join(lines)
+
+    def _zone_constants(self) -> str:
+        lines = [
+            f"constexpr uint64_t {zone.constant} = {size_text(zone.offset)};"
+            for zone in self._zones
+            if zone.offset
+        ]
+        end = max((zone.offset + zone.size for zone in self._zones), default=0)
+        return "\n".join([*lines, f"constexpr uint64_t kCclBytes = {size_text(end)};", ""])
+
+    def _host(self) -> str:
+        return write_host(
+            self._op,
+            self._title,
+            self._kernel_name,
+            self._planes,
+            self._shown,
+            self._fitter,
+            has_workers=self._threads > 1,
+        )

@@ -1,0 +1,159 @@
+"""Whether the recording of an exported project is the program that it was exported from.
+
+Same means, rank by rank: stream s of the program is thread s + 1 of the recording, and has the same
+tasks in the same order, but for the handshake of the main thread with the caller's stream, and for
+tasks of the program that move no bytes, which are no tasks in C++. Transfers of more than 256 MiB,
+which a channel cuts into work requests, count as one. A task is the same if its kind
+is, its reduction and data type, its bytes, the memory and offset of both sides, where CCL_In,
+CCL_Out and scratch lie at their places in the one HCCL buffer; if it is put on the same notify, of
+the same owner or the same end of a channel; and if its channel leads to the same peer. Channels are
+the same if they stand for each other in all tasks of both ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from hccl_interop.cpp.export.memory import USER, Zone
+from hccl_interop.cpp.export.notifies import notifies_of_threads
+from hccl_py.enums import TaskKind
+from hccl_py.program.matching import queues_of
+from hccl_py.program.program import Program
+
+_REQUEST = 256 << 20
+"""Bytes of a full work request."""
+
+
+class _Task(NamedTuple):
+    """A task in words that both programs have; `end` is a row of the program's own transports."""
+
+    kind: str
+    numbers: tuple[Any, ...]
+    end: int
+
+
+def first_difference(program: Program, recorded: Program, zones: Sequence[Zone]) -> str | None:
+    """Return in one sentence where they differ first; None where they are the same."""
+    mine = _Queues(program, {zone.buffer: zone.offset for zone in zones}, threads_before=0)
+    theirs = _Queues(recorded, {"CCL": 0}, threads_before=1)
+    if program.ranks != recorded.ranks:
+        return f"{program.ranks} ranks, recorded {recorded.ranks}"
+    ends: dict[int, int] = {}
+    for rank in range(program.ranks):
+        for stream in range(max(program.streams, recorded.streams)):
+            found = _differs(mine.tasks(rank, stream), theirs.tasks(rank, stream), ends)
+            if found:
+                return f"rank {rank}, stream {stream}, {found}"
+    return _crossed(program, recorded, ends)
+
+
+def _differs(mine: Sequence[_Task], theirs: Sequence[_Task], ends: dict[int, int]) -> str:
+    """Return which task of a stream differs first, and in what; `ends` learns which are the
+    same.
+    """
+    for k, (one, other) in enumerate(zip(mine, theirs, strict=False)):
+        if one[:2] != other[:2]:
+            return f"task {k}: {one.kind} {one.numbers}, recorded {other.kind} {other.numbers}"
+        if ends.setdefault(one.end, other.end) != other.end:
+            return f"task {k}: {one.kind} is recorded on another channel"
+    if len(mine) != len(theirs):
+        return f"{len(mine)} tasks, recorded {len(theirs)}"
+    return ""
+
+
+def _crossed(program: Program, recorded: Program, ends: dict[int, int]) -> str | None:
+    """Return where the two ends of a channel are not those of one channel in the recording."""
+    used = {end: other for end, other in ends.items() if end >= 0}
+    if len(set(used.values())) != len(used):
+        return "two channels are recorded as one"
+    for end, other in used.items():
+        far = int(program.transports.far[end])
+        if used.get(far, other) != other and int(recorded.transports.far[other]) != used[far]:
+            return (
+                f"rank {program.transports.rank[end]}: a channel is recorded with another far end"
+            )
+    return None
+
+
+def _joined(tasks: Iterator[_Task]) -> Iterator[_Task]:
+    """Yield tasks, work requests of one transfer as one task."""
+    last: _Task | None = None
+    for task in tasks:
+        whole = None if last is None else _continued(last, task)
+        if last is not None and whole is None:
+            yield last
+        last = whole or task
+    if last is not None:
+        yield last
+
+
+def _continued(last: _Task, task: _Task) -> _Task | None:
+    """Return both as one transfer, where the second goes on where a full work request ends."""
+    if last.kind != task.kind or last.end != task.end or len(last.numbers) < 4:
+        return None
+    peer, size, src, dst, *reduction = last.numbers
+    next_peer, more, next_src, next_dst, *next_reduction = task.numbers
+    if size % _REQUEST or (peer, reduction) != (next_peer, next_reduction):
+        return None
+    for (name, offset), other in ((src, next_src), (dst, next_dst)):
+        if other != (name, offset + size):
+            return None
+    return task._replace(numbers=(peer, size + more, src, dst, *reduction))
+
+
+class _Queues:
+    """The tasks of a program, stream by stream."""
+
+    def __init__(self, program: Program, places: dict[str, int], *, threads_before: int) -> None:
+        self._program, self._places, self._before = program, places, threads_before
+        self._queues = queues_of(program)
+        self._slots = notifies_of_threads(program)
+        self._columns = {name: column.tolist() for name, column in program.tasks.meaning().items()}
+
+    def tasks(self, rank: int, stream: int) -> list[_Task]:
+        """Return the tasks of a stream; none where it is not there."""
+        queue = stream + self._before
+        if queue >= self._program.streams:
+            return []
+        at = rank * self._program.streams + queue
+        first, last = self._queues.first[at], self._queues.first[at + 1]
+        found = list(_joined(self._moved(self._queues.rows[first:last].tolist())))
+        has_handshake = self._before and stream == 0
+        return found[1:-1] if has_handshake else found
+
+    def _moved(self, rows: Sequence[int]) -> Iterator[_Task]:
+        for row in rows:
+            kind = TaskKind(self._columns["kind"][row])
+            if not kind.moves_data:
+                yield self._notify(kind, row)
+            elif self._columns["size"][row]:
+                yield self._data(kind, row)
+
+    def _data(self, kind: TaskKind, row: int) -> _Task:
+        c = self._columns
+        reduction = (c["reduce"][row], c["dtype"][row]) if kind.reduces else ()
+        sides = (
+            self._place(c[f"{side}_buffer"][row], c[f"{side}_offset"][row])
+            for side in ("src", "dst")
+        )
+        numbers = (c["peer"][row], c["size"][row], *sides, *reduction)
+        return _Task(kind.name, numbers, c["end"][row])
+
+    def _place(self, buffer: int, offset: int) -> tuple[str, int]:
+        name = self._program.buffers[buffer]
+        if name in self._places:
+            return "CCL", offset + self._places[name]
+        # In place, input and output are one memory, and either name means it.
+        return ("user" if self._program.op.in_place and name in USER else name), offset
+
+    def _notify(self, kind: TaskKind, row: int) -> _Task:
+        c, transports = self._columns, self._program.transports
+        cell = c["cell"][row]
+        if cell < transports.cells:
+            end, index = divmod(cell, transports.stride)
+            return _Task(
+                kind.name, (c["peer"][row], index, int(transports.rank[end])), c["end"][row]
+            )
+        owner, index = self._slots[(cell - transports.cells) % len(self._slots)]
+        return _Task(kind.name, ("thread", owner - self._before, index), -1)

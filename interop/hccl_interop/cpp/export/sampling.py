@@ -1,0 +1,151 @@
+"""The same call at other sizes: where the program is the same but for offsets and sizes.
+
+An executor's program grows in its offsets and sizes, and is another one where a threshold is passed
+or data no longer fits the buffers. From the exported size on, larger and smaller counts are
+recorded until the program is another one; between the two ends some more are recorded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hccl_py.errors import HcclError
+from hccl_py.program.program import Program
+from hccl_py.values import values_of
+
+_MOST_COUNT = 1 << 34
+ALIGN = 128
+"""Bytes to which chunks are rounded up."""
+
+_TELLING = 48
+"""Counts that tell chunks from each other."""
+
+_WITHIN = 8
+"""Counts from one end to the other that are recorded."""
+
+
+@dataclass(frozen=True)
+class SizedProgram:
+    """One size: elements and the program."""
+
+    count: int
+    program: Program
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Programs that differ in offsets and sizes only, the exported one first; and for how many
+    elements, at least and at most, that is so.
+    """
+
+    every: tuple[SizedProgram, ...]
+    least: int
+    most: int
+
+    @property
+    def exported(self) -> SizedProgram:
+        """The one that the user asked for."""
+        return self.every[0]
+
+
+def sample_sizes(
+    record: Callable[[int], Program], count: int, room: int, chunks: Sequence[int] = ()
+) -> Samples:
+    """Record one call at several sizes; no larger than fits so many elements. `chunks` are numbers
+    that data may be cut into.
+    """
+    search = _Search(record, count, min(room, _MOST_COUNT))
+    least, most = search.end(-1), search.end(1)
+    counts = {*search.between(least, most), *search.telling(least, most, chunks)} - {count}
+    found = [search.sample(number) for number in sorted(counts)]
+    inside = [sample for sample in found if sample is not None]
+    return Samples((SizedProgram(count, search.first), *inside), least, most)
+
+
+class _Search:
+    """Records and compares, once for every count."""
+
+    def __init__(self, record: Callable[[int], Program], count: int, room: int) -> None:
+        self._record, self._count, self._room = record, count, room
+        self.first = record(count)
+        self._outline = _outline(self.first)
+        self._seen: dict[int, SizedProgram | None] = {}
+
+    def sample(self, count: int) -> SizedProgram | None:
+        """Return the program of a count; None where it is another one."""
+        if count not in self._seen:
+            self._seen[count] = self._recorded(count)
+        return self._seen[count]
+
+    def _recorded(self, count: int) -> SizedProgram | None:
+        if not 1 <= count <= self._room:
+            return None
+        try:
+            program = self._record(count)
+        except HcclError:
+            return None
+        return SizedProgram(count, program) if _outline(program) == self._outline else None
+
+    def end(self, direction: int) -> int:
+        """Return the last count in a direction up to which programs are the same."""
+        inside, factor = self._count, 2
+        outside = None
+        while outside is None:
+            further = inside * factor if direction > 0 else inside // factor
+            further = min(max(further, 1), self._room)
+            if further == inside:
+                return inside
+            if self.sample(further) is None:
+                outside = further
+            else:
+                inside = further
+        while abs(outside - inside) > 1:
+            middle = (inside + outside) // 2
+            if self.sample(middle) is None:
+                outside = middle
+            else:
+                inside = middle
+        return inside
+
+    def telling(self, least: int, most: int, chunks: Sequence[int]) -> list[int]:
+        """Return counts that tell chunks from each other: with so little data, another chunk is the
+        last that is not empty, in one cut or in two.
+        """
+        unit = self.first.op.unit
+        lines = {n * k for n in (1, *chunks) for k in range(1, max(chunks, default=0) + 1)}
+        counts = {line * ALIGN // unit - 1 for line in lines}
+        return _thinned(sorted(number for number in counts if least <= number <= most))
+
+    def between(self, least: int, most: int) -> list[int]:
+        """Return counts from one end to the other, odd ones among them."""
+        steps = np.geomspace(least, most, _WITHIN)
+        counts = {int(number) | (k & 1) for k, number in enumerate(steps.tolist())}
+        near = {self._count + 1, self._count * 2 - 1, self._count * 3 // 2}
+        return sorted(number for number in counts | near if least <= number <= most)
+
+
+def _thinned(counts: list[int]) -> list[int]:
+    """Return so many of the counts as are recorded, the smallest among them."""
+    few = _TELLING // 2
+    step = -(-(len(counts) - few) // few) if len(counts) > _TELLING else 1
+    return counts[:few] + counts[few::step]
+
+
+def _outline(program: Program) -> str:
+    """Return a hash of all but offsets and sizes."""
+    found = hashlib.sha256(repr((program.buffers, program.rounds)).encode())
+    transports = program.transports
+    for array in (transports.rank, transports.peer, transports.plane, transports.notifies):
+        found.update(np.ascontiguousarray(array).tobytes())
+    for batch in program.batches:
+        found.update(batch.ranks.tobytes())
+        for i in batch.instructions:
+            shared = (int(i.kind), i.stream, i.src_buffer, i.dst_buffer, i.reduce, i.dtype)
+            found.update(repr(shared).encode())
+            for column in (i.cell, i.end, i.peer):
+                found.update(np.asarray(values_of(column)).tobytes())
+    return found.hexdigest()

@@ -1,0 +1,199 @@
+"""A program as steps: what every rank does, in the order of recording, in the words of HCCL's
+programming API.
+
+Streams are threads, transports are channels to a peer, and all memory but the user's lies in the
+one HCCL buffer of a rank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from hccl_interop.cpp.export.channels import ChannelGroups
+from hccl_interop.cpp.export.fitting import Fitter
+from hccl_interop.cpp.export.folding import CppStep, Node, fold, joined, key_of
+from hccl_interop.cpp.export.notifies import notifies_of_threads
+from hccl_interop.cpp.export.points import Points
+from hccl_interop.cpp.export.sizes import SizeFields
+from hccl_py.enums import TaskKind
+from hccl_py.program.instruction import Instruction
+from hccl_py.program.program import Program
+from hccl_py.values import IntArray, RankInt, values_of
+
+_COUNTED = re.compile(r" \d+/\d+$")
+
+_MOST_SECTIONS = 12
+"""Sections of a program that is read by its labels; one with more is not."""
+
+
+class StepShape(NamedTuple):
+    """What all turns of a step have in common.
+
+    Memories are names of buffers; `layouts` say how source, destination and size are computed.
+    """
+
+    kind: TaskKind
+    is_local: bool = False
+    plane: str = ""
+    src: str = ""
+    dst: str = ""
+    reduce: int = -1
+    dtype: int = -1
+    notify: int = -1
+    layouts: tuple[str, ...] = ()
+
+
+class Branch(NamedTuple):
+    """Some ranks, and what they do."""
+
+    ranks: tuple[int, ...]
+    nodes: list[Node]
+
+
+class CppSection(NamedTuple):
+    """What is done under one label ("" for none), by groups of ranks that do the same."""
+
+    label: str
+    branches: list[Branch]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Steps of one batch under one label."""
+
+    label: str
+    steps: list[CppStep]
+
+
+def sections_of(program: Program, sizes: SizeFields, fitter: Fitter) -> list[CppSection]:
+    """Return what all ranks do, with loops where steps repeat."""
+    reader = _Reader(program, sizes)
+    runs = [reader.runs(number) for number in range(len(program.batches))]
+    labels = {tuple(run.label for run in mine) for mine in runs}
+    if len(labels) > 1 or len(runs[0]) > _MOST_SECTIONS:
+        runs = [[_Run("", [step for run in mine for step in run.steps])] for mine in runs]
+    ranks = [tuple(batch.ranks.tolist()) for batch in program.batches]
+    return [
+        CppSection(alike[0].label, _branches(ranks, alike, fitter))
+        for alike in zip(*runs, strict=True)
+    ]
+
+
+def _branches(
+    ranks: Sequence[tuple[int, ...]], runs: Sequence[_Run], fitter: Fitter
+) -> list[Branch]:
+    """Return the groups of ranks whose steps are the same once they are folded."""
+    groups: dict[tuple[object, ...], list[Branch]] = {}
+    for mine, run in zip(ranks, runs, strict=True):
+        nodes = fold(run.steps, fitter)
+        groups.setdefault(tuple(key_of(node) for node in nodes), []).append(Branch(mine, nodes))
+    found = []
+    for group in groups.values():
+        columns = zip(*(branch.nodes for branch in group), strict=True)
+        nodes = [joined(column, as_turns=False) for column in columns]
+        everybody = sorted(rank for branch in group for rank in branch.ranks)
+        found.append(Branch(tuple(everybody), nodes))
+    return sorted(found, key=lambda branch: (len(branch.ranks), branch.ranks))
+
+
+class _Reader:
+    """Reads instructions as steps."""
+
+    def __init__(self, program: Program, sizes: SizeFields) -> None:
+        self._program, self._sizes = program, sizes
+        self._channels = ChannelGroups.of(program)
+        self._notifies = np.array(notifies_of_threads(program))
+
+    def runs(self, number: int) -> list[_Run]:
+        """Return a batch's steps, those under one label together."""
+        batch = self._program.batches[number]
+        labelled = (
+            (self._label(one), self._step(number, k, one, batch.ranks))
+            for k, one in enumerate(batch.instructions)
+            if not (one.kind.moves_data and self._sizes.is_empty(number, k))
+        )
+        return [
+            _Run(label, [step for _, step in steps])
+            for label, steps in groupby(labelled, key=lambda pair: pair[0])
+        ]
+
+    def _label(self, one: Instruction) -> str:
+        return _COUNTED.sub("", self._program.labels[one.label]) if one.label >= 0 else ""
+
+    def _step(self, batch: int, number: int, one: Instruction, ranks: IntArray) -> CppStep:
+        numbers: dict[str, RankInt | IntArray] = {"thread": one.stream}
+        if one.kind.moves_data:
+            shape, more = self._moving(batch, number, one)
+        elif one.end == -1:
+            shape, more = StepShape(one.kind, is_local=True), self._local(one)
+        else:
+            shape, more = self._remote(one)
+        numbers |= more
+        fields = {
+            name: Points.of_ranks(ranks, np.full(len(ranks), values_of(value)))
+            for name, value in numbers.items()
+        }
+        return CppStep(shape, fields)
+
+    def _moving(
+        self, batch: int, number: int, one: Instruction
+    ) -> tuple[StepShape, dict[str, RankInt | IntArray]]:
+        names = self._program.buffers
+        sized = self._sizes.fields(batch, number)
+        reduction = (one.reduce, one.dtype) if one.kind.reduces else (-1, -1)
+        shape = StepShape(
+            one.kind,
+            is_local=one.kind in (TaskKind.COPY, TaskKind.REDUCE),
+            src=names[one.src_buffer],
+            dst=names[one.dst_buffer],
+            reduce=reduction[0],
+            dtype=reduction[1],
+            layouts=sized.layouts,
+        )
+        numbers: dict[str, RankInt | IntArray] = dict(sized.numbers)
+        if not shape.is_local:
+            shape = shape._replace(plane=self._plane(one))
+            numbers["peer"] = one.peer
+        return shape, numbers
+
+    def _local(self, one: Instruction) -> dict[str, RankInt | IntArray]:
+        """Return the notify of a post or wait between threads, and whose it is."""
+        slots = self._notifies
+        slot = (np.asarray(values_of(one.cell)) - self._program.transports.cells) % len(slots)
+        found: dict[str, RankInt | IntArray] = {"notify": slots[slot, 1]}
+        if one.kind == TaskKind.NOTIFY_POST:
+            found["owner"] = slots[slot, 0]
+        return found
+
+    def _remote(self, one: Instruction) -> tuple[StepShape, dict[str, RankInt | IntArray]]:
+        """Return the notify of a post or wait over a channel; one that has a name, as Ack has, is
+        part of the shape.
+        """
+        transports = self._program.transports
+        shape = StepShape(one.kind, plane=self._plane(one))
+        notify = np.unique(np.asarray(values_of(one.cell)) % transports.stride)
+        if len(notify) == 1 and notify[0] < len(transports.notify_names):
+            shape = shape._replace(notify=int(notify[0]))
+        return shape, {
+            "peer": one.peer,
+            "notify": np.asarray(values_of(one.cell)) % transports.stride,
+        }
+
+    def _plane(self, one: Instruction) -> str:
+        end = int(np.atleast_1d(np.asarray(values_of(one.end)))[0])
+        return self._channels.titles[int(self._channels.number[end])]
+
+
+def steps_in(nodes: Sequence[Node]) -> Iterator[CppStep]:
+    """Yield all steps of nodes, those in loops included."""
+    for node in nodes:
+        if isinstance(node, CppStep):
+            yield node
+        else:
+            yield from steps_in(node.body)

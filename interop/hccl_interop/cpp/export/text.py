@@ -1,0 +1,85 @@
+"""Lines of C++: indentation, calls that are too long for one line, names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+WIDTH = 120
+"""Columns of a line."""
+
+_INDENT = "    "
+
+_TAKEN = ("hccl", "hcomm", "acl", "comm")
+"""How names of HCCL's API begin."""
+
+
+class CppLines:
+    """Text that grows by lines, each so many steps deep."""
+
+    def __init__(self, depth: int = 0) -> None:
+        self._depth = depth
+        self._lines: list[str] = []
+
+    def __str__(self) -> str:
+        return "".join(f"{line}\n" for line in self._lines)
+
+    def deeper(self) -> CppLines:
+        """Return an empty text, one step deeper."""
+        return CppLines(self._depth + 1)
+
+    def add(self, line: str = "") -> None:
+        """Add a line."""
+        self._lines.append(f"{_INDENT * self._depth}{line}".rstrip())
+
+    def extend(self, other: CppLines) -> None:
+        """Add all lines of another text, as they are."""
+        self._lines += other._lines
+
+    def set(self, name: str, value: str) -> None:
+        """Add an assignment, on two lines where one is too short."""
+        line = f"{name} = {value}"
+        if len(_INDENT) * self._depth + len(line) <= WIDTH:
+            self.add(line)
+        else:
+            self.add(f"{name} =")
+            self.add(f"{_INDENT}{value}")
+
+    def checked(self, call: str, arguments: Sequence[str]) -> None:
+        """Add CHK_RET(call(arguments)), on as many lines as it takes."""
+        head = f"{_INDENT * self._depth}CHK_RET({call}("
+        self._lines += listed(head, arguments, "));", len(head))
+
+
+def listed(head: str, items: Iterable[str], end: str, indent: int) -> list[str]:
+    """Return items behind a head, with commas, further lines `indent` columns in."""
+    lines, line = [], head
+    words = list(items)
+    for number, item in enumerate(words):
+        tail = end if number + 1 == len(words) else ","
+        space = "" if number == 0 or line.endswith(" " * indent) else " "
+        if number and len(line) + len(space) + len(item) + len(tail) > WIDTH:
+            lines.append(line)
+            line, space = " " * indent, ""
+        line += f"{space}{item}{tail}"
+    return [*lines, line if words else head + end]
+
+
+def camel_case(label: str) -> str:
+    """Return a label as a name in C++: reduce-scatter becomes ReduceScatter.
+
+    What is no letter or digit of ASCII is left out. It is no name of HCCL's and no macro.
+    """
+    words = re.findall(r"[A-Za-z0-9]+", label)
+    name = "".join(word[0].upper() + word[1:] for word in words)
+    name = name.capitalize() if name.isupper() else name
+    is_own = bool(name) and not name[0].isdigit() and not name.lower().startswith(_TAKEN)
+    return name if is_own else f"Phase{name}"
+
+
+def comment(text: str) -> str:
+    """Return text of others as it may stand in a comment of one line: printable ASCII, and no
+    backslash that would join it with the next.
+    """
+    shown = "".join(c if " " <= c <= "~" and c != "\\" else "?" for c in text)
+    return shown.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")

@@ -1,0 +1,164 @@
+"""What went wrong while an op was recorded, as findings of the verifier's kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from hccl_interop.cpp.lines import Lines
+from hccl_interop.cpp.merge import Meeting
+from hccl_interop.cpp.traces import Complaint, RankTrace, Traces
+from hccl_py.values import IntArray
+from hccl_py.verifier.classes import CLASSES
+from hccl_py.verifier.finding import Finding
+
+T = TypeVar("T")
+
+_HINTS = {
+    "CODE_CRASHED": "The line is that of the author's innermost function.",
+    "CODE_ENDLESS": "Look at the loop around this line: host code and kernels only enqueue, and "
+    "take milliseconds.",
+    "DEVICE_MEMORY_TOUCHED": "Keep what code reads in a context, or in memory of the host; only "
+    "tasks touch buffers.",
+    "UNKNOWN_HANDLE": "Take handles from HcclThreadAcquire and HcclChannelAcquire, and pass them "
+    "to the kernel unchanged.",
+    "WRONG_ADDRESS": "Local addresses come from the call and HcclGetHcclBuffer, a peer's from "
+    "HcclChannelGetHcclBuffer of the same channel.",
+    "ONE_SIDED_CHANNEL": "Both ranks must acquire the channel, in the same order where they have "
+    "several: acquiring it waits for the peer.",
+    "NOTIFY_INDEX_OUT_OF_RANGE": "Ask for more notifies where the channel or thread is acquired, "
+    "or use a smaller index.",
+    "INVALID_ARGUMENT": "HCCL would refuse this call, too.",
+    "CALL_FAILED": "An op and a kernel return 0 where all is well.",
+    "UNSUPPORTED_CALL": "docs/cpp.md says what is modelled.",
+}
+
+
+_NO_LINE = "Nothing tells the line: look for calls of exit, and at what the code has printed."
+
+
+def findings_of(traces: Traces, lines: Lines, entry: str) -> Iterator[Finding]:
+    """Yield what the recorder found, and ranks that ended without a word."""
+    for trace in (traces.loading, *traces.ranks):
+        trace.complaints.extend(_silent_end(trace, entry))
+    complaints = [
+        (trace.rank, complaint)
+        for trace in (traces.loading, *traces.ranks)
+        for complaint in trace.complaints
+    ]
+    groups: dict[tuple[str, int], list[tuple[int, Complaint]]] = {}
+    for rank, complaint in complaints:
+        groups.setdefault((complaint.name, complaint.stack), []).append((rank, complaint))
+    for group in groups.values():
+        yield _grouped(group, lambda one: _finding(one[0], one[1], lines))
+
+
+def _silent_end(trace: RankTrace, entry: str) -> Iterator[Complaint]:
+    """Yield what is to say of a rank that is gone, and left no word of it."""
+    if not trace.was_run or trace.result is not None or trace.complaints:
+        return
+    where = f"inside {entry}" if trace.rank >= 0 else "in a constructor"
+    message = (
+        f"The process ended {where}: exit, _exit, a function that is defined nowhere, or a signal "
+        "that nobody can catch"
+    )
+    yield Complaint("CODE_CRASHED", 0, 0, message)
+
+
+def _finding(rank: int, complaint: Complaint, lines: Lines) -> Finding:
+    who = f"Rank {rank}" if rank >= 0 else "Loading the op"
+    again = f", in call {complaint.call + 1}" if complaint.call else ""
+    message = f"{who}{again}: {complaint.message}. {lines.above(complaint.stack)}"
+    source = lines.line(complaint.stack)
+    is_lost = source is None and complaint.name == "CODE_CRASHED"
+    return Finding(
+        name=complaint.name,
+        message=message.rstrip(),
+        hint=_NO_LINE if is_lost else _HINTS[complaint.name],
+        severity=CLASSES[complaint.name].severity,
+        ranks=(rank,) if rank >= 0 else (),
+        source=source,
+    )
+
+
+@dataclass(frozen=True)
+class Callers:
+    """Where the line of every task was called from, and in which call of the op: `stacks[rank]` and
+    `calls[rank]` by stream and the task's place there.
+    """
+
+    stacks: Sequence[Sequence[IntArray]]
+    calls: Sequence[Sequence[IntArray]]
+    lines: Lines
+
+    @classmethod
+    def of(cls, traces: Traces, lines: Lines) -> Callers:
+        """Keep the stacks and calls of all tasks."""
+        ranks = traces.ranks
+        stacks, calls = ([_by_thread(trace, what) for trace in ranks] for what in ("stack", "call"))
+        return cls(stacks, calls, lines)
+
+    def explained(self, finding: Finding) -> Finding:
+        """Return a finding that says where the line of its culprit was called from, and whether it
+        is one between two recorded calls.
+        """
+        return self._with_calls(self._with_callers(finding))
+
+    def _with_calls(self, finding: Finding) -> Finding:
+        calls = {
+            int(own[task.index % len(own)])
+            for task in finding.tasks
+            for own in (self.calls[task.rank][task.stream],)
+        }
+        return replace(finding, between_calls=True) if len(calls) > 1 else finding
+
+    def _with_callers(self, finding: Finding) -> Finding:
+        if not finding.tasks or finding.source is None:
+            return finding
+        task = finding.tasks[0]
+        stacks = self.stacks[task.rank][task.stream]
+        above = self.lines.above(int(stacks[task.index % len(stacks)]))
+        return replace(finding, message=f"{finding.message} {above}") if above else finding
+
+
+def _by_thread(trace: RankTrace, what: str) -> list[IntArray]:
+    order = np.argsort(trace.tasks["thread"], kind="stable")
+    counts = np.bincount(trace.tasks["thread"], minlength=len(trace.threads))
+    return np.split(trace.tasks[what][order], np.cumsum(counts)[:-1])
+
+
+def one_sided_channels(meeting: Meeting, traces: Traces, lines: Lines) -> Iterator[Finding]:
+    """Yield ONE_SIDED_CHANNEL for channels that only one of two ranks acquires."""
+    groups: dict[int, list[tuple[int, int, int]]] = {}
+    for rank, channel, peer in meeting.one_sided():
+        stack = traces.ranks[rank].channels[channel].stack
+        groups.setdefault(stack, []).append((rank, channel, peer))
+
+    def make(one: tuple[int, int, int]) -> Finding:
+        rank, channel, peer = one
+        found = traces.ranks[rank].channels[channel]
+        message = (
+            f"Rank {rank} acquires a channel to rank {peer} on layer {found.layer}, and rank "
+            f"{peer} acquires none to rank {rank} that would meet it."
+        )
+        return Finding(
+            name="ONE_SIDED_CHANNEL",
+            message=f"{message} {lines.above(found.stack)}".rstrip(),
+            hint=_HINTS["ONE_SIDED_CHANNEL"],
+            severity=CLASSES["ONE_SIDED_CHANNEL"].severity,
+            ranks=(rank, peer),
+            source=lines.line(found.stack),
+        )
+
+    for group in groups.values():
+        yield _grouped(group, make)
+
+
+def _grouped(group: Sequence[T], make: Callable[[T], Finding]) -> Finding:
+    """Return the first finding of the same place, counting the others."""
+    first, rest = make(group[0]), group[1:]
+    others: Callable[[], Iterable[Finding]] = lambda: map(make, rest)  # noqa: E731
+    return first.followed_by(len(rest), others) if rest else first

@@ -1,0 +1,204 @@
+"""Runs the recorder: an op's code once per rank, in processes of its own, within limits.
+
+The recorder forks a process per rank, as many at once as there are cores. Each has 10 seconds of
+CPU, a minute of wall time, its part of the memory, at most 16 GiB, and no core file. When it is
+over, or given up, nothing of it is left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from hccl_interop.cpp.build import Built, cores
+from hccl_interop.cpp.project import CppProject
+from hccl_py.call.op_param import OpParam
+from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.topology.topology import Topology
+from hccl_py.values import IntArray
+
+_UB_CTP, _HCCS, _ROCE = 4, 0, 1
+"""Numbers of CommProtocol."""
+
+_WORK_REQUEST = 256 << 20
+"""Bytes that one work request over UB carries; HCCL cuts what is longer."""
+
+_SOC = {"950": "Ascend950PR_9589", "910B": "Ascend910B1", "910_93": "Ascend910_9391"}
+
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+_MOST_SAID = 1 << 14
+"""Bytes of what the recorder says of itself."""
+
+
+def _memory() -> int:
+    """Return what one rank may take, so that all that run at once do not fill the machine."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(2 << 30, min(16 << 30, machine // (2 * cores())))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one rank may take."""
+
+    cpu_seconds: int = 10
+    wall_seconds: int = 60
+    memory_bytes: int = field(default_factory=_memory)
+    tasks: int = 4_000_000
+
+
+@dataclass(frozen=True)
+class RankBuffers:
+    """Bytes of every rank's input, output and HCCL buffer; the first two may differ by rank."""
+
+    inputs: IntArray
+    outputs: IntArray
+    ccl: int
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """The functions that stand for the op, and the kernel where its name is another one."""
+
+    function: str
+    receiver: str = ""
+    kernel: str = ""
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """Make a folder for what is recorded, which goes whatever happens: a process that is asked to
+    end, and has no other plans for that, ends by an exception meanwhile.
+    """
+    with _ending_by_exception(), tempfile.TemporaryDirectory(prefix="hccl-py-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def _ending_by_exception() -> Iterator[None]:
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    mine = [n for n in _ENDING if is_main and signal.getsignal(n) is signal.SIG_DFL]
+    for number in mine:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def run_recorder(
+    built: Built,
+    project: CppProject,
+    entry: EntryPoint,
+    op: OpParam,
+    topology: Topology,
+    buffers: RankBuffers,
+    calls: int,
+    limits: Limits,
+    out: Path,
+) -> None:
+    """Record all ranks into a folder; traces.py reads it.
+
+    Raises ParameterError where the libraries cannot be loaded, NotSupportedError where the recorder
+    itself fails.
+    """
+    options: dict[str, object] = {
+        "host": built.host,
+        "device": built.device,
+        "entry": entry.function,
+        "receiver": entry.receiver,
+        "kernel": entry.kernel,
+        "op": op.name,
+        "out": out,
+        "home": out / "ascend",
+        "soc": _SOC.get(topology.product.device, _SOC["950"]),
+        "count": op.count,
+        "in_bytes": int(buffers.inputs.max()),
+        "out_bytes": int(buffers.outputs.max()),
+        "ccl_bytes": buffers.ccl,
+        "ranks": topology.size,
+        "dtype": op.dtype.number,
+        "reduce": 0 if op.reduce is None else int(op.reduce),
+        "root": op.root or 0,
+        "calls": calls,
+        "jobs": cores(),
+        "cpu_seconds": limits.cpu_seconds,
+        "wall_seconds": limits.wall_seconds,
+        "memory_bytes": limits.memory_bytes,
+        "most_tasks": limits.tasks,
+        "most_moved": _WORK_REQUEST if topology.product.device == "950" else 0,
+        "server": " ".join(map(str, topology.server.tolist())),
+        "device_id": " ".join(map(str, topology.device_id.tolist())),
+        "protocol": " ".join(map(str, _protocols(topology))),
+    }
+    _run(built.recorder, options, project, out)
+
+
+def _protocols(topology: Topology) -> tuple[int, int]:
+    """Return the protocols of layers 0 and 1."""
+    if topology.product.device == "950":
+        return _UB_CTP, _UB_CTP
+    return _HCCS, _ROCE if topology.has_rdma else _HCCS
+
+
+def _run(recorder: Path, options: Mapping[str, object], project: CppProject, out: Path) -> None:
+    path = out / "options"
+    path.write_text("".join(f"{key} {value}\n" for key, value in options.items()), "utf-8")
+    (out / "ascend").mkdir()
+    with (out / "errors").open("w+b") as errors:
+        with _session([str(recorder), str(path)], project.folder, errors) as process:
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        errors.seek(0)
+        error = errors.read(_MOST_SAID).decode("utf-8", "backslashreplace")
+    if process.returncode == 68:
+        raise ParameterError(
+            f"The op cannot be loaded: {error.strip()}.",
+            "Every function that it calls must be defined in it, or be of HCCL's API.",
+        )
+    if process.returncode == 65:
+        raise ParameterError(
+            f"The op cannot be recorded: {error.strip()}.", "Give fewer ranks or a smaller size."
+        )
+    if process.returncode not in (0, 3, 67):  # the last two: its findings say what happened
+        said = error.strip() or "it is silent"
+        raise NotSupportedError(
+            f"The recorder ended with status {process.returncode}: {said}.",
+            "This is a defect of hccl-py, or the machine ran out of memory or processes.",
+        )
+
+
+@contextmanager
+def _session(
+    command: list[str], folder: Path, errors: IO[bytes]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process in a session of its own, all of which ends here.
+
+    It has no pipe: what the author's code forks could hold one open.
+    """
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,153 @@
+"""What every rank left behind, read back: tasks as columns, the rest as a few values.
+
+Stacks are numbered over all ranks; a frame is `h:OFFSET` in the host code, `d:OFFSET` in a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+TASK = np.dtype(
+    {
+        "names": [
+            *("kind", "dtype", "reduce", "src_part", "dst_part", "thread", "target", "index"),
+            *("stack", "call", "src_offset", "dst_offset", "size"),
+        ],
+        "formats": ["u1", "i1", "i1", "i1", "i1", "i4", "i4", "i4", "i4", "i4", "u8", "u8", "u8"],
+        "offsets": [0, 1, 2, 3, 4, 8, 12, 16, 20, 24, 32, 40, 48],
+        "itemsize": 56,
+    }
+)
+"""One task; recorder/state.hpp has the same layout."""
+
+_MOST_PRINTED = 1 << 14
+"""Bytes of what a rank prints that are shown."""
+
+
+@dataclass(frozen=True)
+class ChannelTrace:
+    """A channel as its rank acquired it; `shown` has a bit for each part of memory."""
+
+    peer: int
+    layer: int
+    notifies: int
+    shown: int
+    stack: int
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """What the recorder found: a class of findings, where, in which call of the op."""
+
+    name: str
+    stack: int
+    call: int
+    message: str
+
+
+@dataclass
+class RankTrace:
+    """One rank. `result` is what the op returned; None where it did not come back, -1 where the
+    recorder says why.
+    """
+
+    rank: int
+    tasks: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, TASK))
+    channels: list[ChannelTrace] = field(default_factory=list)
+    threads: list[tuple[int, int]] = field(default_factory=list)
+    complaints: list[Complaint] = field(default_factory=list)
+    device_bytes: int = 0
+    result: int | None = None
+    was_run: bool = False
+    printed: str = ""
+
+
+@dataclass(frozen=True)
+class Traces:
+    """All ranks, what loading the op's code has shown, and the frames of every stack."""
+
+    ranks: Sequence[RankTrace]
+    loading: RankTrace
+    stacks: tuple[tuple[str, ...], ...]
+
+
+class _Stacks:
+    """Numbers the stacks of all ranks."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {"": 0}
+
+    def number(self, text: str) -> int:
+        return self.numbers.setdefault(text, len(self.numbers))
+
+    def frames(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(text.split(",")) if text else () for text in self.numbers)
+
+
+def read_traces(folder: Path, ranks: int) -> Traces:
+    """Return what the ranks left in a folder; ranks that never ran have nothing."""
+    stacks = _Stacks()
+    loading = _read(folder, "load", -1, stacks)
+    found = [_read(folder, f"rank{rank}", rank, stacks) for rank in range(ranks)]
+    return Traces(found, loading, stacks.frames())
+
+
+def _read(folder: Path, name: str, rank: int, stacks: _Stacks) -> RankTrace:
+    trace = RankTrace(rank)
+    path = folder / f"{name}.txt"
+    if not path.exists():
+        return trace
+    trace.was_run = True
+    numbers = np.zeros(1, np.int32)
+    for words in _lines(path):
+        numbers = _take(trace, words, stacks, numbers)
+    whole = (folder / f"{name}.tasks").stat().st_size // TASK.itemsize
+    tasks = np.fromfile(folder / f"{name}.tasks", TASK, count=whole)
+    if len(tasks):
+        tasks["stack"] = numbers[np.minimum(tasks["stack"], len(numbers) - 1)]
+    trace.tasks = tasks
+    printed = folder / f"{name}.out"
+    if printed.exists():
+        with printed.open("rb") as file:
+            trace.printed = file.read(_MOST_PRINTED).decode("utf-8", "backslashreplace")
+    return trace
+
+
+def _lines(path: Path) -> Iterator[list[str]]:
+    """Yield the words of every line; the last one is not whole where a process was ended."""
+    for line in path.read_bytes().decode("utf-8", "backslashreplace").split("\n")[:-1]:
+        yield line.split("\t")
+
+
+def _take(
+    trace: RankTrace, words: list[str], stacks: _Stacks, numbers: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """Take over one line; `numbers` has the number over all ranks of each of this rank's stacks."""
+
+    def stack(text: str) -> int:
+        own = int(text)
+        return int(numbers[own]) if 0 <= own < len(numbers) else 0
+
+    kind, *rest = words
+    if kind == "S":
+        own = int(rest[0])
+        if own >= len(numbers):
+            numbers = np.concatenate([numbers, np.zeros(own + 1, np.int32)])
+        numbers[own] = stacks.number(rest[1])
+    elif kind == "C":
+        peer, layer, notifies, shown = map(int, rest[:4])
+        trace.channels.append(ChannelTrace(peer, layer, notifies, shown, stack(rest[4])))
+    elif kind == "N":
+        trace.threads.append((int(rest[0]), stack(rest[1])))
+    elif kind == "E":
+        trace.complaints.append(Complaint(rest[0], stack(rest[1]), int(rest[2]), rest[3]))
+    elif kind == "D":
+        trace.device_bytes = int(rest[0])
+    elif kind == "END":
+        trace.result = int(rest[0])
+    return numbers

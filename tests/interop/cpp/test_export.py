@@ -1,0 +1,178 @@
+"""Executors as C++: recorded again they are the same program, and the code is what it should be."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hccl_interop.cpp.export import CAN_EXPORT
+from hccl_py.enums import TaskKind
+from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.plugins.discovery import installed_executors
+from tests.interop.cpp.exporting import Export, export, op_of
+
+RING = (
+    "    for (uint32_t step = 0; step < kRanks - 1; ++step) {\n",
+    "        CHK_RET(HcommChannelNotifyWaitOnThread(main, left.channel, kDataSignal, kTimeout));\n",
+    "        const Slice chunk = Part(data, kRanks, (rank + kRanks - 2 - step) % kRanks);\n"
+    "        CHK_RET(HcommReadReduceOnThread(main, left.channel, res.ccl + chunk.offset, "
+    "left.ccl + chunk.offset,\n",
+)
+
+
+def test_a_ring_is_a_loop_for_all_sizes() -> None:
+    ring = export("AllReduceRing", servers=2, devices=4, size="64K")
+    assert all(lines in ring.kernel for lines in RING)
+    assert "constexpr uint8_t" not in ring.kernel  # no tables
+    assert (ring.project.least, ring.project.most) == (1, 50 << 20)  # CCL_In holds 200 MB
+    assert ring.difference(1, 33, 12345, 50 << 20) is None
+
+
+HANDFUL: dict[str, dict[str, object]] = {
+    "AllReduceMeshSmallCountExecutor": {"devices": 4},  # branches, slots, two memories
+    "AllGatherMeshGraphExecutor": {"servers": 2, "devices": 2, "mode": "graph"},  # user memory
+    "SendExecutor": {"devices": 5},  # two entries
+    "RunAlltoAllDirectFullmesh": {"devices": 4},  # a worker waits for another worker
+    "AllReduceDoubleRingConcurrentExecutor": {  # planes with a table of peers each
+        "topology": "atlas-900-a3",
+        "servers": 2,
+        "devices": 4,
+    },
+}
+
+
+@pytest.mark.parametrize("name", HANDFUL)
+def test_a_recording_is_the_program(name: str) -> None:
+    made = export(name, **HANDFUL[name])  # type: ignore[arg-type]
+    assert made.difference() is None
+    assert made.warnings() == ""
+
+
+PLACES = (
+    *(("ascend950", None, 1, 4), ("ascend950", None, 2, 4), ("ascend950", None, 2, 3)),
+    *(("atlas-900-a3", None, 1, 8), ("atlas-900-a3", None, 2, 4), ("300i-duo", None, 1, 4)),
+    *(("ascend950", None, 1, 1), ("atlas-800t-a2", None, 2, 8), ("atlas-800-9000", None, 1, 8)),
+    ("atlas-900-a3", 2, 1, 4),
+)
+"""Topology, superpods, servers of each, devices of each."""
+
+
+@pytest.fixture(autouse=True)
+def registered_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let executors on registered user memory run where they are named."""
+    monkeypatch.setenv("HCCL_PY_ZERO_COPY", "true")
+
+
+def exports_of(name: str, layouts: int) -> list[Export]:
+    """Exports of an executor for so many layouts that suit it, or for fewer if no more do; in graph
+    mode if in no other.
+    """
+    found: list[Export] = []
+    for mode in ("op_base", "graph"):
+        for topology, pods, servers, devices in PLACES if not found else ():
+            try:
+                found.append(
+                    export(
+                        name,
+                        superpods=pods,
+                        servers=servers,
+                        devices=devices,
+                        topology=topology,
+                        mode=mode,
+                    )
+                )
+            except (NotSupportedError, ParameterError) as error:
+                if "cannot be exported" in str(error) or "HCCL buffer" in str(error):
+                    raise
+            if len(found) == layouts:
+                break
+    return found
+
+
+EXPORTABLE = [name for name in installed_executors().executors if op_of(name) in CAN_EXPORT]
+
+OF_EACH_KIND = (
+    *("AllReduceComm", "AllReduceOrderPreservedExecutor", "AllReduceMeshOpbasePipelineExecutor"),
+    *("AllReduceMixExecutor", "AllReduceFastDoubleRingFor91093Executor", "AllReduceDoublingDirect"),
+    *("AllGatherComm", "AllGatherSemiRingExecutor", "AllGatherFor310PExecutor"),
+    *("ReduceScatterDeterExecutor", "AlignedReduceScatterDoubleRingFor91093Executor"),
+    *("BroadCastComm", "BroadCastSmallCountExecutor", "ReduceRingPlusHd", "ReduceStar"),
+    *("ScatterRingFor91093Executor", "RunAlltoAllDirectFullmesh", "RunAlltoAllVStaged"),
+    "RunAlltoAllVTwoLevelPipeline",
+)
+"""Executors whose code differs most: of every op, over rings, meshes, trees and in pipelines."""
+
+
+CHANNELS = Path(__file__).parents[3] / "examples" / "channels"
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize(
+    ("executor", "place"),
+    [
+        ("gather_by_writes:GatherByWrites", "--ranks 5"),
+        ("gather_by_writes:GatherByWrites", "--servers 2 --devices 3"),  # one step, two layers
+        ("reduce_on_two_layers:ReduceOnTwoLayers", "--servers 2 --devices 4"),
+        ("twice:Twice", "--ranks 4"),  # two channels of a pair on a layer
+    ],
+)
+def test_executors_on_channels_are_the_same_in_cpp(
+    executor: str, place: str, tmp_path: Path
+) -> None:
+    for path in (*CHANNELS.glob("*.py"), Path(__file__).parent / "ops" / "twice.py"):
+        shutil.copy(path, tmp_path)
+    command = [sys.executable, "-m", "hccl_py", "export", executor, "--to", "made", *place.split()]
+    done = subprocess.run(
+        [*command, "-b", "1M", "--check"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "Its recording is the same program, task by task." in done.stdout, done.stderr
+
+
+def check_round_trip(made: Export, *counts: int) -> None:
+    """The recording is the program for the counts that fit, the least and the most of them, too."""
+    least, most = made.project.least, made.project.most
+    inside = {count for count in counts if least <= count <= most}
+    assert made.difference(least, most, *inside) is None
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", OF_EACH_KIND)
+def test_executors_of_each_kind_are_the_same_in_cpp(name: str) -> None:
+    (made,) = exports_of(name, 1)
+    check_round_trip(made, 1201)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", EXPORTABLE)
+def test_all_executors_are_the_same_in_cpp(name: str) -> None:
+    every = exports_of(name, 2)
+    assert every
+    for made in every:
+        check_round_trip(made, made.op.count * 3 // 2, 777, 1201)
+    assert every[-1].warnings() == ""
+
+
+def test_copies_without_bytes_are_no_tasks_in_cpp() -> None:
+    mesh = export("AllReduceMeshOneshotLoopExecutor", devices=4)
+    columns = mesh.program(1024).tasks
+    assert ((columns.kind == TaskKind.COPY) & (columns.size == 0)).any()
+    assert "0 * param.bytes" not in mesh.kernel
+
+
+def test_offsets_have_64_bits_and_slots_a_variable() -> None:
+    kernel = export("RunAlltoAllDirectFullmesh", devices=4).kernel
+    assert "res.ccl + 104857600ULL - step * 52428800ULL" in kernel  # a quarter of CCL_In each
+    assert "const uint64_t slot = ((rank + (lane + kRanks - 2) % (kRanks - 1) + 1)" in kernel
+
+
+def test_links_over_rdma_where_sdma_would_do() -> None:
+    name = "AllGatherRingZerocopyExchangeExecutor"
+    with pytest.raises(NotSupportedError, match="rank 1 and rank 4 are joined by SDMA"):
+        export(name, superpods=2, servers=2, devices=3, topology="atlas-900-a3")
+
+
+def test_ops_that_no_custom_op_stands_for() -> None:
+    with pytest.raises(NotSupportedError, match="all_gather_v cannot be exported: no custom op"):
+        export("AllGatherVComm")
